@@ -1,0 +1,21 @@
+"""The kernel: five primitives (canonical, machine, ledger, outbox, leases) and what they stand on.
+
+Read in this order; a later file may import an earlier one, never the other way.
+
+| file         | in                                   | out                                                      |
+|--------------|--------------------------------------|----------------------------------------------------------|
+| errors.py    | what went wrong                      | one exception tree, Transient apart from Permanent       |
+| reason.py    | a code of the specification          | the code with one line on when it is given               |
+| canonical.py | a JSON value                         | its RFC 8785 bytes, its sha256                           |
+| clock.py     | RFC 3339, ISO 8601                   | microseconds, and back                                   |
+| ids.py       |                                      | a UUIDv7                                                 |
+| retry.py     | an attempt's number, jitter          | how long to wait                                         |
+| redact.py    | text, URLs, data                     | the same without keys, tokens, addresses, numbers        |
+| telemetry.py | what happened                        | metrics, log lines, spans                                |
+| db/          | a URL; named SQL, rows               | short transactions on SQLite or PostgreSQL               |
+| machine.py   | a state and an event                 | the next state; rows moved by compare-and-set, journaled |
+| ledger.py    | keys, fingerprints, now, windows     | first, duplicate, conflict or new cycle, for each        |
+| outbox.py    | messages in the caller's transaction | deliveries, in order within a group, at least once       |
+| leases.py    | a holder, a number, now              | work that nobody else holds, with a fencing token        |
+| testing.py   | a database, an n                     | a clock moved by hand, stores that fail, processes dead  |
+"""
