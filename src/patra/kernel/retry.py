@@ -9,8 +9,8 @@ import msgspec
 class Backoff(msgspec.Struct, frozen=True):
     """Exponential delays with jitter.
 
-    The ceiling of attempt n is `base * factor ** (n - 1)`, at most `cap`. `spread` is the share of it that is left to jitter:
-    with 0.5 ("equal jitter", the default) a delay lies in the upper half of the ceiling, so that callers part
+    The ceiling of attempt n is `base * factor ** (n - 1)`, at most `cap`. `spread` is the share of it that is left to
+    jitter: with 0.5 ("equal jitter", the default) a delay lies in the upper half of the ceiling, so that callers part
     and none comes back at once; with 1.0 ("full jitter") anywhere below the ceiling; with 0.0 it is the ceiling.
     """
 
