@@ -1,0 +1,30 @@
+"""The store: one small interface over SQLite and PostgreSQL.
+
+| file | in | out |
+|---|---|---|
+| `queries` | named SQL in `sql/*.sql` | `Statement`, rendered for each dialect |
+| `api` | statements, sets of rows | `Database`, `Tx`, and the set operations that both databases share |
+| `sqlite` | `sqlite:///file.db` | a `Database` on one file, one writer, WAL |
+| `postgres` | `postgresql://…` | a `Database` on a pool |
+| `opening` | a URL | the `Database` for it |
+| `migrate` | `sql/migrations/*.sql` of each package | the tables, and a checksum of what made them |
+"""
+
+from patra.kernel.db.api import Database, Row, Tx, Value
+from patra.kernel.db.migrate import Migration, migrate, pending_migrations
+from patra.kernel.db.opening import open_database
+from patra.kernel.db.queries import Dialect, Queries, Statement
+
+__all__ = [
+    "Database",
+    "Dialect",
+    "Migration",
+    "Queries",
+    "Row",
+    "Statement",
+    "Tx",
+    "Value",
+    "migrate",
+    "open_database",
+    "pending_migrations",
+]

