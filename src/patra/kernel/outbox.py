@@ -1,0 +1,301 @@
+"""Messages appended in the caller's transaction go in; deliveries in order within a group come out (DESIGN: outbox).
+
+A message leaves the table when it is delivered. The oldest pending message of a group, its head, stands for the group:
+a relay that holds the head holds the group, and a head whose `due_at` lies ahead (held, or backing off) makes the whole
+group wait. So order within a group and parallel work across groups need no lock beyond one row, and a relay that dies
+leaves heads that fall due again by themselves.
+
+Order is the order of `seq`. Transactions that append to one group at the same time have no order between them, unless
+they already take turns on something else (a row lock, the one writer of SQLite); then `seq` follows their turns.
+"""
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import assert_never
+
+import msgspec
+
+from patra.kernel.canonical import key16
+from patra.kernel.clock import MINUTE, SECOND, Clock
+from patra.kernel.db import Database, Queries, Tx
+from patra.kernel.ids import new_id
+from patra.kernel.machine import Machine
+from patra.kernel.retry import DelayTable
+
+Q = Queries.load("patra.kernel")
+
+
+class State(StrEnum):
+    PENDING = "pending"
+    DELIVERED = "delivered"
+    REFUSED = "refused"
+    GIVEN_UP = "given_up"
+
+
+class On(StrEnum):
+    DELIVER = "deliver"
+    RETRY = "retry"
+    REFUSE = "refuse"
+    WINDOW_ENDS = "window_ends"
+    REQUEUE = "requeue"
+
+
+OUTBOX = Machine(
+    "outbox",
+    initial=State.PENDING,
+    edges={
+        (State.PENDING, On.DELIVER): State.DELIVERED,
+        (State.PENDING, On.RETRY): State.PENDING,
+        (State.PENDING, On.REFUSE): State.REFUSED,
+        (State.PENDING, On.WINDOW_ENDS): State.GIVEN_UP,
+        (State.REFUSED, On.REQUEUE): State.PENDING,
+        (State.GIVEN_UP, On.REQUEUE): State.PENDING,
+    },
+    version="outbox_v1",
+)
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """What to deliver: `key` is the same at every attempt, so that the receiver can tell a repetition."""
+
+    group: str
+    key: str
+    payload: bytes
+
+
+class Pending(msgspec.Struct, frozen=True, kw_only=True):
+    """A message on its way; `attempt` counts the failures so far."""
+
+    seq: int
+    group_key: bytes
+    key: str
+    payload: bytes
+    appended_at: int
+    attempt: int
+    failed_at: int | None
+
+
+class Delivered(msgspec.Struct, frozen=True):
+    """The receiver has it, durably."""
+
+
+class Retry(msgspec.Struct, frozen=True):
+    """The receiver could not take it now."""
+
+    code: str
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """The receiver will never take it."""
+
+    code: str
+
+
+class Untried(msgspec.Struct, frozen=True):
+    """An earlier message of its group failed in the same call."""
+
+
+Outcome = Delivered | Retry | Refused | Untried
+Deliver = Callable[[Sequence[Pending]], Sequence[Outcome]]
+
+
+class Settled(msgspec.Struct, frozen=True, kw_only=True):
+    """A message that is over, and how: `reason` is the code of the refusal or of the last failure."""
+
+    message: Pending
+    state: State
+    reason: str | None = None
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """How long to wait after the n-th failure, when to give up, and how long a relay may hold a group."""
+
+    delays: DelayTable
+    window: int | None = 15 * MINUTE
+    hold: int = 60 * SECOND
+    groups: int = 256
+    per_group: int = 64
+
+
+class Counts(msgspec.Struct, frozen=True, kw_only=True):
+    groups: int = 0
+    delivered: int = 0
+    retried: int = 0
+    refused: int = 0
+    given_up: int = 0
+    fenced: int = 0
+
+    @property
+    def idle(self) -> bool:
+        return self.groups == 0
+
+
+def append(tx: Tx, channel: str, messages: Sequence[Message], now: int) -> None:
+    """Add messages in the caller's transaction: they are delivered if, and only if, it commits."""
+    tx.insert_tuples(
+        "krn_outbox",
+        ("channel", "group_key", "message_key", "payload", "appended_at", "due_at"),
+        [(channel, key16(m.group), m.key, m.payload, now, now) for m in messages],
+    )
+
+
+def one_by_one(send: Callable[[Pending], Delivered | Retry | Refused]) -> Deliver:
+    """A delivery that sends single messages, and leaves the rest of a group alone once one of it failed."""
+
+    def deliver(messages: Sequence[Pending]) -> list[Outcome]:
+        waiting: set[bytes] = set()
+        outcomes: list[Outcome] = []
+        for message in messages:
+            if message.group_key in waiting:
+                outcomes.append(Untried())
+                continue
+            outcome = send(message)
+            if isinstance(outcome, Retry):
+                waiting.add(message.group_key)
+            outcomes.append(outcome)
+        return outcomes
+
+    return deliver
+
+
+class Relay:
+    """Takes groups that are due, delivers their messages outside any transaction, and records what came of it.
+
+    `deliver` is given messages ordered by `seq` and answers each; it must not try a message after a `Retry` of the same
+    group (`Untried`). `on_settled` runs in the transaction that takes the messages out, so that the rows of an engine
+    move with them.
+    """
+
+    def __init__(
+        self,
+        db: Database,
+        channel: str,
+        deliver: Deliver,
+        policy: Policy,
+        clock: Clock,
+        on_settled: Callable[[Tx, Sequence[Settled], int], None] | None = None,
+    ) -> None:
+        self._db = db
+        self._channel = channel
+        self._deliver = deliver
+        self._policy = policy
+        self._clock = clock
+        self._on_settled = on_settled
+
+    def run_once(self) -> Counts:
+        holder = new_id()  # of this turn alone: what an earlier turn left unfinished is not ours any more
+        messages = self._db.run(lambda tx: self._take(tx, holder))
+        if not messages:
+            return Counts()
+        outcomes = self._deliver(messages)
+        if len(outcomes) != len(messages):
+            raise ValueError(f"{self._channel}: {len(messages)} messages were given, {len(outcomes)} answered")
+        now = self._clock.now()
+        return self._db.run(lambda tx: self._record(tx, holder, messages, outcomes, now))
+
+    def next_due(self) -> int | None:
+        """When there will be something to do, if nothing is appended before."""
+        return self._db.read(lambda tx: tx.fetch(Q["outbox_next_due"], {"channel": self._channel})[0][0])
+
+    def _take(self, tx: Tx, holder: str) -> list[Pending]:
+        now, policy = self._clock.now(), self._policy
+        channel = {"channel": self._channel}
+        candidates = tx.fetch(Q["outbox_candidates"], {**channel, "now": now, "limit": policy.groups * 4})
+        free: list[tuple[int]] = []
+        behind: list[tuple[bytes, int]] = []
+        for seq, group_key, due_at, held_by in tx.fetch(Q["outbox_heads"], channel, rows=candidates):
+            if due_at <= now:
+                free.append((seq,))
+            elif held_by is None:  # the head backs off: what was appended meanwhile waits with it
+                behind.append((group_key, due_at))
+        tx.execute(Q["outbox_wait_behind"], channel, rows=behind)
+        held = tx.fetch(
+            Q["outbox_hold"],
+            {"holder": holder, "until": now + policy.hold, "now": now},
+            rows=sorted(free)[: policy.groups],
+        )
+        found = tx.fetch(Q["outbox_messages"], {**channel, "per_group": policy.per_group}, rows=held)
+        return sorted(
+            (
+                Pending(
+                    seq=seq,
+                    group_key=bytes(group_key),
+                    key=key,
+                    payload=bytes(payload),
+                    appended_at=appended_at,
+                    attempt=attempt,
+                    failed_at=failed_at,
+                )
+                for seq, group_key, key, payload, appended_at, attempt, failed_at in found
+            ),
+            key=lambda message: message.seq,
+        )
+
+    def _record(
+        self, tx: Tx, holder: str, messages: Sequence[Pending], outcomes: Sequence[Outcome], now: int
+    ) -> Counts:
+        heads: dict[bytes, int] = {}
+        for message in messages:
+            heads.setdefault(message.group_key, message.seq)
+        kept = {
+            bytes(group_key)
+            for _, group_key in tx.fetch(
+                Q["outbox_still_held"], {"holder": holder}, rows=[(seq,) for seq in heads.values()]
+            )
+        }
+        settled: list[Settled] = []
+        failed: list[tuple[int, int, int, int, str]] = []
+        for message, outcome in zip(messages, outcomes, strict=True):
+            if message.group_key not in kept:
+                continue
+            match outcome:
+                case Delivered():
+                    settled.append(Settled(message=message, state=State.DELIVERED))
+                case Refused(code):
+                    settled.append(Settled(message=message, state=State.REFUSED, reason=code))
+                case Retry(code):
+                    first = now if message.failed_at is None else message.failed_at
+                    due = next_attempt(self._policy, message.attempt + 1, first, now)
+                    if due is None:
+                        settled.append(Settled(message=message, state=State.GIVEN_UP, reason=code))
+                    else:
+                        failed.append((message.seq, due, message.attempt + 1, first, code))
+                case Untried():
+                    pass
+                case _:
+                    assert_never(outcome)
+        over = {state: [s for s in settled if s.state is state] for state in State}
+        tx.execute(Q["outbox_delivered"], rows=[(s.message.seq,) for s in over[State.DELIVERED]])
+        tx.execute(
+            Q["outbox_ended"],
+            rows=[
+                (s.message.seq, s.state.value, s.message.attempt + 1, s.message.failed_at or now, s.reason)
+                for s in over[State.REFUSED] + over[State.GIVEN_UP]
+            ],
+        )
+        tx.execute(Q["outbox_go_on"], {"channel": self._channel, "now": now}, rows=[(g,) for g in sorted(kept)])
+        tx.execute(Q["outbox_failed"], rows=failed)
+        if self._on_settled is not None and settled:
+            self._on_settled(tx, settled, now)
+        return Counts(
+            groups=len(heads),
+            delivered=len(over[State.DELIVERED]),
+            retried=len(failed),
+            refused=len(over[State.REFUSED]),
+            given_up=len(over[State.GIVEN_UP]),
+            fenced=len(heads) - len(kept),
+        )
+
+
+def next_attempt(policy: Policy, attempt: int, first_failure: int, now: int) -> int | None:
+    """When to try again after the `attempt`-th failure; None once the window is over. The last try is at its end."""
+    due = now + policy.delays.delay(attempt)
+    if policy.window is None:
+        return due
+    end = first_failure + policy.window
+    return None if now >= end else min(due, end)
+
+
+def requeue(tx: Tx, channel: str, seqs: Sequence[int], now: int) -> int:
+    """An operator's word: refused and given-up messages are tried again, behind nothing that was delivered since."""
+    return len(tx.fetch(Q["outbox_requeue"], {"channel": channel, "now": now}, rows=[(seq,) for seq in seqs]))

@@ -1,0 +1,81 @@
+-- name: outbox_candidates
+SELECT DISTINCT group_key FROM (
+  SELECT group_key FROM krn_outbox
+  WHERE channel = :channel AND status = 'pending' AND due_at <= :now
+  ORDER BY due_at, seq LIMIT :limit
+) AS due
+
+-- name: outbox_heads
+-- rows: group_key blob
+SELECT h.seq, h.group_key, h.due_at, h.holder
+FROM rows JOIN krn_outbox h ON h.seq = (
+  SELECT o.seq FROM krn_outbox o
+  WHERE o.channel = :channel AND o.group_key = rows.group_key AND o.status = 'pending'
+  ORDER BY o.seq LIMIT 1
+)
+
+-- name: outbox_hold
+-- rows: seq int
+UPDATE krn_outbox SET holder = :holder, due_at = :until
+WHERE due_at <= :now AND status = 'pending' AND seq IN (
+  SELECT o.seq FROM krn_outbox o WHERE o.seq IN (SELECT seq FROM rows) AND o.due_at <= :now ORDER BY o.seq {skip_locked}
+)
+RETURNING group_key
+
+-- name: outbox_wait_behind
+-- rows: group_key blob, until int
+UPDATE krn_outbox SET due_at = rows.until FROM rows
+WHERE krn_outbox.channel = :channel AND krn_outbox.group_key = rows.group_key AND krn_outbox.status = 'pending'
+  AND krn_outbox.due_at < rows.until
+
+-- name: outbox_messages
+-- rows: group_key blob
+SELECT o.seq, o.group_key, o.message_key, o.payload, o.appended_at, o.attempt, o.failed_at
+FROM rows JOIN krn_outbox o ON o.seq IN (
+  SELECT e.seq FROM krn_outbox e
+  WHERE e.channel = :channel AND e.group_key = rows.group_key AND e.status = 'pending'
+  ORDER BY e.seq LIMIT :per_group
+)
+
+-- name: outbox_still_held
+-- rows: seq int
+SELECT o.seq, o.group_key FROM krn_outbox o WHERE o.seq IN (SELECT seq FROM rows) AND o.holder = :holder
+ORDER BY o.seq {for_update}
+
+-- name: outbox_delivered
+-- rows: seq int
+DELETE FROM krn_outbox WHERE seq IN (SELECT seq FROM rows)
+
+-- name: outbox_failed
+-- rows: seq int, due_at int, attempt int, failed_at int, reason text
+UPDATE krn_outbox SET due_at = rows.due_at, attempt = rows.attempt, failed_at = rows.failed_at, reason = rows.reason,
+  holder = NULL
+FROM rows WHERE krn_outbox.seq = rows.seq
+
+-- name: outbox_ended
+-- rows: seq int, status text, attempt int, failed_at int, reason text
+UPDATE krn_outbox SET status = rows.status, attempt = rows.attempt, failed_at = rows.failed_at, reason = rows.reason,
+  holder = NULL
+FROM rows WHERE krn_outbox.seq = rows.seq
+
+-- name: outbox_go_on
+-- rows: group_key blob
+UPDATE krn_outbox SET due_at = :now, holder = NULL FROM rows
+WHERE krn_outbox.channel = :channel AND krn_outbox.group_key = rows.group_key AND krn_outbox.status = 'pending'
+  AND krn_outbox.due_at > :now
+
+-- name: outbox_next_due
+SELECT min(due_at) FROM krn_outbox WHERE channel = :channel AND status = 'pending'
+
+-- name: outbox_backlog
+SELECT channel, status, count(*), min(appended_at) FROM krn_outbox GROUP BY channel, status ORDER BY channel, status
+
+-- name: outbox_dead
+SELECT seq, message_key, payload, appended_at, attempt, failed_at, status, reason FROM krn_outbox
+WHERE channel = :channel AND status <> 'pending' AND seq > :after ORDER BY seq LIMIT :limit
+
+-- name: outbox_requeue
+-- rows: seq int
+UPDATE krn_outbox SET status = 'pending', due_at = :now, attempt = 0, failed_at = NULL, reason = NULL
+FROM rows WHERE krn_outbox.seq = rows.seq AND krn_outbox.channel = :channel AND krn_outbox.status <> 'pending'
+RETURNING krn_outbox.seq
