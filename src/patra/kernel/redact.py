@@ -1,0 +1,281 @@
+"""Text, URLs and data go in, the same without keys, tokens, passwords, e-mail addresses and phone numbers come out.
+
+What is stored or logged passes through here. It hides too much rather than too little, is idempotent, and never fails:
+rubbish goes in, rubbish comes out.
+
+| what | where it is found |
+|---|---|
+| a value | behind a telling name (`api_key=…`, `"password": "…"`, `Authorization: …`), in text, URLs, headers, data |
+| a credential | by its shape: `Bearer …`, `Basic …`, `user:password@` in URLs, JWTs, known prefixes, private keys |
+| a person | e-mail addresses and phone numbers, anywhere |
+"""
+
+import binascii
+import re
+from base64 import b64decode
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date, time, timedelta
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, cast
+from urllib.parse import unquote_plus
+from uuid import UUID
+
+import msgspec
+
+MASK = "***"
+
+_MAX_DEPTH = 64
+_UNTOUCHED = (bool, int, float, type(None), date, time, timedelta, Decimal, UUID)
+
+# --- names -----------------------------------------------------------------------------------------------------------
+
+# Found anywhere in a name that is written without its dashes and capitals.
+_TELLING = re.compile(
+    "passw(?:or)?d|passphrase|passcode|pwd|secret|token|authorization|credential|signature|cookie|bearer|jwt"
+    "|(?:api|access|private|signing|encryption|account|subscription|app|master|shared|session|auth|client)key"
+    "|sessionid|email|msisdn|telephone|phonen|mobilen"
+).search
+# A whole word of a name: `db_pass`, `dbPass`, `X-Auth`.
+_TELLING_WORDS = frozenset(
+    {"auth", "pass", "sig", "pin", "otp", "psk", "hmac", "mailto", "phone", "mobile", "tel", "fax", "mail"}
+)
+# Tokens that say where to go on, not who one is: without them a failed page could not be explained.
+_HARMLESS = re.compile(
+    ".*(?:page|next|before|after|resume|resumption|continuation|fencing|cursor)tokens?(?:path|hint)?"
+    "|(?:max|num|total)?tokens?count|(?:max|num|total)tokens|.*credential(?:id|ref|code|name|type)|.*signaturehash"
+)
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+
+
+@lru_cache(maxsize=4096)
+def is_telling(name: str) -> bool:
+    """Whether what stands behind this name (of a field, header or parameter) is to be hidden."""
+    plain = "".join(c for c in name.lower() if c.isalnum())
+    if _HARMLESS.fullmatch(plain):
+        return False
+    return bool(_TELLING(plain)) or any(word.lower() in _TELLING_WORDS for word in _WORD.findall(name))
+
+
+# --- text ------------------------------------------------------------------------------------------------------------
+
+_KEY_PREFIX = "(?:[spr]k|gh[pousr]|github_pat|glpat|xox[abposr]|hf|npm|pypi|dop_v1)[-_]"
+# Nearly every text of a log line is free of all of these, and passes at the cost of one search.
+_SUSPECT = re.compile(
+    rf"[@:=%]|\+[0-9]|\([0-9]|[0-9][0-9 ./()-]{{6}}[0-9]|eyJ|{_KEY_PREFIX}|AKIA|ASIA|AIza|-----|(?i:bearer|basic)"
+).search
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://[^\s\"'<>\\^`{|}]+")
+_NAME = re.compile(r"(?<![\w-])([\w-]+)\\*[\"']?\s{0,8}(?:=>|[:=])\s{0,8}")
+_WHOLE_LINE = re.compile(r"(?:proxy-?)?authorization|(?:set-?)?cookie2?", re.IGNORECASE).fullmatch
+_VALUE = re.compile(
+    r"(?P<escaped>\\+[\"'])(?:(?!(?P=escaped)).)*(?P<end>(?P=escaped))?"
+    r"|\"(?:[^\"\\]|\\.)*\"?|'(?:[^'\\]|\\.)*'?"
+    r"|(?:(?:bearer|basic|digest|token|negotiate)\s{1,8})?[^\s&,;\"'<>)\]}]+",
+    re.IGNORECASE | re.DOTALL,
+).match
+_LINE = re.compile(r"[^\r\n]*").match
+_BEARER = re.compile(r"\b(bearer\s{1,8})[^\s\"',;<>]+", re.IGNORECASE)
+_BASIC = re.compile(r"\b(basic\s{1,8})([A-Za-z0-9+/=_-]{4,})", re.IGNORECASE)
+_SHAPES = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
+    r"|\beyJ[\w-]{5,}\.[\w-]+(?:\.[\w-]*)?"  # a JSON Web Token
+    rf"|\b{_KEY_PREFIX}[A-Za-z0-9_-]{{16,}}"
+    r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bAIza[\w-]{30,}",
+    re.DOTALL,
+)
+_EMAIL = re.compile(r"(?<![\w.!#$%'*+^`~-])[\w.!#$%'*+^`~-]+(?:@|(?<=\w)%40)(?:[\w-]+\.)+[\w-]*\w")
+_PHONE = re.compile(
+    r"(?:(?<![\w+])\+|(?<![\w+.:/-])00(?=[1-9]))\(?[0-9][0-9 ()./-]{6,22}[0-9](?!\w)"  # +49 171 2345678, 0049 171 …
+    r"|(?<![\w.-])\([0-9]{2,5}\)[ -]?[0-9]{2,4}[ -]?[0-9]{3,5}(?![\w-])"  # (555) 123-4567
+    r"|(?<![\w.:/-])(?:1[-. ])?[0-9]{3}[-. ][0-9]{3}[-. ][0-9]{4}(?![\w-])"  # 555-123-4567
+    r"|(?<![\w.:/-])1[3-9][0-9](?:[0-9]{8}|([- ])[0-9]{4}\1[0-9]{4})(?![\w-])"  # 13812345678
+    r"|(?<![\w.:/-])0[0-9]{1,4}[ /-][0-9]{2,8}(?:[ -][0-9]{2,8}){0,3}(?![\w:-])"  # 0171 2345678, 010-12345678
+)
+
+
+def redact_text(text: str) -> str:
+    """The text without what identifies a person or opens a door."""
+    if not _SUSPECT(text):
+        return text
+    return _plain_text(_URL.sub(lambda match: redact_url(match[0]), text))
+
+
+def _plain_text(text: str) -> str:
+    text = _named_values(text)
+    text = _BEARER.sub(rf"\g<1>{MASK}", text)
+    text = _BASIC.sub(_basic, text)
+    text = _SHAPES.sub(MASK, text)
+    text = _EMAIL.sub(MASK, text)
+    return _PHONE.sub(_phone, text)
+
+
+def _named_values(text: str) -> str:
+    out: list[str] = []
+    done = 0
+    for match in _NAME.finditer(text):
+        if match.start() < done or not is_telling(match[1]):
+            continue
+        start = match.end()
+        end = _value_end(text, start, whole_line=bool(_WHOLE_LINE(match[1])))
+        if end > start:
+            out += (text[done:start], _masked(text[start:end]))
+            done = end
+    return "".join(out) + text[done:] if out else text
+
+
+def _value_end(text: str, start: int, *, whole_line: bool) -> int:
+    first = text[start : start + 1]
+    if first in {"[", "{"}:
+        return _closing(text, start)
+    match = (_LINE if whole_line and first not in {'"', "'", "\\"} else _VALUE)(text, start)
+    return match.end() if match else start
+
+
+def _closing(text: str, start: int) -> int:
+    """Where the bracket at `start` closes; the end of the text if it does not."""
+    depth, quote, index = 0, "", start
+    while index < len(text):
+        char = text[index]
+        if quote:
+            if char == "\\":
+                index += 1
+            elif char == quote:
+                quote = ""
+        elif char in "\"'":
+            quote = char
+        elif char in "[{":
+            depth += 1
+        elif char in "]}":
+            depth -= 1
+            if depth == 0:
+                return index + 1
+        index += 1
+    return len(text)
+
+
+def _masked(value: str) -> str:
+    """The mask, in the quotes of the value, so that JSON stays JSON."""
+    match = re.match(r"\\*[\"']", value)
+    if match is None:
+        return MASK
+    quote = match[0]
+    return f"{quote}{MASK}{quote if value.endswith(quote) and len(value) >= 2 * len(quote) else ''}"
+
+
+def _basic(match: re.Match[str]) -> str:
+    try:  # "Basic authentication" is prose; credentials decode to user:password
+        decoded = b64decode(
+            match[2] + "=" * (-len(match[2]) % 4), altchars=b"-_" if {"-", "_"} & set(match[2]) else None
+        )
+    except (binascii.Error, ValueError):
+        return match[0]
+    return f"{match[1]}{MASK}" if b":" in decoded else match[0]
+
+
+def _phone(match: re.Match[str]) -> str:
+    digits = sum(char.isdigit() for char in match[0])
+    low, high = (8, 17) if match[0].startswith(("+", "00", "(")) else (9, 13)  # an ORCID has 16
+    return MASK if low <= digits <= high else match[0]
+
+
+# --- URLs ------------------------------------------------------------------------------------------------------------
+
+# A password may hold what an URL must not; the bounds keep a hostile text from costing more than its length.
+_USERINFO = re.compile(
+    r"(://)(?:[^\s/?#@:]{0,256}:(?![0-9]+(?:[/?#\s]|$))[^\s@]{0,1024}@(?:[^\s?#]{0,1024}@)?|[^\s/?#]{1,1024}@)"
+)
+_PARAMETER = re.compile(r"([?&#;])([^=&#;\s]*)=([^&#\s]*)")
+
+
+def redact_url(url: str) -> str:
+    """The URL without user and password, and without the values of telling parameters."""
+    if "@" in url:
+        url = _USERINFO.sub(rf"\g<1>{MASK}@", url)
+    return _plain_text(_PARAMETER.sub(_parameter, url))
+
+
+def _parameter(match: re.Match[str]) -> str:
+    name, value = match[2], match[3]
+    plain = unquote_plus(name)
+    if value and (is_telling(plain) or plain.lower() == "key" or _hides_something(value)):
+        value = MASK
+    return f"{match[1]}{name}={value}"
+
+
+def _hides_something(value: str) -> bool:
+    for _ in range(3):  # a URL in a parameter of a URL in a parameter
+        decoded = unquote_plus(value)
+        if decoded == value:
+            break
+        value = decoded
+    return redact_text(value) != value
+
+
+# --- data ------------------------------------------------------------------------------------------------------------
+
+
+def redact(value: Any) -> Any:
+    """The value with the same shape, its texts redacted, what stands behind a telling name hidden.
+
+    Structs become dicts, and objects of a type that is neither data nor text become their redacted text.
+    """
+    return _data(value, _text_or_same, 0)
+
+
+def _text_or_same(text: str) -> str:
+    found = redact_text(text)
+    return text if found == text else found
+
+
+def _hidden(text: str) -> str:
+    return MASK if text else text
+
+
+def _data(value: Any, on_text: Callable[[str], str], depth: int) -> Any:
+    if isinstance(value, str):
+        return on_text(value)
+    if isinstance(value, _UNTOUCHED):
+        if on_text is _hidden and not isinstance(value, bool | None):
+            return MASK
+        return value
+    if depth >= _MAX_DEPTH:
+        return MASK
+    if isinstance(value, bytes | bytearray):
+        return on_text(value.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+    if isinstance(value, Mapping):
+        return _mapping(cast("Mapping[Any, Any]", value), on_text, depth + 1)
+    if isinstance(value, list | tuple | set | frozenset):
+        return _items(cast("Iterable[Any]", value), on_text, depth + 1)
+    return _object(value, on_text, depth)
+
+
+def _mapping(value: Mapping[Any, Any], on_text: Callable[[str], str], depth: int) -> dict[Any, Any]:
+    out: dict[Any, Any] = {}
+    for key, item in value.items():
+        named = isinstance(key, str | bytes)
+        telling = named and is_telling(key if isinstance(key, str) else key.decode("latin-1"))
+        shown = _data(key, _text_or_same, depth) if named else key
+        while shown in out:
+            shown += "'" if isinstance(shown, str) else b"'"
+        out[shown] = _data(item, _hidden if telling else on_text, depth)
+    return out
+
+
+def _items(value: Iterable[Any], on_text: Callable[[str], str], depth: int) -> Any:
+    items = list(value)
+    if len(items) == 2 and isinstance(items[0], str) and is_telling(items[0]):  # a header or parameter as a pair
+        found = [items[0], _data(items[1], _hidden, depth)]
+    else:
+        found = [_data(item, on_text, depth) for item in items]
+    if isinstance(value, list):
+        return found
+    return tuple(found) if isinstance(value, tuple) else type(value)(found)  # pyright: ignore[reportCallIssue]
+
+
+def _object(value: Any, on_text: Callable[[str], str], depth: int) -> Any:
+    try:
+        if isinstance(value, msgspec.Struct):
+            return _data(msgspec.to_builtins(value), on_text, depth + 1)
+        return on_text(str(value))
+    except Exception:  # noqa: BLE001  an object that cannot say what it is must not stop a log line
+        return MASK
