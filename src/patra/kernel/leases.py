@@ -185,8 +185,8 @@ def _texts(w: LeaseTable) -> _Texts:
         expire=_same(
             "expire",
             f"UPDATE {t} SET {w.owner} = NULL, {w.until} = NULL WHERE {held} AND {w.until} < :now AND {w.id} IN "
-            f"(SELECT {w.id} FROM {t} WHERE {held} AND {w.until} < :now ORDER BY {w.until} LIMIT :limit {{skip_locked}}) "
-            f"RETURNING {w.id}",
+            f"(SELECT {w.id} FROM {t} WHERE {held} AND {w.until} < :now ORDER BY {w.until} LIMIT :limit "
+            f"{{skip_locked}}) RETURNING {w.id}",
         ),
         take_turns=_same("take_turns", f"SELECT pg_advisory_xact_lock(hashtext('lease {t}'))"),
         held=_same("held", f"SELECT {w.partition}, count(*) FROM {t} WHERE {held} GROUP BY {w.partition}"),
@@ -200,7 +200,8 @@ def _texts(w: LeaseTable) -> _Texts:
         ),
         take=_same(
             "take",
-            f"UPDATE {t} SET {w.owner} = :holder, {w.until} = :until, {w.fence} = {w.fence} + 1, {w.count} = {w.count} + 1 "
+            f"UPDATE {t} SET {w.owner} = :holder, {w.until} = :until, "
+            f"{w.fence} = {w.fence} + 1, {w.count} = {w.count} + 1 "
             f"FROM rows WHERE {t}.{w.id} = rows.id AND {free} RETURNING {t}.{w.id}, {w.partition}, {w.fence}",
             "id text",
         ),

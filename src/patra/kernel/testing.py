@@ -1,4 +1,4 @@
-"""What tests of every engine need: a clock that is set by hand, a store that fails on purpose, a process that is killed."""
+"""What tests of every engine need: a clock set by hand, a store that fails on purpose, a process that is killed."""
 
 import os
 import signal

@@ -95,7 +95,8 @@ def _missing(tx: Tx, packages: Sequence[str]) -> list[Migration]:
         if newer:
             raise MigrationMismatch(
                 "migration_from_the_future",
-                f"the store has migration {max(newer):04} of {package}, this program knows {known:04}; run the newer program",
+                f"the store has migration {max(newer):04} of {package}, this program knows {known:04}; "
+                "run the newer program",
             )
     return missing
 
