@@ -7,7 +7,7 @@ rubbish goes in, rubbish comes out.
 |---|---|
 | a value | behind a telling name (`api_key=…`, `"password": "…"`, `Authorization: …`), in text, URLs, headers, data |
 | a credential | by its shape: `Bearer …`, `Basic …`, `user:password@` in URLs, JWTs, known prefixes, private keys |
-| a person | e-mail addresses and phone numbers, anywhere |
+| a person | e-mail addresses, phone numbers and identity card numbers, anywhere (ingest ch. 14.10) |
 """
 
 import binascii
@@ -83,13 +83,16 @@ _SHAPES = re.compile(
     r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bAIza[\w-]{30,}",
     re.DOTALL,
 )
-_EMAIL = re.compile(r"(?<![\w.!#$%'*+^`~-])[\w.!#$%'*+^`~-]+(?:@|(?<=\w)%40)(?:[\w-]+\.)+[\w-]*\w")
+_EMAIL = re.compile(r"(?<![\w.!#$%'+^`~-])[\w.!#$%'+^`~-]+(?:@|(?<=\w)%40)(?:[\w-]+\.)+[\w-]*\w")
 _PHONE = re.compile(
-    r"(?:(?<![\w+])\+|(?<![\w+.:/-])00(?=[1-9]))\(?[0-9][0-9 ()./-]{6,22}[0-9](?!\w)"  # +49 171 2345678, 0049 171 …
+    r"(?P<abroad>(?:(?<![\w+])\+|(?<![\w+.:/-])00(?=[1-9]))\(?[0-9][0-9 ()./-]{6,22}[0-9](?!\w))"  # +49 171 …, 0049 …
     r"|(?<![\w.-])\([0-9]{2,5}\)[ -]?[0-9]{2,4}[ -]?[0-9]{3,5}(?![\w-])"  # (555) 123-4567
     r"|(?<![\w.:/-])(?:1[-. ])?[0-9]{3}[-. ][0-9]{3}[-. ][0-9]{4}(?![\w-])"  # 555-123-4567
-    r"|(?<![\w.:/-])1[3-9][0-9](?:[0-9]{8}|([- ])[0-9]{4}\1[0-9]{4})(?![\w-])"  # 13812345678
+    r"|(?<![\w.:/-])1[3-9][0-9](?:[0-9]{8}|(?P<gap>[- ])[0-9]{4}(?P=gap)[0-9]{4})(?![\w-])"  # 13812345678
     r"|(?<![\w.:/-])0[0-9]{1,4}[ /-][0-9]{2,8}(?:[ -][0-9]{2,8}){0,3}(?![\w:-])"  # 0171 2345678, 010-12345678
+)
+_IDENTITY_CARD = re.compile(
+    r"(?<![\w.-])[1-9][0-9]{5}(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])[0-9]{3}[0-9Xx](?![\w.-])"
 )
 
 
@@ -106,6 +109,7 @@ def _plain_text(text: str) -> str:
     text = _BASIC.sub(_basic, text)
     text = _SHAPES.sub(MASK, text)
     text = _EMAIL.sub(MASK, text)
+    text = _IDENTITY_CARD.sub(MASK, text)
     return _PHONE.sub(_phone, text)
 
 
@@ -174,7 +178,7 @@ def _basic(match: re.Match[str]) -> str:
 
 def _phone(match: re.Match[str]) -> str:
     digits = sum(char.isdigit() for char in match[0])
-    low, high = (8, 17) if match[0].startswith(("+", "00", "(")) else (9, 13)  # an ORCID has 16
+    low, high = (8, 17) if match["abroad"] else (9, 13)  # an ISSN has 8, an ORCID 16
     return MASK if low <= digits <= high else match[0]
 
 
