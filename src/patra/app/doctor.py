@@ -1,0 +1,225 @@
+"""Settings go in; for each thing that an installation needs, what was found and what to do come out.
+
+Nothing is repaired and nothing is left behind: the doctor only looks (a write is tried and rolled back).
+"""
+
+import importlib.util
+import platform
+import shutil
+import socket
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+
+from patra.app.parts import Check, Health
+from patra.app.references import resolve
+from patra.app.settings import Settings
+from patra.app.sources import Loaded
+from patra.app.wiring import Patra, build
+from patra.kernel.clock import MINUTE, SECOND, format_instant
+from patra.kernel.db import Tx
+from patra.kernel.errors import MigrationMismatch, PatraError
+from patra.kernel.redact import redact_url
+
+OLDEST_PYTHON = (3, 11)
+OLDEST_SQLITE = (3, 35, 0)  # RETURNING
+LEAST_DISK = 1 << 30
+CLOCK_TOLERANCE = 2 * SECOND
+BUILT_AFTER = 1_767_225_600 * SECOND  # 2026-01-01: a clock before that is wrong
+CONNECT_SECONDS = 3.0
+
+# extra: (a module of it, what it is for)
+EXTRAS: dict[str, tuple[str, str]] = {
+    "postgres": ("psycopg_pool", "a PostgreSQL store"),
+    "redis": ("redis", "a rate gate shared by several machines"),
+    "nats": ("nats", "NATS JetStream as the bus transport"),
+    "parquet": ("duckdb", "Parquet files"),
+    "s3": ("obstore", "object storage"),
+    "otel": ("opentelemetry.sdk", "sending traces"),
+    "keyring": ("keyring", "secrets in the system's keyring"),
+    "studio": ("espeakng_loader", "speech and film"),
+}
+
+
+class _UndoError(Exception):
+    """Rolls the trial write back."""
+
+
+def examine(loaded: Loaded) -> Iterator[Check]:
+    """Every check in the order in which one should mend: the machine, the settings, the store, the services."""
+    yield _python()
+    yield _sqlite()
+    yield _settings(loaded)
+    yield from _store(loaded)
+    if endpoint := loaded.settings.telemetry.otlp_endpoint:
+        yield reachable("telemetry", endpoint, "check telemetry.otlp_endpoint, or empty it to send no traces")
+    else:
+        yield Check(name="telemetry", health=Health.OFF, found="no collector configured (telemetry.otlp_endpoint)")
+    yield from _extras(loaded)
+
+
+def reachable(name: str, url: str, advice: str) -> Check:
+    """Whether something listens at the host and port of a URL; also for the checks of engines."""
+    parts = urlsplit(url)
+    port = parts.port or {"https": 443, "http": 80, "nats": 4222, "redis": 6379}.get(parts.scheme, 0)
+    try:
+        with socket.create_connection((parts.hostname or "", port), timeout=CONNECT_SECONDS):
+            return Check(name=name, health=Health.OK, found=f"{redact_url(url)} answers")
+    except OSError as error:
+        found = f"{redact_url(url)} cannot be reached: {error.strerror or error}"
+        return Check(name=name, health=Health.BROKEN, found=found, advice=advice)
+
+
+def _python() -> Check:
+    found = f"{platform.python_implementation()} {platform.python_version()}"
+    good = sys.version_info >= OLDEST_PYTHON
+    advice = "" if good else "install Python 3.11 or newer"
+    return Check(name="python", health=Health.OK if good else Health.BROKEN, found=found, advice=advice)
+
+
+def _sqlite() -> Check:
+    good = sqlite3.sqlite_version_info >= OLDEST_SQLITE
+    advice = "" if good else "use a Python that brings SQLite 3.35 or newer"
+    return Check(
+        name="sqlite", health=Health.OK if good else Health.BROKEN, found=sqlite3.sqlite_version, advice=advice
+    )
+
+
+def _settings(loaded: Loaded) -> Check:
+    where = loaded.file or "no file, defaults and variables only"
+    if loaded.unread:
+        names = ", ".join(loaded.unread)
+        advice = "look for a typing error; `patra config show` lists every setting"
+        return Check(name="settings", health=Health.WARNING, found=f"{where}; read by nothing: {names}", advice=advice)
+    return Check(name="settings", health=Health.OK, found=where)
+
+
+def _store(loaded: Loaded) -> Iterator[Check]:
+    store = loaded.settings.store
+    shown = redact_url(resolve(store.url, "store.url"))
+    file = shown.removeprefix("sqlite:///") if shown.startswith("sqlite:///") else None
+    if file and file != ":memory:" and not Path(file).exists():
+        folder = Path(file).resolve().parent
+        advice = "`patra up` or `patra migrate` creates it"
+        yield Check(name="store", health=Health.WARNING, found=f"{shown} does not exist yet", advice=advice)
+        if folder.is_dir():
+            yield _disk(folder)
+        return
+    try:
+        patra = build(_looking(loaded))
+    except PatraError as error:
+        advice = "start the database, or correct store.url"
+        yield Check(name="store", health=Health.BROKEN, found=error.detail, advice=advice)
+        return
+    try:
+        checks: list[tuple[str, Callable[[Patra], Check]]] = [
+            ("store", lambda patra: _answers(patra, shown)),
+            ("migrations", _migrated),
+            ("store writable", _writable),
+            ("clock", _clock),
+        ]
+        for name, check in checks:
+            yield _guarded(name, lambda check=check: check(patra))
+        if file and file != ":memory:":
+            yield _disk(Path(file).resolve().parent)
+        for check in patra.checks:
+            yield _guarded("engine", check)
+    finally:
+        patra.close(0)
+
+
+def _looking(loaded: Loaded) -> Settings:
+    settings = loaded.settings
+    return msgspec.structs.replace(settings, store=msgspec.structs.replace(settings.store, migrate_on_start=False))
+
+
+def _guarded(name: str, check: Callable[[], Check]) -> Check:
+    try:
+        return check()
+    except PatraError as error:
+        return Check(name=name, health=Health.BROKEN, found=str(error), advice="see the checks above")
+
+
+def _answers(patra: Patra, shown: str) -> Check:
+    patra.db.read(lambda tx: tx.server_now())
+    return Check(name="store", health=Health.OK, found=f"{shown} answers")
+
+
+def _migrated(patra: Patra) -> Check:
+    try:
+        pending = patra.pending()
+    except MigrationMismatch as error:
+        return Check(
+            name="migrations", health=Health.BROKEN, found=error.detail, advice="run the version that wrote it"
+        )
+    if pending:
+        names = ", ".join(f"{migration.package} {migration.number:04}" for migration in pending)
+        advice = "run `patra migrate` (`patra up` does it too unless store.migrate_on_start is false)"
+        return Check(name="migrations", health=Health.WARNING, found=f"missing: {names}", advice=advice)
+    return Check(name="migrations", health=Health.OK, found="up to date")
+
+
+def _writable(patra: Patra) -> Check:
+    def attempt(tx: Tx) -> None:
+        tx.script("CREATE TABLE app_doctor_was_here (x BIGINT)")
+        raise _UndoError
+
+    try:
+        patra.db.run(attempt)
+    except _UndoError:
+        return Check(name="store writable", health=Health.OK, found="a trial write was rolled back")
+    except PatraError as error:
+        advice = "check the permissions of the file and its folder, or of the database role"
+        return Check(name="store writable", health=Health.BROKEN, found=error.detail, advice=advice)
+    raise AssertionError("unreachable")
+
+
+def _clock(patra: Patra) -> Check:
+    ours = patra.clock.now()
+    theirs = patra.db.read(lambda tx: tx.server_now())
+    apart = abs(ours - theirs)
+    if ours < BUILT_AFTER:
+        found, advice = f"this machine says {format_instant(ours)}", "set the clock (NTP)"
+    elif apart > MINUTE:
+        found, advice = f"{apart / SECOND:.0f} s apart from the database's", "set both clocks (NTP): deadlines go wrong"
+    elif apart > CLOCK_TOLERANCE:
+        found, advice = f"{apart / SECOND:.1f} s apart from the database's", "set both clocks (NTP)"
+        return Check(name="clock", health=Health.WARNING, found=found, advice=advice)
+    else:
+        return Check(name="clock", health=Health.OK, found=f"{apart / SECOND:.3f} s apart from the database's")
+    return Check(name="clock", health=Health.BROKEN, found=found, advice=advice)
+
+
+def _disk(folder: Path) -> Check:
+    free = shutil.disk_usage(folder).free
+    found = f"{free / (1 << 30):.1f} GiB free in {folder}"
+    if free < LEAST_DISK:
+        return Check(name="disk", health=Health.WARNING, found=found, advice="make room: a full disk stops every write")
+    return Check(name="disk", health=Health.OK, found=found)
+
+
+def _extras(loaded: Loaded) -> Iterator[Check]:
+    needed = {
+        "postgres": resolve(loaded.settings.store.url, "store.url").startswith("postgres"),
+        "otel": bool(loaded.settings.telemetry.otlp_endpoint),
+    }
+    for extra, (module, purpose) in EXTRAS.items():
+        name = f"extra {extra}"
+        if _installed(module):
+            yield Check(name=name, health=Health.OK, found=f"installed: {purpose}")
+        elif needed.get(extra):
+            advice = f"pip install 'patra[{extra}]'"
+            yield Check(name=name, health=Health.BROKEN, found=f"missing, but configured: {purpose}", advice=advice)
+        else:
+            yield Check(name=name, health=Health.OFF, found=f"not installed: {purpose}")
+
+
+def _installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False

@@ -1,0 +1,197 @@
+"""`run_once` functions go in; supervised threads that call them again and again, and say how they fare, come out.
+
+An error ends one turn, never the loop: it is logged, counted, kept for `/ready`, and the next turn waits longer. Here,
+at the loop's edge, is the one place where any exception is caught.
+"""
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from patra.kernel.clock import MINUTE, SECOND, Clock, format_instant
+from patra.kernel.errors import ConfigInvalid, PatraError
+from patra.kernel.redact import redact_text
+from patra.kernel.retry import Backoff
+from patra.kernel.telemetry import counter, get_logger, histogram
+
+log = get_logger()
+
+BACKOFF = Backoff(base=SECOND // 2, factor=2.0, cap=MINUTE)
+NOT_READY_AFTER = 3  # failed turns in a row; one may be a blink of the database
+
+TURNS = counter(
+    "patra_loop_turns_total", "Turns of a background loop, by result (busy, idle, failed).", "loop", "result"
+)
+TURN_SECONDS = histogram("patra_loop_turn_seconds", "How long one turn of a background loop took.", "loop")
+
+
+def did_something(counts: object) -> bool:
+    """Whether a turn's counts (a struct of integers) say that there may be more to do at once."""
+    if isinstance(counts, msgspec.Struct):
+        return any(isinstance(count, int) and count > 0 for count in msgspec.structs.astuple(counts))
+    return bool(counts)
+
+
+class Loop(msgspec.Struct, frozen=True, kw_only=True):
+    """A background duty. `every` (µs) is the pause after a turn that found nothing to do.
+
+    After a turn that did something the next one follows at once; `again` decides that from what `run_once` gave.
+    """
+
+    name: str
+    run_once: Callable[[], object]
+    every: int
+    again: Callable[[object], bool] = did_something
+
+
+class LoopState(msgspec.Struct, frozen=True, kw_only=True):
+    """How a loop fares."""
+
+    name: str
+    running: bool
+    turns: int
+    failures_in_a_row: int
+    last_turn_at: str | None
+    last_error: str | None
+
+    @property
+    def trouble(self) -> str | None:
+        """Why this loop keeps the process from being ready, if it does."""
+        if not self.running:
+            return f"loop {self.name} is not running"
+        if self.failures_in_a_row >= NOT_READY_AFTER:
+            return f"loop {self.name} failed {self.failures_in_a_row} times in a row: {self.last_error}"
+        return None
+
+
+class RunningLoop:
+    """One loop in its thread."""
+
+    def __init__(self, loop: Loop, clock: Clock, backoff: Backoff = BACKOFF) -> None:
+        self.loop = loop
+        self._clock = clock
+        self._backoff = backoff
+        self._wake = threading.Event()
+        self._stopping = False
+        self._turns = 0
+        self._failures = 0
+        self._last_turn: int | None = None
+        self._last_error: str | None = None
+        self._thread = threading.Thread(target=self._run, name=f"loop {loop.name}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Take the next turn now."""
+        self._wake.set()
+
+    def ask_to_stop(self) -> None:
+        self._stopping = True
+        self._wake.set()
+
+    def join(self, seconds: float) -> bool:
+        """Wait for the turn in hand; gives whether the thread has ended."""
+        self._thread.join(max(seconds, 0))
+        return not self._thread.is_alive()
+
+    def state(self) -> LoopState:
+        return LoopState(
+            name=self.loop.name,
+            running=self._thread.is_alive(),
+            turns=self._turns,
+            failures_in_a_row=self._failures,
+            last_turn_at=format_instant(self._last_turn) if self._last_turn is not None else None,
+            last_error=self._last_error,
+        )
+
+    def turn(self) -> int:
+        """Call `run_once` once; gives the pause until the next turn, in µs."""
+        name = self.loop.name
+        began = time.perf_counter()
+        try:
+            again = self.loop.again(self.loop.run_once())
+        except Exception as error:
+            self._failures += 1
+            self._last_error = _reason(error)
+            pause = self._backoff.delay(self._failures, random.random())
+            TURNS.labels(name, "failed").inc()
+            log.exception(
+                "loop_turn_failed",
+                loop=name,
+                reason=self._last_error,
+                failures_in_a_row=self._failures,
+                pause_us=pause,
+                exc_info=not isinstance(error, PatraError),
+            )
+        else:
+            self._failures = 0
+            self._last_error = None
+            pause = 0 if again else self.loop.every
+            TURNS.labels(name, "busy" if again else "idle").inc()
+        TURN_SECONDS.labels(name).observe(time.perf_counter() - began)
+        self._turns += 1
+        self._last_turn = self._clock.now()
+        return pause
+
+    def _run(self) -> None:
+        while not self._stopping:
+            pause = self.turn()
+            if self._wake.wait(pause / SECOND) and not self._stopping:
+                self._wake.clear()
+
+
+class Supervisor:
+    """All loops of a process."""
+
+    def __init__(self, loops: Iterable[Loop], clock: Clock, backoff: Backoff = BACKOFF) -> None:
+        self._running = {loop.name: RunningLoop(loop, clock, backoff) for loop in loops}
+        self._started = False
+
+    def start(self) -> None:
+        self._started = True
+        for running in self._running.values():
+            running.start()
+
+    def stop(self, seconds: float) -> list[str]:
+        """Ask every loop to stop and wait for the turns in hand, all within the bound; gives those that did not end."""
+        if not self._started:
+            return []
+        until = time.monotonic() + seconds
+        for running in self._running.values():
+            running.ask_to_stop()
+        late = [name for name, running in self._running.items() if not running.join(until - time.monotonic())]
+        if late:
+            log.warning("loops_left_behind", loops=late, bound_seconds=seconds)
+        return late
+
+    def wake(self, name: str) -> bool:
+        """Let a loop take its next turn now; False when there is no such loop."""
+        running = self._running.get(name)
+        if running is not None:
+            running.wake()
+        return running is not None
+
+    def states(self) -> list[LoopState]:
+        return [running.state() for running in self._running.values()]
+
+
+def chosen(loops: Sequence[Loop], wanted: Iterable[str]) -> list[Loop]:
+    """The loops named, or of an engine named (`ingest` stands for `ingest.planner`, …); all when none is named."""
+    names = tuple(wanted)
+    for name in names:
+        if not any(_answers_to(loop, name) for loop in loops):
+            known = ", ".join(loop.name for loop in loops) or "none"
+            raise ConfigInvalid("loop_unknown", f"there is no loop {name!r}", advice=f"there are: {known}")
+    return [loop for loop in loops if not names or any(_answers_to(loop, name) for name in names)]
+
+
+def _answers_to(loop: Loop, name: str) -> bool:
+    return loop.name == name or loop.name.startswith(f"{name}.")
+
+
+def _reason(error: Exception) -> str:
+    return redact_text(str(error) if isinstance(error, PatraError) else f"{type(error).__name__}: {error}")

@@ -1,0 +1,229 @@
+"""Every setting of Patra as one frozen struct: the name, the type, the default and what it is for stand together.
+
+The reference page of the documentation is made from these structs, so a setting is described here and nowhere else.
+Engines add fields to their own section, each as `Annotated[type, Meta(description="…")] = default`.
+"""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from patra.app.references import is_reference
+from patra.kernel.redact import redact_url
+
+SECRET = {"secret": True}  # Meta(extra=SECRET): never shown, except where it is only a reference
+URL = {"url": True}  # Meta(extra=URL): shown without its password
+
+HIDDEN = "(hidden)"
+
+
+class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One table of the settings file."""
+
+    def __repr__(self) -> str:
+        values = ", ".join(
+            f"{field.name}={shown(field, getattr(self, field.name))!r}" for field in msgspec.structs.fields(type(self))
+        )
+        return f"{type(self).__name__}({values})"
+
+
+class StoreSettings(Section, frozen=True):
+    """Where everything is kept."""
+
+    url: Annotated[
+        str,
+        Meta(
+            description="The store: `sqlite:///file.db` (relative to the working directory; four slashes for an "
+            "absolute path) or `postgresql://user@host/database`. May be a reference: `env:NAME`, `file:PATH`.",
+            extra=URL,
+        ),
+    ] = "sqlite:///patra.db"
+    migrate_on_start: Annotated[
+        bool,
+        Meta(
+            description="Apply missing migrations when a process starts. With `false`, a process whose tables are "
+            "behind starts but is not ready until `patra migrate` has run."
+        ),
+    ] = True
+    synchronous: Annotated[
+        Literal["full", "normal"],
+        Meta(
+            description="SQLite only. `full`: what was answered survives a power cut. `normal`: it survives a crash of "
+            "the process, but the last moments may be lost with the machine's power."
+        ),
+    ] = "full"
+    pool_size: Annotated[
+        int, Meta(description="PostgreSQL only: the most connections of one process.", ge=2, le=200)
+    ] = 8
+
+
+class WebSettings(Section, frozen=True):
+    """The HTTP interface."""
+
+    host: Annotated[
+        str,
+        Meta(description="Address to listen on. Anything but a loopback address needs an admin token.", min_length=1),
+    ] = "127.0.0.1"
+    port: Annotated[int, Meta(description="Port to listen on; 0 takes a free one.", ge=0, le=65535)] = 8642
+    max_body_bytes: Annotated[
+        int, Meta(description="Largest request body, in bytes; a larger one is answered with 413.", ge=1)
+    ] = 1_048_576
+    request_seconds: Annotated[
+        float,
+        Meta(description="Longest time for one request, body included; then 408, 503 or 504 is answered.", gt=0),
+    ] = 30.0
+    threads: Annotated[
+        int, Meta(description="Threads that answer requests; more requests than this wait.", ge=1, le=256)
+    ] = 8
+    shutdown_seconds: Annotated[
+        float,
+        Meta(
+            description="On SIGTERM: the longest time for requests and loops in hand to finish, together.",
+            gt=0,
+        ),
+    ] = 15.0
+    viewer_tokens: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Bearer tokens that may read: `[NAME=]sha256:HEX`, `[NAME=]env:VARIABLE` or "
+            "`[NAME=]file:PATH` (`patra token new viewer` makes one). NAME is written into the audit.",
+            extra=SECRET,
+        ),
+    ] = ()
+    operator_tokens: Annotated[
+        tuple[str, ...],
+        Meta(description="Bearer tokens that may also act (wake, replay, retry); as `viewer_tokens`.", extra=SECRET),
+    ] = ()
+    admin_tokens: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Bearer tokens that may do everything; as `viewer_tokens`. With no token of any role, "
+            "whoever reaches the loopback address is admin.",
+            extra=SECRET,
+        ),
+    ] = ()
+
+
+class LogSettings(Section, frozen=True):
+    """What is written to standard error."""
+
+    level: Annotated[
+        Literal["debug", "info", "warning", "error"], Meta(description="Events below this level are not written.")
+    ] = "info"
+    format: Annotated[
+        Literal["auto", "json", "console"],
+        Meta(description="`json`: one object a line. `console`: for people. `auto`: console on a terminal, else json."),
+    ] = "auto"
+    sample_info: Annotated[
+        float,
+        Meta(description="Share of INFO events that is written, 0 to 1; warnings and errors always are.", ge=0, le=1),
+    ] = 1.0
+
+
+class TelemetrySettings(Section, frozen=True):
+    """Traces; metrics are always at `/metrics`."""
+
+    otlp_endpoint: Annotated[
+        str,
+        Meta(
+            description="OpenTelemetry collector that traces are sent to over OTLP/HTTP, such as "
+            "`http://localhost:4318/v1/traces`; empty sends none. Needs the extra `patra[otel]`.",
+            extra=URL,
+        ),
+    ] = ""
+    service_name: Annotated[str, Meta(description="Name of this service in traces.", min_length=1)] = "patra"
+
+
+class AttributionSettings(Section, frozen=True):
+    """The event and attribution processor (Module F)."""
+
+
+class IngestSettings(Section, frozen=True):
+    """The literature ingestion platform."""
+
+
+class BusSettings(Section, frozen=True):
+    """The event bus."""
+
+
+class StudioSettings(Section, frozen=True):
+    """The chapter-to-video pipeline."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All sections; each is a table of the settings file."""
+
+    store: StoreSettings = StoreSettings()
+    web: WebSettings = WebSettings()
+    log: LogSettings = LogSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
+    attribution: AttributionSettings = AttributionSettings()
+    ingest: IngestSettings = IngestSettings()
+    bus: BusSettings = BusSettings()
+    studio: StudioSettings = StudioSettings()
+
+
+class Setting(msgspec.Struct, frozen=True, kw_only=True):
+    """One setting, as the reference page and the sources of values see it."""
+
+    section: str
+    name: str
+    type: Any
+    default: Any
+    description: str
+    secret: bool
+
+    @property
+    def key(self) -> str:
+        return f"{self.section}.{self.name}"
+
+    @property
+    def variable(self) -> str:
+        return f"PATRA_{self.section}_{self.name}".upper()
+
+
+def sections() -> dict[str, type[Section]]:
+    return {field.name: field.type for field in msgspec.structs.fields(Settings)}
+
+
+def every_setting() -> list[Setting]:
+    """All settings, in the order in which they are declared."""
+    return [
+        Setting(
+            section=section,
+            name=field.name,
+            type=field.type,
+            default=field.default if field.default is not msgspec.NODEFAULT else field.default_factory(),
+            description=_meta(field).description or "",
+            secret=_is(field, "secret"),
+        )
+        for section, struct in sections().items()
+        for field in msgspec.structs.fields(struct)
+    ]
+
+
+def shown(field: msgspec.structs.FieldInfo, value: Any) -> Any:
+    """The value as it may be printed: secrets hidden, references kept, URLs without passwords."""
+    if _is(field, "secret"):
+        return [_shown_secret(item) for item in value] if isinstance(value, (tuple, list)) else _shown_secret(value)
+    if _is(field, "url") and value and not is_reference(value):
+        return redact_url(value)
+    return value
+
+
+def _shown_secret(value: Any) -> Any:
+    """A secret may carry a name in front (`alice=env:TOKEN`): the name and a reference are no secret."""
+    if not value:
+        return value
+    name, mark, secret = str(value).rpartition("=") if not is_reference(value) else ("", "", value)
+    return f"{name}{mark}{secret}" if is_reference(secret) else f"{name}{mark}{HIDDEN}"
+
+
+def _meta(field: msgspec.structs.FieldInfo) -> Meta:
+    found = [item for item in getattr(field.type, "__metadata__", ()) if isinstance(item, Meta)]
+    return found[0] if found else Meta()
+
+
+def _is(field: msgspec.structs.FieldInfo, mark: str) -> bool:
+    return bool((_meta(field).extra or {}).get(mark))
