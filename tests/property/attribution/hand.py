@@ -17,6 +17,11 @@ FIELDS = {
     "error": {"errorStage": "render", "errorCode": "e1"},
 }
 
+FAILED = ("closed_failure", "error")
+TIMED_OUT = ("closed_failure", "system_timeout_synthesized")
+SHOWN = ("closed_success", "impression")
+OPEN = ("open", None)
+
 GONE = object()  # a field given as GONE is left out
 
 
@@ -41,6 +46,14 @@ def event(kind, event_id, **fields):
         **fields,
     }
     return {name: value for name, value in made.items() if value is not GONE}
+
+
+def terminal(event_id, **fields):
+    return event("error", event_id, errorClass="terminal", **fields)
+
+
+def minute(number, seconds="00"):
+    return f"2026-03-01T12:{number:02}:{seconds}Z"
 
 
 def batch(*events, batch_id="b1", app="app", **fields):
