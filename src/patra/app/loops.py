@@ -15,7 +15,7 @@ from patra.kernel.clock import MINUTE, SECOND, Clock, format_instant
 from patra.kernel.errors import ConfigInvalid, PatraError
 from patra.kernel.redact import redact_text
 from patra.kernel.retry import Backoff
-from patra.kernel.telemetry import counter, get_logger, histogram
+from patra.kernel.telemetry import bind_lineage, counter, get_logger, histogram, span
 
 log = get_logger()
 
@@ -113,7 +113,8 @@ class RunningLoop:
         name = self.loop.name
         began = time.perf_counter()
         try:
-            again = self.loop.again(self.loop.run_once())
+            with bind_lineage(loop=name), span("loop.turn", loop=name):
+                again = self.loop.again(self.loop.run_once())
         except Exception as error:
             self._failures += 1
             self._last_error = _reason(error)

@@ -4,7 +4,8 @@ The reference page of the documentation is made from these structs, so a setting
 Engines add fields to their own section, each as `Annotated[type, Meta(description="…")] = default`.
 """
 
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 from msgspec import Meta
@@ -206,17 +207,20 @@ def every_setting() -> list[Setting]:
 def shown(field: msgspec.structs.FieldInfo, value: Any) -> Any:
     """The value as it may be printed: secrets hidden, references kept, URLs without passwords."""
     if _is(field, "secret"):
-        return [_shown_secret(item) for item in value] if isinstance(value, (tuple, list)) else _shown_secret(value)
+        if isinstance(value, (tuple, list)):
+            return [_shown_secret(item) for item in cast("Sequence[object]", value)]
+        return _shown_secret(value)
     if _is(field, "url") and value and not is_reference(value):
         return redact_url(value)
     return value
 
 
-def _shown_secret(value: Any) -> Any:
+def _shown_secret(value: object) -> object:
     """A secret may carry a name in front (`alice=env:TOKEN`): the name and a reference are no secret."""
     if not value:
         return value
-    name, mark, secret = str(value).rpartition("=") if not is_reference(value) else ("", "", value)
+    text = str(value)
+    name, mark, secret = ("", "", text) if is_reference(text) else text.rpartition("=")
     return f"{name}{mark}{secret}" if is_reference(secret) else f"{name}{mark}{HIDDEN}"
 
 

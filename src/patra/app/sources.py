@@ -9,7 +9,7 @@ import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -66,14 +66,13 @@ def load(
         option = f"--{key.partition('.')[2].replace('_', '-')}"
         values[key], origins[key] = _converted(known[key], value, option), option
 
-    settings = Settings(
-        **{
-            section: struct(
-                **{key.partition(".")[2]: value for key, value in values.items() if key.startswith(f"{section}.")}
-            )
-            for section, struct in sections().items()
-        }
-    )
+    built: dict[str, Any] = {
+        section: struct(
+            **{key.partition(".")[2]: value for key, value in values.items() if key.startswith(f"{section}.")}
+        )
+        for section, struct in sections().items()
+    }
+    settings = Settings(**built)
     return Loaded(settings=settings, origins=origins, file=str(path) if path else None, unread=tuple(unread))
 
 
@@ -107,7 +106,7 @@ def _read(path: Path, known: Mapping[str, Setting]) -> list[tuple[str, Any]]:
             raise ConfigInvalid(
                 "config_wrong_type", "a section is a table", place=f"{path}: {section}", advice=f"write [{section}]"
             )
-        for name, value in table.items():
+        for name, value in cast("dict[str, Any]", table).items():
             key = f"{section}.{name}"
             if key not in known:
                 raise _unknown(

@@ -1,0 +1,152 @@
+"""The arguments go in, an exit code comes out; a command's module is imported when the command is run, not before."""
+
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Any
+
+import click
+
+import patra
+
+# name: (module and attribute, one line for --help)
+COMMANDS: dict[str, tuple[str, str]] = {
+    "up": ("patra.cli.up:command", "Serve the API and run every background loop, in one process."),
+    "web": ("patra.cli.web:command", "Serve the API alone."),
+    "work": ("patra.cli.work:command", "Run background loops alone, all or those named."),
+    "demo": ("patra.cli.demo:command", "Everything on a temporary store; says where to look."),
+    "doctor": ("patra.cli.doctor:command", "Check this installation and say what to do."),
+    "migrate": ("patra.cli.migrate:command", "Bring the tables of the store up to date."),
+    "config": ("patra.cli.config:group", "Show the settings and where each came from."),
+    "token": ("patra.cli.token:group", "Make bearer tokens for the API."),
+    "audit": ("patra.cli.audit:command", "Show what operators did."),
+}
+ENGINES: dict[str, tuple[str, str]] = {
+    "attribution": ("patra.cli.attribution:group", "Events in, billable facts out (Module F)."),
+    "ingest": ("patra.cli.ingest:group", "Harvest literature from providers."),
+    "bus": ("patra.cli.bus:group", "Envelopes, contracts, dead letters, replay."),
+    "studio": ("patra.cli.studio:group", "From a chapter of text to a film."),
+}
+EXIT_CODES = """\b
+Exit codes:
+  0    done
+  1    done, and the answer is no (doctor found something broken, a check failed)
+  2    the command line is wrong
+  3    the configuration is wrong
+  4    not now: the store is unavailable or busy; the same call may succeed later
+  5    refused: the same call will be refused again
+  70   a bug in Patra (set PATRA_DEBUG=1 for the traceback)
+  130  interrupted"""
+
+
+class Commands(click.Group):
+    """A group that knows its commands' names and one-line helps without importing them."""
+
+    def commands_there(self) -> dict[str, tuple[str, str]]:
+        engines = {name: entry for name, entry in ENGINES.items() if find_spec(entry[0].partition(":")[0])}
+        return COMMANDS | engines
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return list(self.commands_there())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
+        entry = self.commands_there().get(cmd_name)
+        if entry is None:
+            return None
+        from importlib import import_module
+
+        module, _, attribute = entry[0].partition(":")
+        return getattr(import_module(module), attribute)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in self.commands_there():
+            import difflib
+
+            near = difflib.get_close_matches(args[0], self.commands_there(), n=1)
+            hint = f" Did you mean {near[0]}?" if near else " `patra --help` lists them."
+            raise click.UsageError(f"There is no command {args[0]!r}.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        del ctx
+        there = self.commands_there()
+        for title, names in (("Commands", COMMANDS), ("Engines", ENGINES)):
+            rows = [(name, there[name][1]) for name in names if name in there]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog="\b\nExamples:\n"
+    "  patra demo                       look at it, nothing to configure\n"
+    "  patra up                         run it on ./patra.db and 127.0.0.1:8642\n"
+    "  patra doctor                     what is well, what is not, what to do\n"
+    "  patra config show                the settings, and where each came from\n\n" + EXIT_CODES,
+)
+@click.option("--config", metavar="FILE", help="Settings file instead of ./patra.toml (or set PATRA_CONFIG).")
+@click.version_option(patra.__version__, prog_name="patra")
+@click.pass_context
+def cli(ctx: click.Context, config: str | None) -> None:
+    """Patra: what arrives at least once leaves exactly once, and every decision can be explained and replayed."""
+    ctx.obj = {"config": config}
+
+
+def main() -> None:
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(args: Sequence[str]) -> int:
+    """Run one command line; the only place where errors become a line on standard error and an exit code."""
+    try:
+        code: Any = cli.main(list(args), prog_name="patra", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return 130
+    except BrokenPipeError:  # `patra audit | head`
+        import os
+
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:  # noqa: BLE001  the edge of the process
+        return _failed(error)
+    return code if isinstance(code, int) else 0
+
+
+def _failed(error: Exception) -> int:
+    import os
+
+    from patra.kernel.errors import ConfigInvalid, MigrationMismatch, PatraError, Transient
+
+    if os.environ.get("PATRA_DEBUG"):
+        import traceback
+
+        traceback.print_exception(error)
+    match error:
+        case PatraError():
+            click.echo(f"patra: {error}", err=True)
+        case _:
+            click.echo(
+                f"patra: internal_error: {type(error).__name__}: {error} (a bug; PATRA_DEBUG=1 shows where)", err=True
+            )
+    match error:
+        case ConfigInvalid() | MigrationMismatch():
+            return 3
+        case Transient():
+            return 4
+        case PatraError():
+            return 5
+        case _:
+            return 70
+
+
+if __name__ == "__main__":
+    main()

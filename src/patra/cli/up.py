@@ -1,0 +1,26 @@
+"""`patra up`: the API and every background loop in one process."""
+
+import click
+
+from patra.cli.options import address_options, config_option, loaded
+
+EPILOG = """\b
+Examples:
+  patra up                                   ./patra.db, http://127.0.0.1:8642
+  patra up --port 9000
+  PATRA_STORE_URL=postgresql://patra@db/patra patra up
+  patra up --config /etc/patra.toml
+
+\b
+Stop it with Ctrl-C or SIGTERM: it takes no new requests, finishes what is in hand within
+web.shutdown_seconds, releases leases and closes the store. A second signal ends it at once."""
+
+
+@click.command("up", epilog=EPILOG)
+@config_option
+@address_options
+def command(config: str | None, host: str | None, port: int | None) -> int:
+    """Serve the API and run every background loop, in one process."""
+    from patra.cli.process import run
+
+    return run(loaded(config, web__host=host, web__port=port).settings, web=True, loops=())

@@ -1,0 +1,165 @@
+"""Questions about the process go in (alive, ready, busy, who did what); answers for people and probes come out."""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+from starlette.requests import Request as RawRequest
+from starlette.responses import Response
+
+import patra
+from patra.app.actor import Role
+from patra.app.audit import AuditEntry, audited
+from patra.app.loops import LoopState
+from patra.app.wiring import Patra, Readiness
+from patra.kernel.telemetry import METRICS_MEDIA, metrics_text
+from patra.web.endpoint import JSON, Endpoint, Request
+from patra.web.problem import Problem
+
+
+class About(msgspec.Struct, frozen=True, kw_only=True):
+    """What answers here, and where to look."""
+
+    name: str
+    version: str
+    links: dict[str, str]
+
+
+class Alive(msgspec.Struct, frozen=True, kw_only=True):
+    status: str
+
+
+class Loops(msgspec.Struct, frozen=True, kw_only=True):
+    loops: list[LoopState]
+
+
+class Woken(msgspec.Struct, frozen=True, kw_only=True):
+    woken: str
+
+
+class AuditQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    limit: Annotated[int, Meta(ge=1, le=1000, description="How many acts to give.")] = 100
+    before: Annotated[int, Meta(ge=1, le=2**62, description="Give acts older than the one with this id.")] | None = None
+    act: Annotated[str, Meta(description="Only acts of this name.")] = ""
+    subject: Annotated[str, Meta(description="Only acts on this subject.")] = ""
+
+
+class AuditPage(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest acts first; `next` is the `before` of the next page."""
+
+    acts: list[AuditEntry]
+    next: int | None
+
+
+def routes(patra: Patra) -> list[Endpoint]:
+    del patra  # handlers find it in their request
+    return [
+        Endpoint(
+            method="GET",
+            path="/",
+            handler=_about,
+            role=None,
+            summary="What answers here, and where to look",
+            response=About,
+        ),
+        Endpoint(
+            method="GET",
+            path="/health",
+            raw=_health,
+            role=None,
+            summary="Whether the process is alive",
+            description="Says nothing about the store; a failing `/health` means: restart the process.",
+            response=Alive,
+        ),
+        Endpoint(
+            method="GET",
+            path="/ready",
+            handler=_ready,
+            role=None,
+            summary="Whether the process can do its work: store, migrations, loops",
+            description="503 with the reasons while it cannot. Reasons and loops are shown to viewers only.",
+            response=Readiness,
+        ),
+        Endpoint(
+            method="GET",
+            path="/metrics",
+            handler=_metrics,
+            role=Role.VIEWER,
+            summary="Metrics in Prometheus' text format",
+            media=METRICS_MEDIA,
+        ),
+        Endpoint(
+            method="GET",
+            path="/loops",
+            handler=_loops,
+            role=Role.VIEWER,
+            summary="The background loops of this process and how they fare",
+            response=Loops,
+        ),
+        Endpoint(
+            method="POST",
+            path="/loops/{name}/wake",
+            handler=_wake,
+            role=Role.OPERATOR,
+            act="loop.wake",
+            summary="Let a loop take its next turn now",
+            response=Woken,
+            problems={404: "This process runs no such loop."},
+        ),
+        Endpoint(
+            method="GET",
+            path="/audit",
+            handler=_audit,
+            role=Role.ADMIN,
+            summary="What operators did, newest first",
+            query=AuditQuery,
+            response=AuditPage,
+        ),
+    ]
+
+
+def _about(request: Request) -> About:
+    del request
+    paths = ("health", "ready", "metrics", "loops", "openapi.json")
+    return About(name="patra", version=patra.__version__, links={path: f"/{path}" for path in paths})
+
+
+async def _health(request: RawRequest) -> Response:
+    """Raw, so that it answers while every thread is busy: busy is alive."""
+    del request
+    return Response(msgspec.json.encode(Alive(status="alive")), media_type=JSON)
+
+
+def _ready(request: Request) -> Readiness | Problem:
+    found = request.patra.readiness()
+    if request.actor is None:
+        reasons = [] if found.ready else ["ask with a viewer's token, or look into the log"]
+        found = Readiness(ready=found.ready, reasons=reasons, loops=[])
+    if found.ready:
+        return found
+    title = "This process cannot do its work now"
+    return Problem(503, "not_ready", title, "; ".join(found.reasons), msgspec.structs.asdict(found))
+
+
+def _metrics(request: Request) -> bytes:
+    del request
+    return metrics_text()
+
+
+def _loops(request: Request) -> Loops:
+    return Loops(loops=request.patra.supervisor.states())
+
+
+def _wake(request: Request) -> Woken | Problem:
+    name = request.path["name"]
+    if not request.patra.supervisor.wake(name):
+        return Problem(404, "loop_unknown", "This process runs no such loop", f"`GET /loops` lists them, not {name!r}.")
+    return Woken(woken=name)
+
+
+def _audit(request: Request) -> AuditPage:
+    query: AuditQuery = request.query
+    acts = request.patra.db.read(
+        lambda tx: audited(tx, limit=query.limit, before=query.before, act=query.act, subject=query.subject)
+    )
+    return AuditPage(acts=acts, next=acts[-1].id if len(acts) == query.limit else None)

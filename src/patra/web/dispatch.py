@@ -1,0 +1,229 @@
+"""A request for one path goes in; who may, how large, how long, what shape are decided; the handler's answer comes out.
+
+The only asynchronous code of Patra besides raw handlers: a handler is a plain function and runs in a thread.
+"""
+
+import asyncio
+import contextvars
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal, assert_never
+
+import msgspec
+from starlette.requests import Request as RawRequest
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from patra.app.actor import Actor
+from patra.app.wiring import Patra
+from patra.kernel.errors import PatraError
+from patra.kernel.ids import new_id
+from patra.kernel.telemetry import counter, get_logger, histogram
+from patra.web.auth import Gate
+from patra.web.body import read_body
+from patra.web.endpoint import JSON, Endpoint, Reply, Request
+from patra.web.problem import RETRY_SECONDS, SAFE_HEADERS, Problem, problem_of, problem_response
+
+log = get_logger()
+
+REQUESTS = counter(
+    "patra_http_requests_total", "HTTP requests answered, by path of the table.", "method", "path", "status"
+)
+SECONDS = histogram("patra_http_request_seconds", "Time from a request's headers to its answer.", "method", "path")
+
+
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """How much one request may take."""
+
+    body_bytes: int
+    seconds: float
+
+
+class Progress(msgspec.Struct):
+    """How far a request has come: what a timeout means depends on it."""
+
+    stage: Literal["reading", "waiting", "running"] = "reading"
+
+
+class Dispatch:
+    """The ASGI application of one path: its endpoints by method."""
+
+    def __init__(
+        self, endpoints: Sequence[Endpoint], *, patra: Patra, gate: Gate, bounds: Bounds, threads: ThreadPoolExecutor
+    ) -> None:
+        self._endpoints = {endpoint.method: endpoint for endpoint in endpoints}
+        if "GET" in self._endpoints:
+            self._endpoints.setdefault("HEAD", self._endpoints["GET"])
+        self._path = endpoints[0].template
+        self._patra = patra
+        self._gate = gate
+        self._bounds = bounds
+        self._threads = threads
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = RawRequest(scope, receive)
+        began = time.perf_counter()
+        response = await self._answer(request)
+        method = request.method if request.method in self._endpoints else "other"
+        SECONDS.labels(method, self._path).observe(time.perf_counter() - began)
+        REQUESTS.labels(method, self._path, str(response.status_code)).inc()
+        await response(scope, receive, send)
+
+    async def _answer(self, request: RawRequest) -> Response:
+        endpoint = self._endpoints.get(request.method)
+        if endpoint is None:
+            return self._no_such_method(request)
+        if refusal := self._gate.refusal(request.method, request.headers):
+            return problem_response(refusal)
+        actor = self._gate.admit(endpoint.role, request.headers)
+        if isinstance(actor, Problem):
+            return problem_response(actor)
+        progress = Progress()
+        try:
+            async with asyncio.timeout(endpoint.seconds or self._bounds.seconds):
+                if endpoint.raw is not None:
+                    progress.stage = "running"
+                    request.scope["patra.actor"] = actor
+                    return await endpoint.raw(request)
+                return await self._handled(endpoint, request, actor, progress)
+        except TimeoutError:
+            return problem_response(_timed_out(endpoint, progress))
+        except PatraError as error:
+            log.warning("http_request_refused", endpoint=endpoint.name, code=error.code, detail=error.detail)
+            return problem_response(problem_of(error))
+        except Exception as error:  # noqa: BLE001  the edge of the process: a bug becomes a 500 that the log explains
+            return problem_response(unexpected(error, endpoint.name))
+
+    async def _handled(
+        self, endpoint: Endpoint, request: RawRequest, actor: Actor | None, progress: Progress
+    ) -> Response:
+        decoded = await self._decoded(endpoint, request)
+        if isinstance(decoded, Problem):
+            return problem_response(decoded)
+        query, body = decoded
+        asked = Request(
+            patra=self._patra, actor=actor, act=endpoint.act, path=dict(request.path_params), query=query, body=body
+        )
+        context = contextvars.copy_context()
+
+        def work() -> Any:
+            return context.run(_run, endpoint, asked, progress)
+
+        progress.stage = "waiting"
+        answer = await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        response = encoded(endpoint, answer)
+        if endpoint.act:
+            name = actor.name if actor else None
+            log.info("http_act", act=endpoint.act, actor=name, path=dict(asked.path), status=response.status_code)
+        return response
+
+    async def _decoded(self, endpoint: Endpoint, request: RawRequest) -> tuple[Any, Any] | Problem:
+        query = _query(endpoint, request)
+        if isinstance(query, Problem):
+            return query
+        body: Any = None
+        if endpoint.writes:
+            raw = await read_body(request, endpoint.max_body_bytes or self._bounds.body_bytes)
+            if isinstance(raw, Problem):
+                return raw
+            body = _body(endpoint, request, raw)
+            if isinstance(body, Problem):
+                return body
+        return query, body
+
+    def _no_such_method(self, request: RawRequest) -> Response:
+        allow = {"Allow": ", ".join(sorted({*self._endpoints, "OPTIONS"}))}
+        if request.method == "OPTIONS":
+            return Response(status_code=204, headers=allow)
+        return problem_response(
+            Problem(
+                405,
+                "method_not_allowed",
+                "The path does not know this method",
+                f"{request.method} {request.url.path}: allowed are {allow['Allow']}.",
+                {},
+                allow,
+            )
+        )
+
+
+def encoded(endpoint: Endpoint, answer: Any) -> Response:
+    """A handler's answer as bytes on the wire."""
+    if isinstance(answer, Problem):
+        return problem_response(answer)
+    status, headers = endpoint.status, dict(SAFE_HEADERS)
+    if isinstance(answer, Reply):
+        status, headers, answer = answer.status, headers | dict(answer.headers), answer.body
+    if answer is None:
+        return Response(status_code=204, headers=headers)
+    content = answer if isinstance(answer, bytes) else msgspec.json.encode(answer)
+    return Response(content, status, headers, media_type=endpoint.media if isinstance(answer, bytes) else JSON)
+
+
+def unexpected(error: Exception, endpoint: str) -> Problem:
+    """A bug: the client gets an id, the log gets the id and everything else."""
+    error_id = new_id()
+    log.error("http_internal_error", endpoint=endpoint, error_id=error_id, exc_info=error)
+    return Problem(
+        500,
+        "internal_error",
+        "Something went wrong inside Patra",
+        f"The log has the details under error_id {error_id}.",
+        {"error_id": error_id},
+    )
+
+
+def _run(endpoint: Endpoint, asked: Request, progress: Progress) -> Any:
+    """In a thread: the handler, and the audit row that it did not write itself."""
+    progress.stage = "running"
+    handler = endpoint.handler
+    if handler is None:
+        raise TypeError(f"{endpoint.name} is raw")
+    answer = handler(asked)
+    if endpoint.act and not asked.audited and not isinstance(answer, Problem):
+        subject = "/".join(asked.path.values())
+        asked.patra.db.run(lambda tx: asked.audit(tx, subject, {}))
+    return answer
+
+
+def _query(endpoint: Endpoint, request: RawRequest) -> Any:
+    if any("\x00" in text for text in (*request.path_params.values(), *request.query_params.values())):
+        return Problem(400, "parameter_invalid", "A parameter holds the character U+0000")
+    if endpoint.query is None:
+        return None
+    try:
+        return msgspec.convert(dict(request.query_params), endpoint.query, strict=False)
+    except msgspec.ValidationError as error:
+        return Problem(400, "query_invalid", "A query parameter is wrong", str(error))
+
+
+def _body(endpoint: Endpoint, request: RawRequest, raw: bytes) -> Any:
+    if endpoint.request is None:
+        return raw
+    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media != JSON:
+        return Problem(415, "media_type_unsupported", "The body must be JSON", f"Send `Content-Type: {JSON}`.")
+    try:
+        return msgspec.json.decode(raw, type=endpoint.request)
+    except msgspec.ValidationError as error:
+        return Problem(422, "body_invalid", "The body is not of the shape asked for", str(error))
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return Problem(400, "body_malformed", "The body is not JSON", str(error))
+
+
+def _timed_out(endpoint: Endpoint, progress: Progress) -> Problem:
+    log.warning("http_request_timed_out", endpoint=endpoint.name, stage=progress.stage)
+    match progress.stage:
+        case "reading":
+            return Problem(408, "body_timed_out", "The body did not arrive in time", "", {}, {"Connection": "close"})
+        case "waiting":  # cancelled before a thread took it: nothing has been done
+            headers = {"Retry-After": RETRY_SECONDS}
+            return Problem(
+                503, "server_busy", "Every thread is busy: the same request may succeed later", "", {}, headers
+            )
+        case "running":
+            careful = "It may still be carried out; look before you ask again." if endpoint.writes else ""
+            return Problem(504, "request_timed_out", "The request took too long", careful)
+        case _:
+            assert_never(progress.stage)

@@ -1,0 +1,127 @@
+"""One row of the HTTP interface: method, path, who may, what goes in, what comes out, and the function between.
+
+A table of these makes both the routes (`server`) and the OpenAPI document (`openapi`), so neither can lie about the
+other.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+from starlette.requests import Request as RawRequest
+from starlette.responses import Response
+
+from patra.app.actor import Actor, Role
+from patra.app.audit import audit
+from patra.app.wiring import Patra
+from patra.kernel.db import Tx
+from patra.web.auth import LOCAL, SAFE_METHODS
+from patra.web.problem import Problem
+
+T = TypeVar("T")
+JSON = "application/json"
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """An answer that is not simply the struct of `Endpoint.response` with status 200."""
+
+    body: Any
+    status: int = 200
+    headers: Mapping[str, str] = {}
+
+
+class Request:
+    """What a handler gets: decoded parameters and body, and who is asking."""
+
+    def __init__(
+        self,
+        *,
+        patra: Patra,
+        actor: Actor | None,
+        act: str,
+        path: Mapping[str, str],
+        query: Any = None,
+        body: Any = None,
+    ) -> None:
+        self.patra = patra
+        self.actor = actor
+        self.path = path
+        self.query = query
+        self.body = body
+        self.audited = False
+        self._act = act
+
+    def act(self, work: Callable[[Tx], T], subject: str, **detail: Any) -> T:
+        """Do the work and write its audit row in one transaction."""
+
+        def both(tx: Tx) -> T:
+            result = work(tx)
+            self.audit(tx, subject, detail)
+            return result
+
+        done = self.patra.db.run(both)
+        self.audited = True
+        return done
+
+    def audit(self, tx: Tx, subject: str, detail: dict[str, Any]) -> None:
+        """Write the audit row in a transaction of the handler's own; then set `audited` when it has committed."""
+        audit(tx, self.actor or LOCAL, self._act, subject, detail, self.patra.clock.now())
+
+
+Handler = Callable[[Request], Any]
+RawHandler = Callable[[RawRequest], Awaitable[Response]]
+
+
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """A handler runs in a thread and gives a struct, bytes, a `Reply` or a `Problem`.
+
+    A raw handler is a coroutine that reads the body itself (`web.body.read_body`) and gives a Starlette response; its
+    actor, if any, is in `request.scope["patra.actor"]`. `role=None` asks for no token. An endpoint that writes names
+    its `act`, under which the audit keeps it.
+    """
+
+    method: str
+    path: str
+    handler: Handler | None = None
+    raw: RawHandler | None = None
+    role: Role | None
+    summary: str
+    description: str = ""
+    tag: str = "operations"
+    request: Any = None
+    query: type[msgspec.Struct] | None = None
+    response: Any = None
+    status: int = 200
+    media: str = JSON
+    problems: Mapping[int, str] = {}
+    act: str = ""
+    seconds: float | None = None  # instead of web.request_seconds
+    max_body_bytes: int | None = None  # instead of web.max_body_bytes
+
+    def __post_init__(self) -> None:
+        if (self.handler is None) is (self.raw is None):
+            raise ValueError(f"{self.name}: an endpoint has either a handler or a raw handler")
+        if self.writes and self.role is not None and not self.act:
+            raise ValueError(f"{self.name}: what operators do is audited: the endpoint must name its act")
+
+    @property
+    def name(self) -> str:
+        return f"{self.method} {self.path}"
+
+    @property
+    def writes(self) -> bool:
+        return self.method not in SAFE_METHODS
+
+    @property
+    def parameters(self) -> list[str]:
+        """Names in the path: `/loops/{name}/wake` has `name`."""
+        return re.findall(r"{(\w+)(?::\w+)?}", self.path)
+
+    @property
+    def template(self) -> str:
+        """The path as OpenAPI writes it, without Starlette's converters."""
+        return re.sub(r"{(\w+):\w+}", r"{\1}", self.path)
+
+
+Answer = msgspec.Struct | bytes | Reply | Problem | None

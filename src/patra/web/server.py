@@ -1,0 +1,100 @@
+"""A Patra goes in, an ASGI application comes out: the table of endpoints as routes, and nothing that is not a route.
+
+Every answer that is not a success is `application/problem+json`, also for unknown paths.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import chain
+from typing import Any
+
+import msgspec
+from starlette.requests import Request as RawRequest
+from starlette.responses import Response
+from starlette.routing import Route, Router
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from patra.app.wiring import Patra
+from patra.web.api import operations
+from patra.web.auth import Gate, gate
+from patra.web.dispatch import REQUESTS, Bounds, Dispatch, unexpected
+from patra.web.endpoint import JSON, Endpoint
+from patra.web.openapi import openapi
+from patra.web.problem import Problem, problem_response
+
+
+class App:
+    """The ASGI application and its threads."""
+
+    def __init__(self, patra: Patra, endpoints: Sequence[Endpoint]) -> None:
+        web = patra.settings.web
+        self.gate = gate(web)
+        self.endpoints = [*endpoints, _openapi_endpoint(endpoints, self.gate)]
+        self.threads = ThreadPoolExecutor(web.threads, thread_name_prefix="web")
+        bounds = Bounds(body_bytes=web.max_body_bytes, seconds=web.request_seconds)
+        by_path: dict[str, list[Endpoint]] = {}
+        for endpoint in self.endpoints:
+            by_path.setdefault(endpoint.path, []).append(endpoint)
+        self._router: ASGIApp = Router(
+            [
+                Route(path, Dispatch(group, patra=patra, gate=self.gate, bounds=bounds, threads=self.threads))
+                for path, group in by_path.items()
+            ],
+            redirect_slashes=False,
+            default=self._unknown_path,
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        try:
+            await self._router(scope, receive, send)
+        except Exception as error:
+            unexpected(error, f"{scope['method']} {scope['path']}")
+            raise
+
+    async def _unknown_path(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = RawRequest(scope)
+        problem = self.gate.refusal(request.method, request.headers) or Problem(
+            404, "path_unknown", "There is nothing at this path", "`/openapi.json` lists what there is."
+        )
+        REQUESTS.labels("other", "(unknown)", str(problem.status)).inc()  # labels are not the client's to invent
+        await problem_response(problem)(scope, receive, send)
+
+    def close(self) -> None:
+        """Take no more work; a handler that still runs is not waited for."""
+        self.threads.shutdown(wait=False, cancel_futures=True)
+
+
+def every_endpoint(patra: Patra) -> list[Endpoint]:
+    """The table: the process's own, then each part's from `patra.web.api.<part>`."""
+    return [*operations.routes(patra), *chain.from_iterable(_routes_of(part.name, patra) for part in patra.parts)]
+
+
+def app(patra: Patra, endpoints: Sequence[Endpoint] | None = None) -> App:
+    """The application with every endpoint, or only with those given."""
+    return App(patra, every_endpoint(patra) if endpoints is None else endpoints)
+
+
+def _routes_of(part: str, patra: Patra) -> list[Endpoint]:
+    name = f"patra.web.api.{part}"
+    return import_module(name).routes(patra) if find_spec(name) else []
+
+
+def _openapi_endpoint(endpoints: Sequence[Endpoint], gate: Gate) -> Endpoint:
+    async def handler(request: RawRequest) -> Response:
+        del request
+        return Response(document, media_type=JSON)
+
+    endpoint = Endpoint(
+        method="GET",
+        path="/openapi.json",
+        raw=handler,
+        role=None,
+        summary="This interface as an OpenAPI 3.1 document",
+        response=dict[str, Any],
+    )
+    document = msgspec.json.encode(openapi([*endpoints, endpoint], tokens=not gate.open))
+    return endpoint
