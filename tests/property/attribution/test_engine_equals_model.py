@@ -1,0 +1,39 @@
+"""Random logs through the engine and through the second reading: ACKs, facts, audits, records and closures are equal."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from patra.kernel.db import open_database
+from tests.model.attribution import run
+from tests.property.attribution.compare import differences
+from tests.property.attribution.logs import logs, seeded_log
+
+replay = pytest.importorskip("patra.attribution.replay").replay
+
+
+def replayed(url, lines, **options):
+    db = open_database(url)
+    try:
+        return replay(lines, db, **options)
+    finally:
+        db.close()
+
+
+@settings(max_examples=150)
+@given(logs())
+def test_the_engine_on_sqlite_equals_the_model(lines):
+    assert differences(replayed("sqlite:///:memory:", lines), run(lines)) == []
+
+
+@settings(max_examples=60)
+@given(logs(), st.data())
+def test_the_grouping_of_batches_into_commits_changes_nothing(lines, data):
+    group = data.draw(st.integers(2, len(lines) + 1))
+    assert differences(replayed("sqlite:///:memory:", lines, group=group), run(lines)) == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_longer_log_on_each_database_equals_the_model(database, seed):
+    lines = seeded_log(seed, lines=60, events=12)
+    assert differences(replay(lines, database, group=(None, 7)[seed % 2]), run(lines)) == []
