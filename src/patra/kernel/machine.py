@@ -135,14 +135,9 @@ class Machine(Generic[S, E]):
 
     def _declare(self) -> None:
         # The journal goes by the machine's name, so two tables of one name could not be told apart in it.
-        other = _declared.get(self.name)
-        if other is not None and (other.initial, other.edges, other.version) != (
-            self.initial,
-            self.edges,
-            self.version,
-        ):
+        first = _declared.setdefault(self.name, self)  # pyright: ignore[reportArgumentType]
+        if (first.initial, first.edges, first.version) != (self.initial, self.edges, self.version):
             raise ValueError(f"{self.name}: another machine has this name")
-        _declared[self.name] = self  # pyright: ignore[reportArgumentType]
 
 
 def declared() -> "list[Machine[StrEnum, str]]":
