@@ -1,0 +1,293 @@
+"""YAML contracts go in, one file an event type; a checked catalogue comes out: who may publish what, in which form.
+
+The authority table of C§5 is data here (B3), and so are versions (C§4), retries and thresholds (C§6, B5), retention and
+order. Consumers are listed but never heard: a subscriber cannot change the publisher's contract.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
+from functools import cached_property
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any, NoReturn, cast
+
+import msgspec
+import yaml
+
+from patra.bus.reasons import R
+from patra.bus.schema import Schema, Violation, compiled, defects, violations
+from patra.bus.versions import Version, VersionRange, parse_range, parse_version
+from patra.kernel.clock import MINUTE, SECOND, parse_duration
+from patra.kernel.errors import ConfigInvalid, Invalid
+from patra.kernel.retry import Backoff
+
+BUILT_IN = "patra.bus"
+RELEASED = "released.json"
+
+_TYPE = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+\Z")
+_GROUP = re.compile(r"[a-z][a-z0-9_.:-]{0,63}\Z")
+_POINTER = re.compile(r"/(tenant_id|project_id|correlation_id|trace_id|payload(/[^/~]+)+)\Z")
+
+
+class Status(StrEnum):
+    """The life of a major version: published, published along with a newer one, no longer published."""
+
+    CURRENT = "current"
+    RETIRING = "retiring"
+    RETIRED = "retired"
+
+
+class OnDeadLetter(StrEnum):
+    """What happens to later events of a key when an earlier one of it becomes a dead letter."""
+
+    CONTINUE = "continue"
+    BLOCK = "block"
+
+
+class Retry(msgspec.Struct, frozen=True, kw_only=True):
+    """How often and how late a failed event comes back (B5: five times, exponential, with jitter)."""
+
+    max_retries: int = 5
+    base: int = SECOND
+    factor: float = 2.0
+    cap: int = 5 * MINUTE
+
+    @property
+    def backoff(self) -> Backoff:
+        return Backoff(base=self.base, factor=self.factor, cap=self.cap)
+
+
+class Ordering(msgspec.Struct, frozen=True, kw_only=True):
+    """Events with the same values at `key` are handled in the order of publishing, within a scope of types."""
+
+    scope: str
+    key: tuple[str, ...]
+    on_dead_letter: OnDeadLetter = OnDeadLetter.CONTINUE
+
+
+class Consumer(msgspec.Struct, frozen=True, kw_only=True):
+    """A group that is known to listen, and the versions it reads: what B4 waits for before a major is retired."""
+
+    group: str
+    versions: VersionRange
+
+
+class Contract(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
+    """One version of an event type: its payload's schema and an example."""
+
+    version: Version
+    status: Status
+    schema: Schema
+    examples: tuple[dict[str, Any], ...]
+
+    @cached_property
+    def accepts(self) -> Callable[[Any], bool]:
+        """Whether a payload keeps the schema; compiled when first asked."""
+        return compiled(self.schema)
+
+    def violations(self, payload: Any) -> list[Violation]:
+        return violations(self.schema, payload, "/payload")
+
+
+class EventType(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """Everything the bus knows of one event type. `contracts` holds one version a major, the newest minor of it."""
+
+    name: str
+    title: str
+    description: str
+    producer: str
+    consumers: tuple[Consumer, ...]
+    contracts: Mapping[int, Contract]
+    retry: Retry
+    dead_letter_threshold: int
+    retention: int
+    ordering: Ordering | None
+    place: str
+
+    @property
+    def live(self) -> set[int]:
+        """The major versions that a publish must carry, all of them (B4)."""
+        return {major for major, contract in self.contracts.items() if contract.status is not Status.RETIRED}
+
+
+class Catalogue(msgspec.Struct, frozen=True, eq=False):
+    """All event types, by name."""
+
+    types: Mapping[str, EventType]
+
+    def contract(self, event_type: str, version: Version) -> Contract | None:
+        """The contract that an event of this version keeps: that of its major, if the minor is known."""
+        known = self.types.get(event_type)
+        contract = known.contracts.get(version.major) if known else None
+        return contract if contract and version.minor <= contract.version.minor else None
+
+
+class _RetryFile(msgspec.Struct, forbid_unknown_fields=True):
+    max_retries: int = 5
+    base: str = "PT1S"
+    factor: float = 2.0
+    cap: str = "PT5M"
+
+
+class _OrderingFile(msgspec.Struct, forbid_unknown_fields=True):
+    key: list[str]
+    scope: str = ""
+    on_dead_letter: OnDeadLetter = OnDeadLetter.CONTINUE
+
+
+class _ConsumerFile(msgspec.Struct, forbid_unknown_fields=True):
+    group: str
+    versions: str = ">=1"
+
+
+class _VersionFile(msgspec.Struct, forbid_unknown_fields=True):
+    version: str
+    schema: dict[str, Any]
+    examples: list[dict[str, Any]]
+    status: Status = Status.CURRENT
+
+
+class _TypeFile(msgspec.Struct, forbid_unknown_fields=True):
+    """The format of a contract file, as people write it."""
+
+    type: str
+    title: str
+    description: str
+    producer: str
+    versions: list[_VersionFile]
+    consumers: list[_ConsumerFile] = []
+    retry: _RetryFile = msgspec.field(default_factory=_RetryFile)
+    dead_letter_threshold: int = 100
+    retention: str = "P90D"
+    ordering: _OrderingFile | None = None
+
+
+def load(folders: Iterable[Path | Traversable] = (), *, built_in: bool = True) -> Catalogue:
+    """Read every `*.yaml` of the folders, and of the built-in catalogue. Raises ConfigInvalid with the place."""
+    types: dict[str, EventType] = {}
+    for folder in [*([files(BUILT_IN) / "contracts"] if built_in else []), *folders]:
+        for file in sorted((f for f in folder.iterdir() if f.name.endswith(".yaml")), key=lambda f: f.name):
+            found = parse(file.read_text("utf-8"), file.name)
+            if found.name in types:
+                _refuse(file.name, f"{found.name} is declared in {types[found.name].place} too: one file a type")
+            types[found.name] = found
+    return Catalogue(types)
+
+
+def parse(text: str, place: str) -> EventType:
+    """One contract file. Raises ConfigInvalid that says where the file breaks which rule."""
+    try:
+        raw: Any = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        _refuse(place, f"no YAML: {error}")
+    try:
+        return event_type(msgspec.convert(raw, _TypeFile), place)
+    except msgspec.ValidationError as error:
+        _refuse(place, str(error))
+
+
+def event_type(file: _TypeFile, place: str) -> EventType:
+    if not _TYPE.match(file.type):
+        _refuse(place, f"{file.type!r} is no event type: lower-case words joined by dots")
+    if not file.producer.strip() or not file.title.strip() or not file.description.strip():
+        _refuse(place, "title, description and producer are texts")
+    if file.dead_letter_threshold < 1 or not 0 <= file.retry.max_retries <= 100:
+        _refuse(place, "dead_letter_threshold is at least 1, max_retries between 0 and 100")
+    retry = Retry(
+        max_retries=file.retry.max_retries,
+        base=_duration(file.retry.base, f"{place}: retry.base"),
+        factor=file.retry.factor,
+        cap=_duration(file.retry.cap, f"{place}: retry.cap"),
+    )
+    if not (0 < retry.base <= retry.cap and retry.factor >= 1):
+        _refuse(f"{place}: retry", "0 < base <= cap, and factor is at least 1")
+    return EventType(
+        name=file.type,
+        title=file.title,
+        description=file.description.strip(),
+        producer=file.producer,
+        consumers=tuple(_consumer(c, place) for c in file.consumers),
+        contracts=_contracts(file.versions, place),
+        retry=retry,
+        dead_letter_threshold=file.dead_letter_threshold,
+        retention=_duration(file.retention, f"{place}: retention"),
+        ordering=_ordering(file, place),
+        place=place,
+    )
+
+
+def _contracts(versions: list[_VersionFile], place: str) -> dict[int, Contract]:
+    contracts: dict[int, Contract] = {}
+    for entry in versions:
+        here = f"{place}: version {entry.version}"
+        version = parse_version(entry.version)
+        if version is None or version.major < 1:
+            _refuse(here, "a version is `major.minor`, from 1.0")
+        if version.major in contracts:
+            _refuse(here, "a major version stands once, with its newest minor")
+        if entry.schema.get("type") != "object":
+            _refuse(f"{here}: schema", "a payload is an object: `type: object`")
+        for defect in defects(entry.schema):
+            _refuse(f"{here}: schema{defect.place}", defect.detail)
+        contract = Contract(version=version, status=entry.status, schema=entry.schema, examples=tuple(entry.examples))
+        if not entry.examples:
+            _refuse(here, "give at least one example of the payload")
+        for index, example in enumerate(entry.examples):
+            for violation in violations(entry.schema, example):
+                _refuse(f"{here}: examples[{index}]{violation.place}", violation.detail)
+        contracts[version.major] = contract
+    if sum(contract.status is Status.CURRENT for contract in contracts.values()) != 1:
+        _refuse(place, "exactly one major version is `current`; older ones are `retiring` or `retired`")
+    current = next(major for major, contract in contracts.items() if contract.status is Status.CURRENT)
+    if current != max(contracts):
+        _refuse(place, "the current version is the newest")
+    return contracts
+
+
+def _consumer(file: _ConsumerFile, place: str) -> Consumer:
+    versions = parse_range(file.versions)
+    if versions is None or not is_group(file.group):
+        _refuse(f"{place}: consumers", f"{file.group!r} {file.versions!r}: a group's name and a range such as `>=1,<2`")
+    return Consumer(group=file.group, versions=versions)
+
+
+def _ordering(file: _TypeFile, place: str) -> Ordering | None:
+    if file.ordering is None:
+        return None
+    if not file.ordering.key or not all(_POINTER.match(pointer) for pointer in file.ordering.key):
+        _refuse(f"{place}: ordering.key", "JSON pointers such as `/tenant_id` or `/payload/run_id`")
+    for entry in file.versions:
+        for pointer in file.ordering.key:
+            if pointer.startswith("/payload/") and not _always_there(entry.schema, pointer.split("/")[2:]):
+                _refuse(f"{place}: ordering.key", f"{pointer} is not a required field of version {entry.version}")
+    return Ordering(
+        scope=file.ordering.scope or file.type,
+        key=tuple(file.ordering.key),
+        on_dead_letter=file.ordering.on_dead_letter,
+    )
+
+
+def _always_there(schema: Mapping[str, Any], path: list[str]) -> bool:
+    name, *rest = path
+    if name not in schema.get("required", ()):
+        return False
+    inner = schema.get("properties", {}).get(name, {})
+    return not rest or (isinstance(inner, Mapping) and _always_there(cast("Mapping[str, Any]", inner), rest))
+
+
+def is_group(name: str) -> bool:
+    """Whether a text may name a consumer group."""
+    return _GROUP.match(name) is not None
+
+
+def _duration(text: str, place: str) -> int:
+    try:
+        return parse_duration(text)
+    except Invalid as error:
+        _refuse(place, error.detail)
+
+
+def _refuse(place: str, detail: str) -> NoReturn:
+    raise ConfigInvalid(R.CATALOGUE_INVALID, detail, place=place, advice="see docs/reference/bus-catalogue.md")

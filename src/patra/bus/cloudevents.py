@@ -1,0 +1,153 @@
+"""An envelope goes in, a CloudEvent 1.0 in structured or binary mode comes out, and back: one to one (B1).
+
+| envelope | CloudEvents attribute |
+|---|---|
+| event_id, event_type, occurred_at | id, type, time |
+| producer | source: `urn:patra:producer:` and the name, percent-encoded |
+| the other texts: event_version, tenant_id … | the same names without the underscore: eventversion, tenantid … |
+| forwarded_by | forwardedby: the names, percent-encoded, joined by commas |
+| payload | data, `datacontenttype` application/json |
+
+An attribute that has no place in the envelope is refused: dropping it would lose it without a word (A4).
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+from urllib.parse import quote, unquote_to_bytes
+
+import msgspec
+
+from patra.bus.envelope import Envelope, Refused, from_wire, to_wire
+from patra.bus.reasons import R
+
+STRUCTURED = "application/cloudevents+json"
+BATCH = "application/cloudevents-batch+json"
+SOURCE = "urn:patra:producer:"
+
+_TO_ATTRIBUTE = {
+    "event_id": "id",
+    "event_type": "type",
+    "occurred_at": "time",
+    "event_version": "eventversion",
+    "schema_version": "schemaversion",
+    "tenant_id": "tenantid",
+    "project_id": "projectid",
+    "trace_id": "traceid",
+    "correlation_id": "correlationid",
+    "causation_id": "causationid",
+    "idempotency_key": "idempotencykey",
+}
+_TO_FIELD = {attribute: field for field, attribute in _TO_ATTRIBUTE.items()}
+_JSON_TYPE = re.compile(r"application/(json|[a-z0-9.+-]+\+json)\s*(;.*)?\Z", re.IGNORECASE)
+_PERCENT = re.compile(r"%[0-9A-Fa-f]{2}")
+
+
+def structured(envelope: Envelope) -> dict[str, Any]:
+    """The CloudEvent as one JSON object."""
+    return {**_attributes(envelope), "datacontenttype": "application/json", "data": envelope.payload}
+
+
+def from_structured(raw: Any) -> Envelope | Refused:
+    """An envelope from a decoded CloudEvent in structured mode."""
+    if not isinstance(raw, Mapping):
+        return _refused("", "a CloudEvent is a JSON object")
+    attributes = dict(cast("Mapping[str, Any]", raw))
+    content = attributes.pop("datacontenttype", "application/json")
+    if not isinstance(content, str) or not _JSON_TYPE.match(content):
+        return _refused("/datacontenttype", "is no JSON type")
+    if "data_base64" in attributes:
+        if "data" in attributes:
+            return _refused("/data_base64", "stands beside `data`")
+        try:
+            attributes["data"] = msgspec.json.decode(
+                base64.b64decode(str(attributes.pop("data_base64")), validate=True)
+            )
+        except (binascii.Error, msgspec.DecodeError, UnicodeDecodeError) as error:
+            return _refused("/data_base64", f"is no JSON in base64: {error}")
+    data = attributes.pop("data", None)
+    return _envelope(attributes, data)
+
+
+def binary(envelope: Envelope) -> tuple[dict[str, str], bytes]:
+    """The CloudEvent as HTTP headers and a body."""
+    headers = {f"ce-{name}": _header(str(value)) for name, value in _attributes(envelope).items()}
+    return {"content-type": "application/json", **headers}, msgspec.json.encode(envelope.payload)
+
+
+def from_binary(headers: Mapping[str, str], body: bytes) -> Envelope | Refused:
+    """An envelope from a CloudEvent in binary mode. Header names are taken in any case."""
+    lowered = {name.lower(): value for name, value in headers.items()}
+    if not _JSON_TYPE.match(lowered.get("content-type", "application/json")):
+        return _refused("/datacontenttype", "is no JSON type")
+    attributes: dict[str, Any] = {}
+    for name, value in lowered.items():
+        if name.startswith("ce-"):
+            try:
+                attributes[name[3:]] = unquote_to_bytes(value).decode()
+            except UnicodeDecodeError:
+                return _refused(f"/{name[3:]}", "is no percent-encoded UTF-8")
+    try:
+        data: Any = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return _refused("/data", f"is no JSON: {error}")
+    return _envelope(attributes, data)
+
+
+def is_binary(headers: Mapping[str, str]) -> bool:
+    return any(name.lower() == "ce-specversion" for name in headers)
+
+
+def _attributes(envelope: Envelope) -> dict[str, str]:
+    wire = to_wire(envelope)
+    found = {"specversion": "1.0", "source": SOURCE + quote(envelope.producer, safe="")}
+    found |= {attribute: wire[field] for field, attribute in _TO_ATTRIBUTE.items() if field in wire}
+    if envelope.forwarded_by:
+        found["forwardedby"] = ",".join(quote(name, safe="") for name in envelope.forwarded_by)
+    return found
+
+
+def _envelope(attributes: dict[str, Any], data: Any) -> Envelope | Refused:
+    if attributes.pop("specversion", None) != "1.0":
+        return _refused("/specversion", "is not 1.0")
+    wire: dict[str, Any] = {"payload": data}
+    for name, value in attributes.items():
+        if value is None:  # in JSON null says the same as leaving it out
+            continue
+        if not isinstance(value, str):
+            return _refused(f"/{name}", "is no text")
+        if name == "source":
+            producer = _unquoted(value.removeprefix(SOURCE)) if value.startswith(SOURCE) else None
+            if producer is None:
+                return _refused("/source", f"is not {SOURCE}NAME, percent-encoded")
+            wire["producer"] = producer
+        elif name == "forwardedby":
+            names = [_unquoted(part) for part in value.split(",")]
+            if None in names:
+                return _refused("/forwardedby", "is no list of percent-encoded names")
+            wire["forwarded_by"] = names
+        elif name in _TO_FIELD:
+            wire[_TO_FIELD[name]] = value
+        else:
+            return _refused(f"/{name}", "has no place in the envelope; data belongs into the payload")
+    return from_wire(wire)
+
+
+def _unquoted(text: str) -> str | None:
+    if "%" in _PERCENT.sub("", text):
+        return None
+    try:
+        return unquote_to_bytes(text).decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _header(value: str) -> str:
+    """As the HTTP binding asks: everything but printable ASCII, and also space, quote and percent, is encoded."""
+    return "".join(c if "!" <= c <= "~" and c not in '"%' else quote(c, safe="") for c in value)
+
+
+def _refused(place: str, detail: str) -> Refused:
+    return Refused(code=R.CLOUDEVENT_INVALID, place=place, detail=detail)

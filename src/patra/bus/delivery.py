@@ -1,0 +1,151 @@
+"""Events, groups and failures go in; who gets what, what comes next in line, and when it comes back is told (C§3, B5).
+
+Order per key: within a group, an event with an ordering key is handled only when no earlier event of that key is
+still unhandled. A key that fails holds back its own followers and nobody else's.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from enum import StrEnum
+
+import msgspec
+
+from patra.bus.catalogue import OnDeadLetter, Retry
+from patra.bus.reasons import R
+from patra.bus.versions import Version, VersionRange
+from patra.kernel.clock import HOUR, SECOND
+from patra.kernel.machine import Machine
+
+NEVER = 2**62
+BLOCKED_PAUSE = SECOND // 5  # how long a follower waits when its predecessor is in another worker's hands
+BLOCKED_BY_DEAD = HOUR  # a follower of a dead letter that blocks; replay and discard wake it earlier
+
+
+class Subscription(msgspec.Struct, frozen=True, kw_only=True):
+    """A group's wish for one event type."""
+
+    group_id: int
+    group: str
+    event_type: str
+    versions: VersionRange
+
+
+class Due(msgspec.Struct, frozen=True, kw_only=True):
+    """One event waiting for one group."""
+
+    seq: int
+    order_key: bytes | None
+    attempts: int
+    due_at: int
+    replay: bool = False
+
+
+class D(StrEnum):
+    """The life of an event for one group."""
+
+    READY = "ready"
+    HELD = "held"
+    WAITING = "waiting"
+    DONE = "done"
+    DEAD = "dead"
+
+
+class On(StrEnum):
+    TAKE = "take"
+    SUCCEED = "succeed"
+    FAIL = "fail"
+    LOSE = "lose"
+    GIVE_UP = "give_up"
+    REPLAY = "replay"
+
+
+DELIVERY = Machine(
+    "bus_delivery",
+    initial=D.READY,
+    edges={
+        (D.READY, On.TAKE): D.HELD,
+        (D.WAITING, On.TAKE): D.HELD,
+        (D.HELD, On.SUCCEED): D.DONE,
+        (D.HELD, On.FAIL): D.WAITING,
+        (D.HELD, On.LOSE): D.WAITING,
+        (D.HELD, On.GIVE_UP): D.DEAD,
+        (D.DEAD, On.REPLAY): D.READY,
+    },
+    version="b_delivery_v1",
+)
+
+
+def recipients(
+    subscriptions: Iterable[Subscription], event_type: str, versions: Collection[Version]
+) -> dict[int, Version]:
+    """Which groups get an event, and in which of its versions: the newest that the group reads. Each group gets one."""
+    chosen: dict[int, Version] = {}
+    for subscription in subscriptions:
+        if subscription.event_type != event_type:
+            continue
+        readable = [version for version in versions if version in subscription.versions]
+        if readable:
+            best = max(readable)
+            chosen[subscription.group_id] = max(best, chosen.get(subscription.group_id, best))
+    return chosen
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker may handle now, in order, and what has to wait, until when."""
+
+    ready: list[Due]
+    blocked: dict[int, int]
+
+
+def in_line(taken: Sequence[Due], standing: Mapping[bytes, Sequence[tuple[int, int]]], now: int) -> Line:
+    """Of the events that a worker took, those whose predecessors are all in its own hands.
+
+    `standing` are all unhandled events (seq, due_at) of the keys at hand, up to the last one taken, read after taking:
+    one that the worker did not take is in another's hands, waits for its retry, or blocks as a dead letter.
+    """
+    mine = {due.seq for due in taken}
+    barrier: dict[bytes, tuple[int, int]] = {}
+    for key, others in standing.items():
+        foreign = [(seq, due_at) for seq, due_at in others if seq not in mine]
+        if foreign:
+            barrier[key] = min(foreign)
+    ready: list[Due] = []
+    blocked: dict[int, int] = {}
+    for due in sorted(taken, key=lambda d: d.seq):
+        stop = barrier.get(due.order_key) if due.order_key is not None else None
+        if stop is None or due.seq < stop[0]:
+            ready.append(due)
+        else:
+            blocked[due.seq] = follower_due(stop[1], now)
+    return Line(ready=ready, blocked=blocked)
+
+
+def follower_due(predecessor_due: int, now: int) -> int:
+    """When an event looks again whether its predecessor is gone: when that one is due, or shortly."""
+    if predecessor_due >= NEVER:
+        return now + BLOCKED_BY_DEAD
+    return max(predecessor_due, now + BLOCKED_PAUSE)
+
+
+class Comeback(msgspec.Struct, frozen=True):
+    """A failed event comes back at an instant."""
+
+    due_at: int
+
+
+class GiveUp(msgspec.Struct, frozen=True):
+    """A failed event becomes a dead letter; `keep` says whether it goes on blocking its key."""
+
+    reason: R
+    keep: bool
+
+
+def after_failure(
+    retry: Retry, failures: int, now: int, jitter: float, *, poison: bool, ordered: OnDeadLetter | None
+) -> Comeback | GiveUp:
+    """B5: after the n-th failure, n up to `max_retries`, it comes back later each time; then it is a dead letter."""
+    keep = ordered is OnDeadLetter.BLOCK
+    if poison:
+        return GiveUp(R.HANDLER_POISON, keep)
+    if failures > retry.max_retries:
+        return GiveUp(R.RETRIES_EXHAUSTED, keep)
+    return Comeback(now + retry.backoff.delay(failures, jitter))

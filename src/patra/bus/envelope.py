@@ -1,0 +1,176 @@
+"""Bytes or a mapping go in; an envelope, or a refusal that names the field, comes out (C§1, B1)."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+
+from patra.bus.reasons import R
+from patra.bus.versions import Version, parse_version
+from patra.kernel.clock import format_instant, parse_instant
+
+LONGEST = 256  # characters of a name or key
+MOST_FORWARDS = 32
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\Z")
+_TYPE = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+\Z")
+_SCHEMA_VERSION = re.compile(r"([0-9]{1,9})(\.[0-9]{1,9}){0,2}\Z")
+
+
+class Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One event: the fields of B1. `occurred_at` is µs inside, RFC 3339 on the wire."""
+
+    event_id: str
+    event_type: str
+    event_version: str
+    schema_version: str = "1.0"
+    producer: str
+    forwarded_by: tuple[str, ...] = ()
+    tenant_id: str
+    project_id: str
+    trace_id: str
+    correlation_id: str
+    causation_id: str | None = None
+    idempotency_key: str
+    occurred_at: int
+    payload: dict[str, Any]
+
+    @property
+    def version(self) -> Version:
+        version = parse_version(self.event_version)
+        assert version is not None, "an envelope is checked before its version is asked for"  # noqa: S101
+        return version
+
+
+class Refused(msgspec.Struct, frozen=True, kw_only=True):
+    """Why an event is not taken: a code for machines, a place (JSON pointer into the envelope) and words for people."""
+
+    code: R
+    place: str
+    detail: str
+
+
+FIELDS: tuple[str, ...] = Envelope.__struct_fields__
+REQUIRED = tuple(name for name in FIELDS if name not in {"forwarded_by", "causation_id"})
+_NAMES = ("producer", "tenant_id", "project_id", "trace_id", "correlation_id", "idempotency_key")
+
+_decoder = msgspec.json.Decoder()
+
+
+def decode(body: bytes | str) -> Envelope | Refused:
+    """An envelope from its JSON text."""
+    try:
+        raw: Any = _decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return _refused(R.ENVELOPE_MALFORMED, "", f"not JSON: {error}")
+    return from_wire(raw)
+
+
+def from_wire(raw: Any) -> Envelope | Refused:
+    """An envelope from decoded JSON."""
+    if not isinstance(raw, Mapping):
+        return _refused(R.ENVELOPE_MALFORMED, "", "an envelope is a JSON object")
+    fields = dict(cast("Mapping[str, Any]", raw))
+    for name in fields:
+        if name not in FIELDS:
+            return _refused(R.ENVELOPE_UNKNOWN, f"/{name}", "is no field of the envelope; data belongs into `payload`")
+    for name in REQUIRED:
+        if fields.get(name) is None or fields[name] == "":
+            return _refused(R.ENVELOPE_MISSING, f"/{name}", "is required")
+    for name in ("forwarded_by", "causation_id"):  # null says the same as leaving it out
+        if name in fields and fields[name] is None:
+            del fields[name]
+    occurred = fields["occurred_at"]
+    if not isinstance(occurred, str) or (instant := parse_instant(occurred)) is None:
+        return _refused(R.ENVELOPE_INVALID, "/occurred_at", "is no RFC 3339 instant with an offset")
+    fields["occurred_at"] = instant
+    forwarded = fields.get("forwarded_by", [])
+    if not isinstance(forwarded, list):
+        return _refused(R.ENVELOPE_INVALID, "/forwarded_by", "is a list of names")
+    if "forwarded_by" in fields:
+        if not forwarded:
+            return _refused(R.ENVELOPE_INVALID, "/forwarded_by", "is absent when the event was never forwarded")
+        fields["forwarded_by"] = tuple(cast("list[Any]", forwarded))
+    try:
+        made = Envelope(**fields)
+    except TypeError as error:  # not reached by JSON: the names were checked
+        return _refused(R.ENVELOPE_MALFORMED, "", str(error))
+    return check(made) or made
+
+
+def check(envelope: Envelope) -> Refused | None:
+    """Whether the fields of an envelope have the forms of B1; also for one that was built in code."""
+    given: Any = envelope  # msgspec does not check what is built in code
+    for name in _NAMES:
+        if defect := _name_defect(getattr(given, name)):
+            missing = getattr(given, name) == ""
+            return _refused(R.ENVELOPE_MISSING if missing else R.ENVELOPE_INVALID, f"/{name}", defect)
+    if not isinstance(given.event_id, str) or not _UUID7.match(given.event_id):
+        return _refused(R.ENVELOPE_INVALID, "/event_id", "is no UUID of version 7 in lower case")
+    if not isinstance(given.event_type, str) or len(given.event_type) > LONGEST or not _TYPE.match(given.event_type):
+        return _refused(R.ENVELOPE_INVALID, "/event_type", "is no event type: lower-case words joined by dots")
+    if not isinstance(given.event_version, str) or parse_version(given.event_version) is None:
+        return _refused(R.ENVELOPE_INVALID, "/event_version", "is not `major.minor`")
+    if not isinstance(given.schema_version, str) or not (match := _SCHEMA_VERSION.match(given.schema_version)):
+        return _refused(R.ENVELOPE_INVALID, "/schema_version", "is no version such as `1.0`")
+    if int(match[1]) != 1:
+        return _refused(
+            R.SCHEMA_VERSION, "/schema_version", f"{given.schema_version}: this bus reads envelopes of version 1"
+        )
+    if given.causation_id is not None and (defect := _name_defect(given.causation_id)):
+        return _refused(R.ENVELOPE_INVALID, "/causation_id", defect)
+    if len(given.forwarded_by) > MOST_FORWARDS:
+        return _refused(R.ENVELOPE_INVALID, "/forwarded_by", f"has more than {MOST_FORWARDS} names")
+    for index, name in enumerate(given.forwarded_by):
+        if defect := _name_defect(name):
+            return _refused(R.ENVELOPE_INVALID, f"/forwarded_by/{index}", defect)
+    if type(given.occurred_at) is not int:
+        return _refused(R.ENVELOPE_INVALID, "/occurred_at", "is an instant, µs since 1970 UTC")
+    if not isinstance(given.payload, dict):
+        return _refused(R.ENVELOPE_INVALID, "/payload", "is a JSON object")
+    return None
+
+
+def to_wire(envelope: Envelope) -> dict[str, Any]:
+    """The envelope as JSON has it, fields in the order of B1."""
+    wire: dict[str, Any] = msgspec.structs.asdict(envelope)
+    wire["occurred_at"] = format_instant(envelope.occurred_at)
+    if envelope.causation_id is None:
+        del wire["causation_id"]
+    if envelope.forwarded_by:
+        wire["forwarded_by"] = list(envelope.forwarded_by)
+    else:
+        del wire["forwarded_by"]
+    return wire
+
+
+def encode(envelope: Envelope) -> bytes:
+    return msgspec.json.encode(to_wire(envelope))
+
+
+def rendition(envelope: Envelope, event_version: str, payload: dict[str, Any]) -> Envelope:
+    """The same event in another major version, for publishing two of them together (C§4)."""
+    return msgspec.structs.replace(envelope, event_version=event_version, payload=payload)
+
+
+def forwarded(envelope: Envelope, by: str) -> Envelope:
+    """The envelope as a module passes it on: the producer stays, the module signs (C§5)."""
+    return msgspec.structs.replace(envelope, forwarded_by=(*envelope.forwarded_by, by))
+
+
+def _name_defect(value: Any) -> str:
+    if not isinstance(value, str):
+        return "is no text"
+    if not value or value.isspace():
+        return "is empty"
+    if len(value) > LONGEST:
+        return f"is longer than {LONGEST} characters"
+    if _CONTROL.search(value):
+        return "holds a control character"
+    return ""
+
+
+def _refused(code: R, place: str, detail: str) -> Refused:
+    return Refused(code=code, place=place, detail=detail)

@@ -1,0 +1,263 @@
+"""Envelopes and what the store knows of them go in; what is published, refused, or was there before comes out.
+
+The order of checks for one event; the first that fails decides: form of the envelope (C§1, B1), type and version
+(C§4), authority and forwarding (C§5, B3), schema, canonical form, renditions of one event in two majors (C§4, B4),
+idempotency (B2), freeze (B5: a duplicate is no new publish, so it is answered as one even while the type is frozen).
+"""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import msgspec
+
+from patra.bus.catalogue import Catalogue, EventType, Status
+from patra.bus.envelope import Envelope, Refused, check, encode
+from patra.bus.reasons import R
+from patra.kernel.canonical import canonical, key16, sha256_hex
+from patra.kernel.errors import NotCanonical
+
+LARGEST = 1_048_576  # bytes of an encoded envelope
+
+
+class Published(msgspec.Struct, frozen=True, kw_only=True):
+    """The event is on the bus: for the first time, or it was there before (B2) under this `event_id`."""
+
+    event_id: str
+    duplicate: bool = False
+
+
+Outcome: TypeAlias = Published | Refused
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """An event that passed every check that needs no store, ready to be written."""
+
+    index: int
+    envelope: Envelope
+    kind: EventType
+    major: int
+    minor: int
+    body: str
+    identity: bytes
+    fingerprint: bytes
+    order_key: bytes | None
+
+
+class Known(msgspec.Struct, frozen=True):
+    """What the store holds under an idempotency key: the event and what it said."""
+
+    event_id: str
+    fingerprint: bytes
+
+
+def examine(
+    catalogue: Catalogue, envelope: Envelope, publisher: str | None = None, index: int = 0
+) -> Candidate | Refused:
+    """Every check that needs no store. `publisher` is who hands the event in, where that is known."""
+    if refusal := check(envelope):
+        return refusal
+    kind = catalogue.types.get(envelope.event_type)
+    if kind is None:
+        return _refused(R.TYPE_UNKNOWN, "/event_type", f"the catalogue has no {envelope.event_type}")
+    version = envelope.version
+    contract = catalogue.contract(envelope.event_type, version)
+    if contract is None:
+        known = ", ".join(str(c.version) for c in kind.contracts.values())
+        return _refused(R.VERSION_UNKNOWN, "/event_version", f"{version} of {kind.name} is unknown; there is {known}")
+    if contract.status is Status.RETIRED:
+        return _refused(R.VERSION_RETIRED, "/event_version", f"{version.major}.x of {kind.name} is retired")
+    if refusal := authority(kind, envelope, publisher):
+        return refusal
+    if not contract.accepts(envelope.payload):
+        broken = contract.violations(envelope.payload)
+        first = broken[0] if broken else None
+        more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
+        return _refused(
+            R.PAYLOAD_INVALID,
+            first.place if first else "/payload",
+            f"{first.detail if first else 'breaks the schema'}{more}",
+        )
+    try:
+        fingerprint = canonical(envelope.payload)
+    except NotCanonical as error:
+        return _refused(R.PAYLOAD_NOT_CANONICAL, "/payload" + pointer(error.path), error.detail)
+    body = encode(envelope)
+    if len(body) > LARGEST:
+        return _refused(R.PAYLOAD_TOO_LARGE, "", f"the envelope has {len(body)} bytes, more than {LARGEST}")
+    return Candidate(
+        index=index,
+        envelope=envelope,
+        kind=kind,
+        major=version.major,
+        minor=version.minor,
+        body=body.decode(),
+        identity=identity(envelope),
+        fingerprint=bytes.fromhex(sha256_hex(fingerprint)),
+        order_key=order_key(kind, envelope),
+    )
+
+
+def authority(kind: EventType, envelope: Envelope, publisher: str | None) -> Refused | None:
+    """C§5: one producer a type; whoever passes an event on keeps its producer and signs `forwarded_by`."""
+    if not same_module(envelope.producer, kind.producer):
+        return _refused(
+            R.PRODUCER, "/producer", f"{kind.name} is published by {kind.producer}, not by {envelope.producer}"
+        )
+    path = [module(name) for name in envelope.forwarded_by]
+    if len(set(path)) != len(path) or module(envelope.producer) in path:
+        return _refused(R.FORWARD_LOOP, "/forwarded_by", "a module forwards an event once, and never its own")
+    if publisher is None:
+        return None
+    if not path and not same_module(publisher, envelope.producer):
+        return _refused(
+            R.FORWARD_UNMARKED, "/forwarded_by", f"{publisher} passes on an event of {envelope.producer} unsigned"
+        )
+    if path and path[-1] != module(publisher):
+        return _refused(
+            R.FORWARD_UNMARKED, "/forwarded_by", f"the last to forward is {publisher}, who is not named last"
+        )
+    return None
+
+
+@lru_cache(maxsize=4096)
+def module(name: str) -> str:
+    """`Worker Hub`, `worker-hub` and `worker_hub` are one module: C§5 itself writes it both ways."""
+    return re.sub(r"[\s_-]+", "-", name.strip().casefold())
+
+
+def same_module(one: str, other: str) -> bool:
+    return module(one) == module(other)
+
+
+def identity(envelope: Envelope) -> bytes:
+    """The key of B2; lengths in front, so that no two triples run together."""
+    tenant, kind = envelope.tenant_id, envelope.event_type
+    return key16(f"{len(tenant)}:{tenant}{len(kind)}:{kind}{envelope.idempotency_key}")
+
+
+def order_key(kind: EventType, envelope: Envelope) -> bytes | None:
+    """The key within which events are handled in order, where the type asks for it."""
+    if kind.ordering is None:
+        return None
+    values = [_at(envelope, pointer) for pointer in kind.ordering.key]
+    return key16(f"{kind.ordering.scope}|{canonical(values).decode()}")
+
+
+def _at(envelope: Envelope, place: str) -> Any:
+    first, *rest = place.strip("/").split("/")
+    value = getattr(envelope, first)
+    for name in rest:
+        value = value[name]
+    return value
+
+
+def pointer(path: str) -> str:
+    """`$.a[3]` as `/a/3`."""
+    return re.sub(r"\[(\d+)\]|\.([^.\[]+)", lambda m: f"/{m[1] or m[2]}", path.removeprefix("$"))
+
+
+class Publication(msgspec.Struct, frozen=True, kw_only=True):
+    """One event: the renditions of it that are published together, one a major version."""
+
+    identity: bytes
+    event_id: str
+    fingerprint: bytes
+    renditions: tuple[Candidate, ...]
+
+
+def gather(candidates: Sequence[Candidate]) -> tuple[list[Publication], dict[int, Outcome]]:
+    """Candidates of one call grouped into events; what the grouping itself decides, by index.
+
+    Candidates of one idempotency key in different majors are renditions of one event (C§4: dual publishing); one that
+    repeats a major is a duplicate of the first, or contradicts it.
+    """
+    groups: dict[bytes, dict[int, Candidate]] = {}
+    decided: dict[int, Outcome] = {}
+    later: list[tuple[Candidate, Candidate]] = []
+    for candidate in candidates:
+        group = groups.setdefault(candidate.identity, {})
+        if (first := group.setdefault(candidate.major, candidate)) is not candidate:
+            later.append((candidate, first))
+    publications: list[Publication] = []
+    for key, group in groups.items():
+        renditions = tuple(group[major] for major in sorted(group))
+        if refusal := _disagreement(renditions) or _missing_majors(renditions):
+            decided |= dict.fromkeys((c.index for c in renditions), refusal)
+            continue
+        publications.append(
+            Publication(
+                identity=key,
+                event_id=renditions[-1].envelope.event_id,
+                fingerprint=_common_fingerprint(renditions),
+                renditions=renditions,
+            )
+        )
+    for candidate, first in later:
+        decided[candidate.index] = repeated(candidate, first, decided.get(first.index))
+    return publications, decided
+
+
+def repeated(candidate: Candidate, first: Candidate, verdict: Outcome | None) -> Outcome:
+    """What is said to the second of two equal keys in one call; `verdict` is what was said to the first."""
+    if candidate.fingerprint != first.fingerprint:
+        return conflict(first.envelope.event_id)
+    return verdict or Published(event_id=first.envelope.event_id, duplicate=True)
+
+
+def _disagreement(renditions: Sequence[Candidate]) -> Refused | None:
+    first, *rest = renditions
+    for other in rest:
+        for name in Envelope.__struct_fields__:
+            if name not in {"event_version", "payload"} and getattr(other.envelope, name) != getattr(
+                first.envelope, name
+            ):
+                return _refused(R.RENDITIONS_DISAGREE, f"/{name}", "differs between two versions of one event")
+        if other.order_key != first.order_key:
+            return _refused(R.RENDITIONS_DISAGREE, "/payload", "two versions of one event have different ordering keys")
+    return None
+
+
+def _missing_majors(renditions: Sequence[Candidate]) -> Refused | None:
+    kind = renditions[0].kind
+    if missing := sorted(kind.live - {c.major for c in renditions}):
+        which = ", ".join(f"{major}.x" for major in missing)
+        return _refused(R.DUAL_MISSING, "/event_version", f"{which} of {kind.name} is still in use: publish it along")
+    return None
+
+
+def _common_fingerprint(renditions: Sequence[Candidate]) -> bytes:
+    if len(renditions) == 1:
+        return renditions[0].fingerprint
+    return bytes.fromhex(sha256_hex(b"".join(c.fingerprint for c in renditions)))
+
+
+def decide(publication: Publication, known: Known | None, frozen: Mapping[str, str]) -> Outcome:
+    """What B2 and B5 say, given what the store holds under the key and which types are frozen, and why."""
+    if known is not None:
+        if known.fingerprint != publication.fingerprint:
+            return conflict(known.event_id)
+        return Published(event_id=known.event_id, duplicate=True)
+    name = publication.renditions[0].kind.name
+    if name in frozen:
+        return _refused(R.TYPE_FROZEN, "/event_type", f"publishing of {name} is frozen: {frozen[name]}")
+    return Published(event_id=publication.event_id)
+
+
+def conflict(event_id: str) -> Refused:
+    return _refused(
+        R.IDEMPOTENCY_CONFLICT, "/idempotency_key", f"{event_id} was published under this key with another payload"
+    )
+
+
+def reused(event_id: str) -> Refused:
+    return _refused(R.EVENT_ID_REUSED, "/event_id", f"{event_id} belongs to an event with another idempotency key")
+
+
+def types_of(publications: Collection[Publication]) -> set[str]:
+    return {publication.renditions[0].kind.name for publication in publications}
+
+
+def _refused(code: R, place: str, detail: str) -> Refused:
+    return Refused(code=code, place=place, detail=detail)
