@@ -132,6 +132,8 @@ def spoil(dice, event):
         return dice.pick(NOT_OBJECTS)
     elif defect == "odd render attempt":
         made["renderAttemptId"] = dice.pick(NOT_TEXTS)
+        if dice.one_in(3):
+            made.pop("responseReference", None)
     else:
         made["responseReference"] = dice.pick(NOT_TEXTS)
     return made

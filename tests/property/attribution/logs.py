@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from tests.model.attribution import instants
 from tests.model.attribution.instants import DAY, HOUR, MINUTE, SECOND
-from tests.property.attribution.defects import BATCH_EXTENSIONS, ENUMS, spoil, spoil_batch
+from tests.property.attribution.defects import BATCH_EXTENSIONS, ENUMS, ILLEGAL_IDS, spoil, spoil_batch
 from tests.property.attribution.dice import DrawnDice, SeededDice
 
 START = "2026-03-01T00:00:00Z"
@@ -33,6 +33,8 @@ STEPS = [0, 1, SECOND, 30 * SECOND, MINUTE, 120 * SECOND - 1, 120 * SECOND, 120 
 JUMPS = [3 * DAY, 3 * DAY + 1, 14 * DAY, 14 * DAY + 1, HOUR, 20 * DAY]
 WAITS = [120 * SECOND, 120 * SECOND - 1, 3 * DAY, 3 * DAY + 1, 14 * DAY, 14 * DAY + 1]
 AGES = [0, 0, 0, SECOND, 2 * SECOND, -SECOND, 119 * SECOND, HOUR]
+STORY_TYPES = {"click": 4, "impression": 3, "ad_filled": 3, "terminal error": 1, "interaction": 1, "postback": 1}
+STORY_STEPS = [0, 30 * SECOND, 60 * SECOND, 90 * SECOND, 120 * SECOND - 1, 120 * SECOND, 1]
 EDGE_AGES = [3 * DAY, 3 * DAY + 1, 14 * DAY, 14 * DAY + 1, -24 * HOUR, -24 * HOUR - 1, 5 * DAY]
 
 
@@ -47,9 +49,16 @@ class Writer:
         self.sent_events = []
         self.sent_batches = []
         self.received = []
+        self.story = []  # types still to come, one a batch, on the closure of a generation of its own
 
     def line(self):
-        self.pass_time()
+        if self.story:
+            self.now += self.dice.pick(STORY_STEPS)
+        else:
+            self.pass_time()
+            if self.dice.one_in(8):
+                self.generation += 1
+                self.story = [self.dice.weighted(STORY_TYPES) for _ in range(2 + self.dice.below(4))]
         if self.dice.one_in(7):
             # A tick into the past or the near future moves no clock: the next batch may be older than it.
             away = self.dice.pick([0, 0, -MINUTE, -DAY])
@@ -93,9 +102,9 @@ class Writer:
             "sdkVersion": "5.1",
             "sentAt": START,
             "schemaVersion": "1",
-            "events": [self.event() for _ in range(1 + dice.below(self.events))],
+            "events": self.batch_events(),
         }
-        if dice.one_in(2):
+        if not dice.one_in(3):
             batch["extensions"] = {"eventIdUniqueness": "uuid"}
         elif dice.one_in(4):
             batch["extensions"] = dice.pick(BATCH_EXTENSIONS)
@@ -106,12 +115,26 @@ class Writer:
 
     # ------------------------------------------------------------------------------------------------ events
 
+    def batch_events(self):
+        if not self.story:
+            return [self.event() for _ in range(1 + self.dice.below(self.events))]
+        event = self.fresh(self.story.pop(0), (f"{self.generation}r", "a"))
+        # Ids of its own most of the time, so that the ledger does not end the story.
+        if not self.dice.one_in(8):
+            event["eventId"] = f"s{len(self.sent_events)}"
+            event.pop("eventIdScope", None)
+            event.pop("idempotencyKey", None)
+        if self.dice.one_in(6):
+            event["idempotencyKey"] = self.dice.pick(ILLEGAL_IDS)
+        self.sent_events.append(event)
+        return [event, self.event()] if self.dice.one_in(6) else [event]
+
     def event(self):
         dice = self.dice
         if self.sent_events and dice.one_in(4):
             event = self.again(dict(dice.pick(self.sent_events[-12:][::-1])))
         else:
-            event = self.fresh()
+            event = self.fresh(dice.weighted(TYPES), self.closure())
         self.sent_events.append(event)
         if dice.one_in(7):
             return spoil(dice, event)
@@ -134,10 +157,9 @@ class Writer:
             event["eventAt"] = self.event_at()
         return event
 
-    def fresh(self):
+    def fresh(self, kind, closure):
         dice = self.dice
-        kind = dice.weighted(TYPES)
-        response, render = self.closure()
+        response, render = closure
         event = {
             "eventId": self.event_id(),
             "eventType": "error" if kind == "terminal error" else kind,
@@ -170,8 +192,10 @@ class Writer:
             del event["responseReference"], event["renderAttemptId"]
         elif event["eventType"] in {"ad_filled", "postback", "error"} and dice.one_in(5):
             del event["renderAttemptId"]
-        if dice.one_in(4):
+        if dice.one_in(5):
             event["idempotencyKey"] = dice.pick(["k1", "k2", "k3"])
+        elif dice.one_in(20):
+            event["idempotencyKey"] = dice.pick(ILLEGAL_IDS)
         if event["eventId"] in UUIDS + ULIDS and dice.one_in(2):
             event["eventIdScope"] = "global_unique"
         elif dice.one_in(20):
