@@ -62,8 +62,8 @@ class Joined(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry of the list in `wiring.py`; a part without `join` brings only tables."""
+    """One entry of the list in `wiring.py`; a part may bring only tables, or none."""
 
     name: str
-    migrations: str
+    migrations: str = ""
     join: Callable[[Ground], Joined] | None = None

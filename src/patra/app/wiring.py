@@ -99,7 +99,7 @@ class Patra:
 
 
 def packages(parts: Sequence[Part] = PARTS) -> list[str]:
-    return [part.migrations for part in parts]
+    return [part.migrations for part in parts if part.migrations]
 
 
 def open_store(settings: Settings) -> Database:

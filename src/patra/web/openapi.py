@@ -12,6 +12,7 @@ from patra.web.endpoint import JSON, Endpoint
 from patra.web.problem import MEDIA, ProblemBody
 
 _REF = "#/components/schemas/{name}"
+_TEXT = r"^[^\x00]*$"  # no parameter holds U+0000: see `dispatch`
 
 
 def openapi(endpoints: Sequence[Endpoint], *, tokens: bool) -> dict[str, Any]:
@@ -56,7 +57,7 @@ def _operation(endpoint: Endpoint, schema_of: dict[int, Any], components: dict[s
     if endpoint.description:
         operation["description"] = endpoint.description
     parameters: list[dict[str, Any]] = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1, "pattern": _TEXT}}
         for name in endpoint.parameters
     ]
     if endpoint.query is not None:
@@ -101,7 +102,8 @@ def _query_parameters(schema: dict[str, Any]) -> list[dict[str, Any]]:
             "name": name,
             "in": "query",
             "required": name in required,
-            "schema": {key: value for key, value in field.items() if key != "description"},
+            "schema": ({"pattern": _TEXT} if field.get("type") == "string" and "enum" not in field else {})
+            | {key: value for key, value in field.items() if key != "description"},
             **({"description": field["description"]} if "description" in field else {}),
         }
         for name, field in schema.get("properties", {}).items()
