@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from typing import Any, TypeAlias, TypeVar
 
 from patra.kernel.db.queries import Column, ColumnType, Dialect, Statement, statement
+from patra.kernel.errors import Permanent
 
 Value: TypeAlias = str | int | float | bytes | None
 Row: TypeAlias = tuple[Any, ...]
@@ -80,8 +81,9 @@ class Tx(ABC):
         stmt = self._built(
             f"insert_absent:{table}:{','.join(columns)}:{','.join(key)}:{','.join(returning)}",
             lambda: (
-                f"INSERT INTO {_name(table)} ({_names(columns)}) SELECT {_names(columns)} FROM rows WHERE true "
-                f"ON CONFLICT ({_names(key)}) DO NOTHING RETURNING {_names(returning or key)}"
+                f"INSERT INTO {identifier(table)} ({identifiers(columns)}) "
+                f"SELECT {identifiers(columns)} FROM rows WHERE true "
+                f"ON CONFLICT ({identifiers(key)}) DO NOTHING RETURNING {identifiers(returning or key)}"
             ),
             table,
             columns,
@@ -97,17 +99,22 @@ class Tx(ABC):
         newer: str,
         returning: Sequence[str] = (),
     ) -> list[Row]:
-        """Insert rows, or replace those whose `newer` column is smaller; gives `returning` of those written."""
+        """Insert rows, or replace those whose `newer` column is smaller; gives `returning` of those written.
+
+        Of several rows with one key the newest counts, and of those the first.
+        """
         if not rows:
             return []
         columns = tuple(rows[0])
+        rows = _newest(rows, key, newer)
         stmt = self._built(
             f"upsert_newer:{table}:{','.join(columns)}:{','.join(key)}:{newer}:{','.join(returning)}",
             lambda: (
-                f"INSERT INTO {_name(table)} ({_names(columns)}) SELECT {_names(columns)} FROM rows WHERE true "
-                f"ON CONFLICT ({_names(key)}) DO UPDATE SET "
-                + ", ".join(f"{_name(c)} = excluded.{c}" for c in columns if c not in key)
-                + f" WHERE excluded.{_name(newer)} > {table}.{newer} RETURNING {_names(returning or key)}"
+                f"INSERT INTO {identifier(table)} ({identifiers(columns)}) "
+                f"SELECT {identifiers(columns)} FROM rows WHERE true "
+                f"ON CONFLICT ({identifiers(key)}) DO UPDATE SET "
+                + ", ".join(f"{identifier(c)} = excluded.{c}" for c in columns if c not in key)
+                + f" WHERE excluded.{identifier(newer)} > {table}.{newer} RETURNING {identifiers(returning or key)}"
             ),
             table,
             columns,
@@ -121,8 +128,8 @@ class Tx(ABC):
         stmt = self._built(
             f"lookup:{table}:{','.join(columns)}:{','.join(key)}",
             lambda: (
-                f"SELECT {', '.join(f't.{_name(c)}' for c in columns)} FROM rows "
-                f"JOIN {_name(table)} t ON {' AND '.join(f't.{_name(k)} = rows.{k}' for k in key)}"
+                f"SELECT {', '.join(f't.{identifier(c)}' for c in columns)} FROM rows "
+                f"JOIN {identifier(table)} t ON {' AND '.join(f't.{identifier(k)} = rows.{k}' for k in key)}"
             ),
             table,
             key,
@@ -134,6 +141,8 @@ class Tx(ABC):
         if (stmt := built.get(name)) is None:
             types = self.column_types(table)
             plain = statement(name, text())
+            if unknown := [column for column in columns if column not in types]:
+                raise Permanent("store_no_such_column", f"{table} has no column {unknown[0]!r}")
             rows = tuple(Column(column, types[column]) for column in columns)
             stmt = built[name] = Statement(name=name, text=plain.text, rows=rows)
         return stmt
@@ -141,6 +150,13 @@ class Tx(ABC):
     @abstractmethod
     def built_statements(self) -> dict[str, Statement]:
         """The statements built so far from tables' columns, kept by the database."""
+
+
+class Over:
+    """What a transaction that is over has in place of its connection: a leaked `Tx` fails instead of writing late."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise Permanent("store_transaction_over", f"{name} was called on a transaction that is over")
 
 
 class Database(ABC):
@@ -167,14 +183,25 @@ class Database(ABC):
         """Give the connections back. Calling it twice does no harm."""
 
 
-def _name(identifier: str) -> str:
-    if not _IDENTIFIER.match(identifier):
-        raise ValueError(f"{identifier!r} is no name of ours for a table or column")
-    return identifier
+def _newest(rows: Sequence[Mapping[str, Value]], key: Sequence[str], newer: str) -> Sequence[Mapping[str, Value]]:
+    """One row a key: PostgreSQL refuses to write a row twice in one statement, SQLite would answer it twice."""
+    newest: dict[Row, Mapping[str, Any]] = {}
+    for row in rows:
+        same = tuple([row[column] for column in key])
+        if (other := newest.get(same)) is None or row[newer] > other[newer]:  # pyright: ignore[reportOperatorIssue]
+            newest[same] = row
+    return rows if len(newest) == len(rows) else list(newest.values())
 
 
-def _names(identifiers: Sequence[str]) -> str:
-    return ", ".join(map(_name, identifiers))
+def identifier(name: str) -> str:
+    """A name that may stand in SQL as it is."""
+    if not _IDENTIFIER.match(name):
+        raise ValueError(f"{name!r} is no name of ours for a table or column")
+    return name
+
+
+def identifiers(names: Sequence[str]) -> str:
+    return ", ".join(map(identifier, names))
 
 
 def _tuples(rows: Sequence[Mapping[str, Value]], columns: Sequence[str]) -> list[Row]:

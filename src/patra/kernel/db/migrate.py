@@ -79,11 +79,18 @@ def _missing(tx: Tx, packages: Sequence[str]) -> list[Migration]:
     applied = {(package, number): checksum for package, number, checksum in tx.fetch(_APPLIED)}
     missing: list[Migration] = []
     for package in packages:
-        known = 0
-        for migration in _files(package, tx.dialect):
+        ours = _files(package, tx.dialect)
+        done = {number for owner, number in applied if owner == package}
+        known = max((migration.number for migration in ours), default=0)
+        for migration in ours:
             checksum = applied.get((package, migration.number))
-            known = migration.number
             if checksum is None:
+                if done and migration.number < max(done):
+                    raise MigrationMismatch(
+                        "migration_out_of_order",
+                        f"{package} migration {migration.number:04} ({migration.name}) is new, but the store "
+                        f"already has {max(done):04}; give it the next number",
+                    )
                 missing.append(migration)
             elif checksum != migration.checksum:
                 raise MigrationMismatch(
@@ -91,12 +98,16 @@ def _missing(tx: Tx, packages: Sequence[str]) -> list[Migration]:
                     f"{package} migration {migration.number:04} ({migration.name}) was changed after it was applied; "
                     "restore the file and write a new migration instead",
                 )
-        newer = [number for (owner, number) in applied if owner == package and number > known]
-        if newer:
+        if done and max(done) > known:
             raise MigrationMismatch(
                 "migration_from_the_future",
-                f"the store has migration {max(newer):04} of {package}, this program knows {known:04}; "
+                f"the store has migration {max(done):04} of {package}, this program knows {known:04}; "
                 "run the newer program",
+            )
+        if gone := done - {migration.number for migration in ours}:
+            raise MigrationMismatch(
+                "migration_removed",
+                f"the store has migration {min(gone):04} of {package}, whose file is gone; restore it",
             )
     return missing
 
@@ -111,10 +122,10 @@ def _files(package: str, dialect: Dialect) -> list[Migration]:
         if match is None or (match[3] and dialect != "postgres"):
             continue
         number = int(match[1])
-        if number in chosen and not match[3]:
+        if number in chosen:
             if chosen[number].name != match[2]:
                 raise MigrationMismatch("migration_number_twice", f"{package} has two migrations {number:04}")
-            continue
+            continue  # `.postgres.sql` sorts before `.sql`
         text = source.read_text("utf-8")
         chosen[number] = Migration(
             package=package, number=number, name=match[2], text=expand(text, dialect), checksum=sha256_hex(text)

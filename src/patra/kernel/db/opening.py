@@ -6,10 +6,13 @@ from patra.kernel.errors import ConfigInvalid
 from patra.kernel.redact import redact_url
 
 
-def open_database(url: str, *, synchronous: str = "FULL", pool_size: int = 8) -> Database:
-    """`sqlite:///relative.db`, `sqlite:////absolute.db`, `sqlite:///:memory:` or `postgresql://user@host/name`."""
+def open_database(url: str, *, synchronous: str = "FULL", pool_size: int = 8, wait: float = 10.0) -> Database:
+    """`sqlite:///relative.db`, `sqlite:////absolute.db`, `sqlite:///:memory:` or `postgresql://user@host/name`.
+
+    `wait` bounds the seconds spent on another process that writes (SQLite) or on a connection (PostgreSQL).
+    """
     if url.startswith("sqlite:///") and len(url) > len("sqlite:///"):
-        return SQLiteDatabase(url.removeprefix("sqlite:///"), synchronous=synchronous)
+        return SQLiteDatabase(url.removeprefix("sqlite:///"), synchronous=synchronous, wait=wait)
     if url.startswith(("postgresql://", "postgres://")):
         try:
             from patra.kernel.db.postgres import PostgresDatabase  # noqa: PLC0415  (an extra: psycopg)
@@ -17,7 +20,7 @@ def open_database(url: str, *, synchronous: str = "FULL", pool_size: int = 8) ->
             raise ConfigInvalid(
                 "config_extra_missing", "a postgresql:// store needs the extra: pip install 'patra[postgres]'"
             ) from error
-        return PostgresDatabase(url, pool_size=pool_size)
+        return PostgresDatabase(url, pool_size=pool_size, wait=wait)
     raise ConfigInvalid(
         "config_store_url", f"{redact_url(url)!r} is neither sqlite:///FILE nor postgresql://USER@HOST/NAME"
     )

@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 import psycopg
@@ -13,7 +13,7 @@ from psycopg import errors
 from psycopg.rows import dict_row
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
-from patra.kernel.db.api import Database, Params, Row, Tx
+from patra.kernel.db.api import Database, Over, Params, Row, Tx, identifier, identifiers
 from patra.kernel.db.queries import ColumnType, Statement, statement
 from patra.kernel.errors import Permanent, StoreBusy, StoreUnavailable
 from patra.kernel.redact import redact_url
@@ -22,7 +22,7 @@ T = TypeVar("T")
 Connection = psycopg.Connection[Any]
 
 ATTEMPTS = 8
-CONNECT_SECONDS = 10.0
+WAIT_SECONDS = 10.0
 
 _TYPES: dict[str, ColumnType] = {
     "text": "text",
@@ -47,6 +47,9 @@ class PostgresTx(Tx):
         self._connection = connection
         self._owner = owner
 
+    def end(self) -> None:
+        self._connection = cast("Connection", Over())
+
     def fetch(self, stmt: Statement, params: Params | None = None, *, rows: Sequence[Row] | None = None) -> list[Row]:
         if rows is not None and not rows:
             return []
@@ -65,10 +68,10 @@ class PostgresTx(Tx):
         return max(self._run(self._connection.cursor(), stmt, params, rows).rowcount, 0)
 
     def insert_tuples(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
-        names = ",".join(columns)
+        names = identifiers(columns)
         stmt = self._built(
             f"insert:{table}:{names}",
-            lambda: f"INSERT INTO {table} ({names}) SELECT {names} FROM rows",
+            lambda: f"INSERT INTO {identifier(table)} ({names}) SELECT {names} FROM rows",
             table,
             columns,
         )
@@ -79,20 +82,20 @@ class PostgresTx(Tx):
 
     @contextmanager
     def savepoint(self) -> Generator[None]:
-        with self._connection.transaction():
-            yield
+        try:
+            with self._connection.transaction():
+                yield
+        except psycopg.Error as error:
+            raise _translation(error, committing=False, url=self._owner.url) from error
 
     def server_now(self) -> int:
         return self.fetch(_NOW)[0][0]
 
     def column_types(self, table: str) -> Mapping[str, ColumnType]:
-        known = self._owner.types.get(table)
-        if known is None:
-            found = self.fetch(_COLUMNS, {"table": table})
-            if not found:
-                raise Permanent("store_no_such_table", f"there is no table {table!r}")
-            known = self._owner.types[table] = {name: _TYPES[kind] for name, kind in found}
-        return known
+        found = self.fetch(_COLUMNS, {"table": table})
+        if not found:
+            raise Permanent("store_no_such_table", f"there is no table {table!r}")
+        return {name: _TYPES[kind] for name, kind in found}
 
     def built_statements(self) -> dict[str, Statement]:
         return self._owner.built
@@ -125,19 +128,18 @@ def _json(stmt: Statement, rows: Sequence[Row]) -> str:
 class PostgresDatabase(Database):
     dialect = "postgres"
 
-    def __init__(self, url: str, *, pool_size: int = 8) -> None:
+    def __init__(self, url: str, *, pool_size: int = 8, wait: float = WAIT_SECONDS) -> None:
         self.url = url
-        self.types: dict[str, Mapping[str, ColumnType]] = {}
         self.built: dict[str, Statement] = {}
         self._inside = threading.local()
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             url,
             min_size=0,
             max_size=pool_size,
-            timeout=CONNECT_SECONDS,
+            timeout=wait,
             kwargs={
                 "autocommit": True,  # BEGIN and COMMIT are ours
-                "connect_timeout": int(CONNECT_SECONDS),
+                "connect_timeout": max(2, int(wait)),
                 "application_name": "patra",
                 "prepare_threshold": 3,
             },
@@ -149,17 +151,21 @@ class PostgresDatabase(Database):
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 return self._attempt(work, read_only=False)
-            except (StoreBusy, _LostBeforeCommit):
+            except (StoreBusy, _LostBeforeCommit) as error:
                 if attempt == ATTEMPTS:
                     raise
-                time.sleep(random.random() * 0.005 * 2**attempt)
+                self._before_another(attempt, error)
         raise AssertionError("unreachable")
 
     def read(self, work: Callable[[Tx], T]) -> T:
-        try:
-            return self._attempt(work, read_only=True)
-        except _LostBeforeCommit:
-            return self._attempt(work, read_only=True)
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                return self._attempt(work, read_only=True)
+            except _LostBeforeCommit as error:
+                if attempt == ATTEMPTS:
+                    raise
+                self._before_another(attempt, error)
+        raise AssertionError("unreachable")
 
     def close(self) -> None:
         self._pool.close()
@@ -167,19 +173,30 @@ class PostgresDatabase(Database):
     def _attempt(self, work: Callable[[Tx], T], *, read_only: bool) -> T:
         committing = False
         with self._own(), self._connection() as connection:
+            tx = PostgresTx(connection, self)
             try:
                 connection.execute(
                     b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
                     if read_only
                     else b"BEGIN ISOLATION LEVEL READ COMMITTED"
                 )
-                result = work(PostgresTx(connection, self))
+                result = work(tx)
                 committing = not read_only
-                connection.execute(b"COMMIT")
-            except BaseException as error:
+                _commit(connection)
+            except psycopg.Error as error:
                 _roll_back(connection)
                 raise _translation(error, committing=committing, url=self.url) from error
+            except BaseException:
+                _roll_back(connection)
+                raise
+            finally:
+                tx.end()
             return result
+
+    def _before_another(self, attempt: int, error: Exception) -> None:
+        if isinstance(error, _LostBeforeCommit):
+            self._pool.check()  # the others of the pool were probably lost with it: do not meet them one by one
+        time.sleep(random.random() * 0.005 * 2**attempt)
 
     @contextmanager
     def _connection(self) -> Generator[Connection]:
@@ -212,6 +229,11 @@ def _configure(connection: Connection) -> None:
     connection.execute(b"SET TIME ZONE 'UTC'; SET idle_in_transaction_session_timeout = '120s'")
 
 
+def _commit(connection: Connection) -> None:
+    if connection.execute(b"COMMIT").statusmessage != "COMMIT":
+        raise Permanent("store_aborted", "a statement failed and its error was swallowed: nothing was written")
+
+
 def _roll_back(connection: Connection) -> None:
     if connection.closed:
         return
@@ -221,12 +243,18 @@ def _roll_back(connection: Connection) -> None:
         connection.close()
 
 
-def _translation(error: BaseException, *, committing: bool, url: str) -> BaseException:
+def _translation(error: psycopg.Error, *, committing: bool, url: str) -> Exception:
     match error:
         case errors.SerializationFailure() | errors.DeadlockDetected() | errors.LockNotAvailable():
             return StoreBusy("store_busy", f"the transaction met another one: {error}")
         case errors.IntegrityError():
             return Permanent("store_integrity", str(error))
+        case errors.DataError():
+            return Permanent("store_value", f"PostgreSQL cannot hold a value: {error}")
+        case errors.ReadOnlySqlTransaction() if "read-only transaction" in str(error):
+            return Permanent("store_read_only", "a read-only transaction tried to write")
+        case errors.InFailedSqlTransaction():
+            return Permanent("store_aborted", "a statement failed, its error was swallowed, and another one followed")
         case psycopg.OperationalError() | psycopg.InterfaceError() if committing:
             return StoreUnavailable("store_commit_unknown", f"{redact_url(url)} was lost during the commit: {error}")
         case psycopg.OperationalError() | psycopg.InterfaceError():

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-from patra.kernel.db.api import Database, Params, Row, Tx
+from patra.kernel.db.api import Database, Over, Params, Row, Tx, identifier, identifiers
 from patra.kernel.db.queries import ColumnType, Statement
 from patra.kernel.errors import Permanent, StoreBusy, StoreUnavailable
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 LARGEST_CHUNK = 256  # rows of one VALUES list; beyond this the gain is lost in preparing the text
 MOST_VARIABLES = 30_000  # SQLite takes 32,766
-BUSY_MILLISECONDS = 10_000
+WAIT_SECONDS = 10.0  # for another process to let go of the store
 ATTEMPTS = 6
 
 
@@ -27,6 +27,9 @@ class SQLiteTx(Tx):
     def __init__(self, connection: sqlite3.Connection, owner: "SQLiteDatabase") -> None:
         self._connection = connection
         self._owner = owner
+
+    def end(self) -> None:
+        self._connection = cast("sqlite3.Connection", Over())
 
     def fetch(self, stmt: Statement, params: Params | None = None, *, rows: Sequence[Row] | None = None) -> list[Row]:
         if rows is None:
@@ -46,13 +49,16 @@ class SQLiteTx(Tx):
         return found
 
     def execute(self, stmt: Statement, params: Params | None = None, *, rows: Sequence[Row] | None = None) -> int:
-        if rows is None:
-            return max(self._one(stmt, params).rowcount, 0)
-        return sum(max(cursor.rowcount, 0) for cursor in self._chunks(stmt, params, rows))
+        # Not the cursor's rowcount: Python leaves it at -1 for whatever begins with WITH.
+        before = self._connection.total_changes
+        for cursor in [self._one(stmt, params)] if rows is None else self._chunks(stmt, params, rows):
+            cursor.fetchall()
+        return self._connection.total_changes - before
 
     def insert_tuples(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         marks = ",".join("?" * len(columns))
-        self._connection.executemany(f"INSERT INTO {table} ({','.join(columns)}) VALUES ({marks})", rows)
+        text = f"INSERT INTO {identifier(table)} ({identifiers(columns)}) VALUES ({marks})"
+        self._connection.executemany(text, rows)
 
     def script(self, text: str) -> None:
         self._connection.execute(text)
@@ -61,10 +67,12 @@ class SQLiteTx(Tx):
     def savepoint(self) -> Generator[None]:
         self._connection.execute("SAVEPOINT inner_step")
         try:
-            yield
+            with _translated():
+                yield
         except BaseException:
-            self._connection.execute("ROLLBACK TO inner_step")
-            self._connection.execute("RELEASE inner_step")
+            if self._connection.in_transaction:  # some failures, such as a full disk, end the whole transaction
+                self._connection.execute("ROLLBACK TO inner_step")
+                self._connection.execute("RELEASE inner_step")
             raise
         self._connection.execute("RELEASE inner_step")
 
@@ -72,13 +80,10 @@ class SQLiteTx(Tx):
         return time.time_ns() // 1000
 
     def column_types(self, table: str) -> Mapping[str, ColumnType]:
-        known = self._owner.types.get(table)
-        if known is None:
-            info = self._connection.execute("SELECT name, type FROM pragma_table_info(?)", (table,)).fetchall()
-            if not info:
-                raise Permanent("store_no_such_table", f"there is no table {table!r}")
-            known = self._owner.types[table] = {name: _column_type(declared) for name, declared in info}
-        return known
+        info = self._connection.execute("SELECT name, type FROM pragma_table_info(?)", (table,)).fetchall()
+        if not info:
+            raise Permanent("store_no_such_table", f"there is no table {table!r}")
+        return {name: _column_type(declared) for name, declared in info}
 
     def built_statements(self) -> dict[str, Statement]:
         return self._owner.built
@@ -110,12 +115,12 @@ class SQLiteDatabase(Database):
 
     dialect = "sqlite"
 
-    def __init__(self, path: str, *, synchronous: str = "FULL") -> None:
+    def __init__(self, path: str, *, synchronous: str = "FULL", wait: float = WAIT_SECONDS) -> None:
         self.url = f"sqlite:///{path}"
-        self.types: dict[str, Mapping[str, ColumnType]] = {}
         self.built: dict[str, Statement] = {}
         self._path = path
         self._synchronous = synchronous
+        self._wait = wait
         self._memory = path == ":memory:"
         self._lock = threading.Lock()
         self._inside = threading.local()
@@ -126,12 +131,13 @@ class SQLiteDatabase(Database):
         self._writer = self._connect()
 
     def run(self, work: Callable[[Tx], T]) -> T:
+        patience = time.monotonic() + self._wait
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 with self._own(), self._lock:
                     return self._commit(work)
             except StoreBusy:
-                if attempt == ATTEMPTS:
+                if attempt == ATTEMPTS or time.monotonic() > patience:
                     raise
                 time.sleep(random.random() * 0.01 * 2**attempt)
         raise AssertionError("unreachable")
@@ -140,53 +146,75 @@ class SQLiteDatabase(Database):
         with self._own():
             if self._memory:
                 with self._lock:
-                    return self._look(self._writer, work)
+                    self._check_open()
+                    self._writer.execute("PRAGMA query_only=ON")
+                    try:
+                        return self._look(self._writer, work)
+                    finally:
+                        self._writer.execute("PRAGMA query_only=OFF")
             connection = self._reader()
             try:
                 return self._look(connection, work)
             finally:
-                self._readers.append(connection)
+                self._give_back(connection)
 
     def close(self) -> None:
-        if self._closed:
-            return
         with self._lock:
+            if self._closed:
+                return
             self._closed = True
-            for connection in [self._writer, *self._readers]:
-                connection.close()
-            self._readers.clear()
+            self._writer.close()
+        self._close_readers()
 
     def _commit(self, work: Callable[[Tx], T]) -> T:
-        if self._closed:
-            raise StoreUnavailable("store_closed", "the store has been closed")
+        self._check_open()
         connection = self._writer
+        tx = SQLiteTx(connection, self)
         with _translated():
             connection.execute("BEGIN IMMEDIATE")
             try:
-                result = work(SQLiteTx(connection, self))
+                result = work(tx)
                 connection.execute("COMMIT")
             except BaseException:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
+            finally:
+                tx.end()
         return result
 
     def _look(self, connection: sqlite3.Connection, work: Callable[[Tx], T]) -> T:
-        with _translated():
+        tx = SQLiteTx(connection, self)
+        with _translated(reading=True):
             connection.execute("BEGIN")
             try:
-                return work(SQLiteTx(connection, self))
+                return work(tx)
             finally:
+                tx.end()
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
 
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreUnavailable("store_closed", "the store has been closed")
+
     def _reader(self) -> sqlite3.Connection:
+        self._check_open()
         try:
             return self._readers.pop()
         except IndexError:
             connection = self._connect()
             connection.execute("PRAGMA query_only=ON")
             return connection
+
+    def _give_back(self, connection: sqlite3.Connection) -> None:
+        self._readers.append(connection)
+        if self._closed:  # while this reader was at work
+            self._close_readers()
+
+    def _close_readers(self) -> None:
+        while self._readers:
+            self._readers.pop().close()
 
     @contextmanager
     def _own(self) -> Generator[None]:
@@ -206,7 +234,7 @@ class SQLiteDatabase(Database):
                 isolation_level=None,
                 check_same_thread=False,
                 cached_statements=512,
-                timeout=BUSY_MILLISECONDS / 1000,
+                timeout=self._wait,
             )
             for pragma in (
                 "journal_mode=WAL",
@@ -221,28 +249,30 @@ class SQLiteDatabase(Database):
 
 
 @contextmanager
-def _translated() -> Generator[None]:
+def _translated(*, reading: bool = False) -> Generator[None]:
     try:
         yield
-    except sqlite3.OperationalError as error:
-        code = (error.sqlite_errorcode or 0) & 0xFF
-        if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
-            raise StoreBusy("store_busy", f"another process holds the store: {error}") from error
-        if code in {
-            sqlite3.SQLITE_FULL,
-            sqlite3.SQLITE_IOERR,
-            sqlite3.SQLITE_CANTOPEN,
-            sqlite3.SQLITE_READONLY,
-            sqlite3.SQLITE_PERM,
-        }:
-            raise StoreUnavailable("store_unavailable", f"the store cannot be used: {error}") from error
-        raise
     except sqlite3.IntegrityError as error:
         raise Permanent("store_integrity", str(error)) from error
     except sqlite3.DatabaseError as error:
-        if ((error.sqlite_errorcode or 0) & 0xFF) in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}:
-            raise StoreUnavailable("store_unavailable", f"the file is no sound SQLite store: {error}") from error
-        raise
+        # Errors of the Python module itself (a wrong number of parameters) have no code: they are bugs, as they stand.
+        match getattr(error, "sqlite_errorcode", 0) & 0xFF:
+            case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+                raise StoreBusy("store_busy", f"another process holds the store: {error}") from error
+            case sqlite3.SQLITE_READONLY if reading:
+                raise Permanent("store_read_only", "a read-only transaction tried to write") from error
+            case (
+                sqlite3.SQLITE_FULL
+                | sqlite3.SQLITE_IOERR
+                | sqlite3.SQLITE_CANTOPEN
+                | sqlite3.SQLITE_READONLY
+                | sqlite3.SQLITE_PERM
+            ):
+                raise StoreUnavailable("store_unavailable", f"the store cannot be used: {error}") from error
+            case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT:
+                raise StoreUnavailable("store_unavailable", f"the file is no sound SQLite store: {error}") from error
+            case _:
+                raise
 
 
 def _column_type(declared: str) -> ColumnType:

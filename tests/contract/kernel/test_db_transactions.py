@@ -1,0 +1,272 @@
+"""What a transaction promises, on both databases."""
+
+import contextlib
+import threading
+
+import pytest
+
+from patra.kernel.db import Database, Tx, open_database
+from patra.kernel.db.queries import statement
+from patra.kernel.errors import Permanent, StoreBusy, StoreUnavailable
+from tests.contract.kernel.tables import COUNT, add, create_thing, names
+
+
+class StopError(Exception):
+    pass
+
+
+def test_what_returns_is_committed(db: Database):
+    def work(tx):
+        add(tx, "a")
+        return "answer"
+
+    assert db.run(work) == "answer"
+    assert names(db) == ["a"]
+
+
+def test_what_raises_is_undone_and_raised_as_it_was(db: Database):
+    def work(tx):
+        add(tx, "a")
+        raise StopError("why")
+
+    with pytest.raises(StopError, match="why") as caught:
+        db.run(work)
+    assert caught.value.__cause__ is None
+    assert names(db) == []
+
+
+def test_a_transaction_goes_on_after_a_failed_one(db: Database):
+    with pytest.raises(ZeroDivisionError):
+        db.run(lambda tx: 1 // 0)
+    db.run(lambda tx: add(tx, "a"))
+    assert names(db) == ["a"]
+
+
+def test_a_broken_constraint_is_permanent_and_undoes_the_rest(db: Database):
+    db.run(lambda tx: add(tx, "a"))
+
+    def work(tx):
+        add(tx, "b")
+        add(tx, "a")
+
+    with pytest.raises(Permanent) as caught:
+        db.run(work)
+    assert caught.value.code == "store_integrity"
+    assert names(db) == ["a"]
+
+
+def test_wrong_sql_is_a_bug_and_no_outage(db: Database):
+    for text in ("SELECT FROM WHERE", "SELECT * FROM no_such_table"):
+        with pytest.raises(Exception, match=r"(?i)syntax|no_such_table") as caught:
+            db.run(lambda tx, text=text: tx.fetch(statement("wrong", text)))
+        assert not isinstance(caught.value, StoreUnavailable | StoreBusy)
+
+
+@pytest.mark.parametrize("params", [None, {}, {"a": 1}])
+def test_a_missing_parameter_is_a_bug_and_no_outage(db: Database, params: dict | None):
+    with pytest.raises(Exception, match=r"(?i)binding|parameter|'b'") as caught:
+        db.run(lambda tx: tx.fetch(statement("missing", "SELECT :a, :b"), params))
+    assert not isinstance(caught.value, StoreUnavailable | StoreBusy)
+
+
+def test_a_swallowed_failure_is_never_taken_for_a_commit_of_what_was_lost(db: Database):
+    """PostgreSQL gives up the whole transaction, SQLite the one statement: whoever returns must have told the truth."""
+    db.run(lambda tx: add(tx, "a"))
+
+    def work(tx):
+        add(tx, "b")
+        with contextlib.suppress(Exception):
+            add(tx, "a")
+
+    if db.dialect == "sqlite":
+        db.run(work)
+        assert names(db) == ["a", "b"]
+    else:
+        with pytest.raises(Permanent, match="store_aborted"):
+            db.run(work)
+        assert names(db) == ["a"]
+
+
+def undone(tx: Tx, *names: str) -> None:
+    with tx.savepoint():
+        for name in names:
+            add(tx, name)
+        with tx.savepoint():
+            add(tx, f"inside {name}")
+        raise StopError
+
+
+def test_a_savepoint_undoes_its_own_part_alone(db: Database):
+    def work(tx):
+        add(tx, "a")
+        with pytest.raises(StopError):
+            undone(tx, "b")
+        with tx.savepoint():
+            add(tx, "c")
+
+    db.run(work)
+    assert names(db) == ["a", "c"]
+
+
+def test_savepoints_nest(db: Database):
+    def work(tx):
+        with tx.savepoint():
+            add(tx, "outer")
+            with pytest.raises(StopError):
+                undone(tx, "inner")
+            add(tx, "after")
+
+    db.run(work)
+    assert names(db) == ["after", "outer"]
+
+
+def test_a_broken_constraint_in_a_savepoint_is_the_same_error_on_both_databases(db: Database):
+    def work(tx):
+        add(tx, "a")
+        with pytest.raises(Permanent, match="store_integrity"):
+            undone(tx, "b", "a")
+        add(tx, "c")
+
+    db.run(work)
+    assert names(db) == ["a", "c"]
+
+
+@pytest.mark.parametrize("inner", ["run", "read"])
+@pytest.mark.parametrize("outer", ["run", "read"])
+def test_a_transaction_inside_another_of_the_same_thread_is_refused(db: Database, outer: str, inner: str):
+    def work(tx):
+        getattr(db, inner)(lambda tx: tx.fetch(COUNT))
+
+    with pytest.raises(Permanent) as caught:
+        getattr(db, outer)(work)
+    assert caught.value.code == "store_nested_transaction"
+    assert db.read(lambda tx: tx.fetch(COUNT)) == [(0,)]
+
+
+def test_another_thread_reads_while_one_writes_and_does_not_see_it(db: Database):
+    db.run(lambda tx: add(tx, "a"))
+    seen: list[list[str]] = []
+
+    def work(tx):
+        add(tx, "b")
+        reader = threading.Thread(target=lambda: seen.append(names(db)))
+        reader.start()
+        reader.join(20)
+
+    db.run(work)
+    assert seen == [["a"]]
+    assert names(db) == ["a", "b"]
+
+
+def test_a_read_sees_one_state_from_its_first_statement_on(db: Database):
+    db.run(lambda tx: add(tx, "a"))
+
+    def work(tx):
+        first = tx.fetch(COUNT)
+        writer = threading.Thread(target=lambda: db.run(lambda tx: add(tx, "b")))
+        writer.start()
+        writer.join(20)
+        return first, tx.fetch(COUNT)
+
+    assert db.read(work) == ([(1,)], [(1,)])
+    assert names(db) == ["a", "b"]
+
+
+def test_a_write_in_a_read_is_refused_as_a_bug(db: Database):
+    with pytest.raises(Permanent) as caught:
+        db.read(lambda tx: add(tx, "a"))
+    assert caught.value.code == "store_read_only"
+    assert names(db) == []
+    db.run(lambda tx: add(tx, "b"))
+    assert names(db) == ["b"]
+
+
+def test_an_in_memory_store_refuses_it_too_and_keeps_what_was_written():
+    db = open_database("sqlite:///:memory:")
+    create_thing(db)
+    with pytest.raises(Permanent, match="store_read_only"):
+        db.read(lambda tx: add(tx, "a"))
+    db.run(lambda tx: add(tx, "b"))
+    assert names(db) == ["b"]
+    db.close()
+
+
+def test_writers_of_many_threads_lose_nothing(db: Database):
+    bump = statement("bump", "UPDATE thing SET n = n + 1 WHERE name = 'a'")
+    db.run(lambda tx: add(tx, "a"))
+    threads = [
+        threading.Thread(target=lambda: [db.run(lambda tx: tx.execute(bump)) for _ in range(25)]) for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert db.read(lambda tx: tx.fetch(statement("n", "SELECT n FROM thing"))) == [(200,)]
+
+
+def test_more_threads_than_connections_wait_for_their_turn(database_url: str):
+    db = open_database(database_url, pool_size=2)
+    create_thing(db)
+    threads = [threading.Thread(target=lambda i=i: db.run(lambda tx: add(tx, f"{i}"))) for i in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(names(db)) == 16
+    db.close()
+
+
+def test_a_transaction_that_is_over_takes_no_more_statements(db: Database):
+    leaked = [db.run(lambda tx: tx), db.read(lambda tx: tx)]
+    for tx in leaked:
+        with pytest.raises(Permanent) as caught:
+            add(tx, "late")
+        assert caught.value.code == "store_transaction_over"
+    assert names(db) == []
+
+
+def test_a_lost_race_is_run_again_from_the_start(db: Database):
+    tries: list[int] = []
+
+    def work(tx):
+        tries.append(len(tries))
+        add(tx, f"try {len(tries)}")
+        if len(tries) < 3:
+            raise StoreBusy("store_busy", "someone was first")
+
+    db.run(work)
+    assert names(db) == ["try 3"]
+
+
+def test_a_race_that_is_always_lost_is_given_up(db: Database):
+    def work(tx):
+        raise StoreBusy("store_busy", "someone was first")
+
+    with pytest.raises(StoreBusy):
+        db.run(work)
+
+
+def test_a_closed_store_is_unavailable_and_closing_twice_does_no_harm(database_url: str):
+    db = open_database(database_url)
+    db.run(lambda tx: tx.script("SELECT 1"))
+    db.read(lambda tx: tx.script("SELECT 1"))
+    db.close()
+    db.close()
+    for run in (db.run, db.read):
+        with pytest.raises(StoreUnavailable):
+            run(lambda tx: tx.script("SELECT 1"))
+
+
+def test_the_store_has_a_clock(db: Database):
+    first, second = db.run(lambda tx: (tx.server_now(), tx.server_now()))
+    assert 1_700_000_000_000_000 < first <= second
+
+
+def test_committed_rows_are_there_when_the_store_is_opened_again(database_url: str):
+    first = open_database(database_url)
+    create_thing(first)
+    first.run(lambda tx: add(tx, "a"))
+    first.close()
+    again = open_database(database_url)
+    assert names(again) == ["a"]
+    again.close()
