@@ -65,7 +65,7 @@ _SUSPECT = re.compile(
     rf"[@:=%]|\+[0-9]|\([0-9]|[0-9][0-9 ./()-]{{6}}[0-9]|eyJ|{_KEY_PREFIX}|AKIA|ASIA|AIza|-----|(?i:bearer|basic)"
 ).search
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://[^\s\"'<>\\^`{|}]+")
-_NAME = re.compile(r"(?<![\w-])([\w-]+)\\*[\"']?\s{0,8}(?:=>|[:=])\s{0,8}")
+_NAME = re.compile(r"(?<![\w-])([\w-]+)(\\*[\"']?)\s{0,8}(?:=>|[:=])\s{0,8}")
 _WHOLE_LINE = re.compile(r"(?:proxy-?)?authorization|(?:set-?)?cookie2?", re.IGNORECASE).fullmatch
 _VALUE = re.compile(
     r"(?P<escaped>\\+[\"'])(?:(?!(?P=escaped)).)*(?P<end>(?P=escaped))?"
@@ -83,7 +83,11 @@ _SHAPES = re.compile(
     r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bAIza[\w-]{30,}",
     re.DOTALL,
 )
-_EMAIL = re.compile(r"(?<![\w.!#$%'+^`~-])[\w.!#$%'+^`~-]+(?:@|(?<=\w)%40)(?:[\w-]+\.)+[\w-]*\w")
+_EMAIL = re.compile(
+    r"(?:(?<![\w.!#$%'+^`~-])[\w.!#$%'+^`~-]+(?:@|(?<=\w)%40)"
+    r"|(?<!://\*\*)[*/=?&{|}]@)"  # legal before the @, but rather a part of what stands before the address
+    r"(?:[\w-]+\.)+[\w-]*\w"
+)
 _PHONE = re.compile(
     r"(?P<abroad>(?:(?<![\w+])\+|(?<![\w+.:/-])00(?=[1-9]))\(?[0-9][0-9 ()./-]{6,22}[0-9](?!\w))"  # +49 171 …, 0049 …
     r"|(?<![\w.-])\([0-9]{2,5}\)[ -]?[0-9]{2,4}[ -]?[0-9]{3,5}(?![\w-])"  # (555) 123-4567
@@ -122,7 +126,7 @@ def _named_values(text: str) -> str:
         start = match.end()
         end = _value_end(text, start, whole_line=bool(_WHOLE_LINE(match[1])))
         if end > start:
-            out += (text[done:start], _masked(text[start:end]))
+            out += (text[done:start], _masked(text[start:end], match[2]))
             done = end
     return "".join(out) + text[done:] if out else text
 
@@ -157,13 +161,13 @@ def _closing(text: str, start: int) -> int:
     return len(text)
 
 
-def _masked(value: str) -> str:
-    """The mask, in the quotes of the value, so that JSON stays JSON."""
+def _masked(value: str, quote: str) -> str:
+    """The mask, in the quotes of the value or else of its name, so that JSON stays JSON."""
     match = re.match(r"\\*[\"']", value)
     if match is None:
-        return MASK
-    quote = match[0]
-    return f"{quote}{MASK}{quote if value.endswith(quote) and len(value) >= 2 * len(quote) else ''}"
+        return f"{quote}{MASK}{quote}"
+    own = match[0]
+    return f"{own}{MASK}{own if value.endswith(own) and len(value) >= 2 * len(own) else ''}"
 
 
 def _basic(match: re.Match[str]) -> str:
@@ -184,10 +188,9 @@ def _phone(match: re.Match[str]) -> str:
 
 # --- URLs ------------------------------------------------------------------------------------------------------------
 
-# A password may hold what an URL must not; the bounds keep a hostile text from costing more than its length.
-_USERINFO = re.compile(
-    r"(://)(?:[^\s/?#@:]{0,256}:(?![0-9]+(?:[/?#\s]|$))[^\s@]{0,1024}@(?:[^\s?#]{0,1024}@)?|[^\s/?#]{1,1024}@)"
-)
+# A password may hold what a URL must not, so it goes to the last @; the bounds keep a hostile text from costing more
+# than its length. What looks like a port is none.
+_USERINFO = re.compile(r"(://)(?:[^\s/?#@:]{0,256}:(?![0-9]+(?:[/?#\s]|$))\S{0,2048}@|[^\s/?#]{1,1024}@)")
 _PARAMETER = re.compile(r"([?&#;])([^=&#;\s]*)=([^&#\s]*)")
 
 

@@ -38,7 +38,7 @@ def test_a_reason_travels_as_its_code() -> None:
 def test_a_code_cannot_be_given_twice() -> None:
     with pytest.raises(TypeError, match="TWICE"):
 
-        class _(Reason):
+        class Wrong(Reason):
             ONCE = "x_same", "first"
             TWICE = "x_same", "second"
 
@@ -46,5 +46,5 @@ def test_a_code_cannot_be_given_twice() -> None:
 def test_a_reason_without_its_line_is_refused() -> None:
     with pytest.raises((ValueError, RuntimeError)):
 
-        class _(Reason):
+        class Wrong(Reason):
             SILENT = "x_silent", ""
