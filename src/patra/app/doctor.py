@@ -9,17 +9,17 @@ import shutil
 import socket
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
 
-from patra.app.parts import Check, Health
+from patra.app.parts import Check, Health, Part
 from patra.app.references import resolve
 from patra.app.settings import Settings
 from patra.app.sources import Loaded
-from patra.app.wiring import Patra, build
+from patra.app.wiring import PARTS, Patra, build
 from patra.kernel.clock import MINUTE, SECOND, format_instant
 from patra.kernel.db import Tx
 from patra.kernel.errors import MigrationMismatch, PatraError
@@ -49,12 +49,12 @@ class _UndoError(Exception):
     """Rolls the trial write back."""
 
 
-def examine(loaded: Loaded) -> Iterator[Check]:
+def examine(loaded: Loaded, parts: Sequence[Part] = PARTS) -> Iterator[Check]:
     """Every check in the order in which one should mend: the machine, the settings, the store, the services."""
     yield _python()
     yield _sqlite()
     yield _settings(loaded)
-    yield from _store(loaded)
+    yield from _store(loaded, parts)
     if endpoint := loaded.settings.telemetry.otlp_endpoint:
         yield reachable("telemetry", endpoint, "check telemetry.otlp_endpoint, or empty it to send no traces")
     else:
@@ -65,7 +65,9 @@ def examine(loaded: Loaded) -> Iterator[Check]:
 def reachable(name: str, url: str, advice: str) -> Check:
     """Whether something listens at the host and port of a URL; also for the checks of engines."""
     parts = urlsplit(url)
-    port = parts.port or {"https": 443, "http": 80, "nats": 4222, "redis": 6379}.get(parts.scheme, 0)
+    port = parts.port or {"https": 443, "http": 80, "nats": 4222, "redis": 6379, "postgresql": 5432}.get(
+        parts.scheme, 0
+    )
     try:
         with socket.create_connection((parts.hostname or "", port), timeout=CONNECT_SECONDS):
             return Check(name=name, health=Health.OK, found=f"{redact_url(url)} answers")
@@ -98,9 +100,14 @@ def _settings(loaded: Loaded) -> Check:
     return Check(name="settings", health=Health.OK, found=where)
 
 
-def _store(loaded: Loaded) -> Iterator[Check]:
-    store = loaded.settings.store
-    shown = redact_url(resolve(store.url, "store.url"))
+def _store(loaded: Loaded, parts: Sequence[Part]) -> Iterator[Check]:
+    url = resolve(loaded.settings.store.url, "store.url")
+    shown = redact_url(url)
+    if urlsplit(url).hostname:
+        listens = reachable("store", url, "start the database, or correct store.url")
+        if listens.health is Health.BROKEN:
+            yield listens
+            return
     file = shown.removeprefix("sqlite:///") if shown.startswith("sqlite:///") else None
     if file and file != ":memory:" and not Path(file).exists():
         folder = Path(file).resolve().parent
@@ -110,7 +117,7 @@ def _store(loaded: Loaded) -> Iterator[Check]:
             yield _disk(folder)
         return
     try:
-        patra = build(_looking(loaded))
+        patra = build(_looking(loaded), parts=parts)
     except PatraError as error:
         advice = "start the database, or correct store.url"
         yield Check(name="store", health=Health.BROKEN, found=error.detail, advice=advice)
@@ -123,7 +130,9 @@ def _store(loaded: Loaded) -> Iterator[Check]:
             ("clock", _clock),
         ]
         for name, check in checks:
-            yield _guarded(name, lambda check=check: check(patra))
+            yield (result := _guarded(name, lambda check=check: check(patra)))
+            if result.name == "store" and result.health is Health.BROKEN:
+                return
         if file and file != ":memory:":
             yield _disk(Path(file).resolve().parent)
         for check in patra.checks:

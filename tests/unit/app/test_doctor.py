@@ -1,0 +1,96 @@
+"""The doctor names what is wrong and what to do, and changes nothing."""
+
+import socket
+from pathlib import Path
+from typing import Any
+
+from patra.app.doctor import examine, reachable
+from patra.app.parts import Check, Health, Joined, Part
+from patra.app.sources import load
+from patra.app.wiring import PARTS, packages
+from patra.kernel.db import migrate, open_database
+
+
+def found(folder: Path, environ: dict[str, str] | None = None, **overrides: Any) -> dict[str, Check]:
+    values = {key.replace("__", "."): value for key, value in overrides.items()}
+    loaded = load(None, environ or {}, {"store.url": f"sqlite:///{folder / 'patra.db'}", **values}, folder)
+    return {check.name: check for check in examine(loaded)}
+
+
+def migrated(folder: Path) -> None:
+    db = open_database(f"sqlite:///{folder / 'patra.db'}")
+    migrate(db, packages())
+    db.close()
+
+
+def test_a_sound_installation_has_nothing_broken(tmp_path: Path) -> None:
+    migrated(tmp_path)
+    checks = found(tmp_path)
+    assert {name for name, check in checks.items() if check.health is Health.BROKEN} == set()
+    for name in ("python", "sqlite", "settings", "store", "migrations", "store writable", "clock", "disk"):
+        assert checks[name].health is Health.OK, checks[name]
+    assert checks["telemetry"].health is Health.OFF
+
+
+def test_whatever_is_not_well_comes_with_advice(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "none"):
+        for check in found(folder, telemetry__otlp_endpoint="http://127.0.0.1:1/v1/traces").values():
+            assert check.advice or check.health in {Health.OK, Health.OFF}, check
+
+
+def test_a_store_that_does_not_exist_yet_is_not_created_by_looking(tmp_path: Path) -> None:
+    checks = found(tmp_path)
+    assert checks["store"].health is Health.WARNING
+    assert "patra migrate" in checks["store"].advice
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_missing_migrations_are_named_and_not_applied(tmp_path: Path) -> None:
+    open_database(f"sqlite:///{tmp_path / 'patra.db'}").close()
+    for _ in range(2):
+        check = found(tmp_path)["migrations"]
+        assert check.health is Health.WARNING
+        assert "patra.kernel 0001" in check.found
+
+
+def test_a_file_that_is_no_store_is_broken(tmp_path: Path) -> None:
+    (tmp_path / "patra.db").write_bytes(b"not a database, whatever its name says" * 100)
+    assert found(tmp_path)["store"].health is Health.BROKEN
+
+
+def test_a_database_that_cannot_be_reached_is_broken(tmp_path: Path) -> None:
+    check = found(tmp_path, store__url="postgresql://patra:hunter2@127.0.0.1:1/patra")["store"]
+    assert check.health is Health.BROKEN
+    assert "hunter2" not in check.found
+
+
+def test_a_sound_postgresql_is_well(postgres_url: str, tmp_path: Path) -> None:
+    db = open_database(postgres_url)
+    migrate(db, packages())
+    db.close()
+    checks = found(tmp_path, store__url=postgres_url)
+    assert {name: check.found for name, check in checks.items() if check.health is Health.BROKEN} == {}
+    assert checks["clock"].health is Health.OK
+
+
+def test_variables_that_nothing_reads_are_a_warning(tmp_path: Path) -> None:
+    check = found(tmp_path, {"PATRA_STOER_URL": "x"})["settings"]
+    assert check.health is Health.WARNING
+    assert "PATRA_STOER_URL" in check.found
+
+
+def test_a_service_is_reachable_when_something_listens() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert reachable("x", f"http://127.0.0.1:{port}/path", "start it").health is Health.OK
+    gone = reachable("x", f"http://user:hunter2@127.0.0.1:{port}/path", "start it")
+    assert (gone.health, gone.advice) == (Health.BROKEN, "start it")
+    assert "hunter2" not in gone.found
+
+
+def test_an_engines_own_checks_are_part_of_the_examination(tmp_path: Path) -> None:
+    own = Check(name="engine's own", health=Health.WARNING, found="thin ice", advice="walk around")
+    parts = (*PARTS, Part(name="x", join=lambda ground: Joined(engine=object(), checks=[lambda: own])))
+    migrated(tmp_path)
+    loaded = load(None, {}, {"store.url": f"sqlite:///{tmp_path / 'patra.db'}"}, tmp_path)
+    assert own in list(examine(loaded, parts))
