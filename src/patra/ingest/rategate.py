@@ -1,4 +1,4 @@
-"""A request for permits, the bucket's state and now go in; allow, wait or reject and the next state come out (ch. 4.10).
+"""A request for permits, a bucket's state and now go in; allow, wait or reject and the next state come out (ch. 4.10).
 
 The machine of the rate gate, without clock, lock or store; `gates.py` hosts it in the process, `rategate_redis.py` says
 the same in Lua for many processes. All numbers are integers, so that both agree to the last digit: instants and spans
@@ -66,8 +66,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
-    """`want` permits of `cost` each for a task, within `deadline` µs. `share` (thousandths) of a quota is for this
-    operation; `jitter` lies in 0..999; `returns` names a prefetched lot that is over, `unused` what is left of it."""
+    """`want` permits of `cost` each for a task, within `deadline` µs.
+
+    `share` (thousandths) of a quota is for this operation; `jitter` lies in 0..999; `returns` names a prefetched lot
+    that is over, `unused` what is left of it.
+    """
 
     task: str
     permit: str
@@ -81,7 +84,10 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Signal(msgspec.Struct, frozen=True, kw_only=True):
-    """What came back: -1 stands for "not said". `retry_after` is a span, `reset` an instant, `limit` a rate."""
+    """What came back: -1 stands for "not said". `retry_after` is a span, `reset` an instant, `limit` a rate.
+
+    `cost` is what the request cost beyond its permit; of one that was not sent, what is given back.
+    """
 
     sign: Sign
     permit: str = ""
@@ -207,9 +213,7 @@ def feedback(policy: Policy, state: State, signal: Signal, now: int) -> State:
         case Sign.OK:
             pass
     if signal.retry_after > 0:
-        until = max(s.cooldown, now + _jittered(signal.retry_after, signal.jitter))
-        s = replace(s, cooldown=until, calm_from=max(s.calm_from, until), at=max(s.at, until), tokens=min(s.tokens, 0))
-        s = replace(s, tokens=max(s.tokens, PERMIT))  # the first after the pause goes at once, a burst does not
+        s = _cooled(policy, s, now + _jittered(signal.retry_after, signal.jitter))
     return _told(s, signal, now)
 
 
@@ -220,8 +224,8 @@ def give_back(policy: Policy, state: State, permit: str, unused: int, now: int) 
 
 def advance(policy: Policy, state: State, now: int) -> State:
     """The state at `now`: refilled, recovered, windows turned, what is over removed."""
-    lots = tuple(lot for lot in state.lots if lot.until > now)
-    room = policy.burst * PERMIT - sum(lot.permits for lot in lots) * PERMIT
+    # What lies in lots may be used up to their last instant, so until they are gone the bucket keeps their place free.
+    room = (policy.burst - sum(lot.permits for lot in state.lots)) * PERMIT
     tokens = state.tokens
     rate = max(min(state.rate, _ceiling(policy, state)), 1)
     dt = now - state.at
@@ -246,7 +250,7 @@ def advance(policy: Policy, state: State, now: int) -> State:
         day=day,
         day_used=state.day_used if day == state.day else 0,
         queue=tuple(w for w in state.queue if w.until >= now),
-        lots=lots,
+        lots=tuple(lot for lot in state.lots if lot.until > now),
         flights=tuple(f for f in state.flights if f.until > now),
     )
 
@@ -296,8 +300,10 @@ def _blocked(policy: Policy, s: State, ask: Ask, now: int) -> tuple[Why, int] | 
 
 def _allowed(policy: Policy, s: State, ask: Ask, now: int) -> tuple[Decision, State]:
     bounds = [ask.want, policy.quantum, s.tokens // (ask.cost * PERMIT)]
-    if (left := quota_left(policy, s)) >= 0:
-        bounds.append(left * ask.share // 1000 // ask.cost)
+    if policy.quota_hour:
+        bounds.append((policy.quota_hour * ask.share // 1000 - s.hour_used) // ask.cost)
+    if policy.quota_day:
+        bounds.append((policy.quota_day * ask.share // 1000 - s.day_used) // ask.cost)
     if s.left >= 0:
         bounds.append(s.left // ask.cost)
     flies = bool(policy.concurrency or s.concurrency)
@@ -322,8 +328,16 @@ def _demoted(policy: Policy, s: State, now: int, *, floor: int) -> State:
     return replace(s, rate=rate, demoted=now, calm_from=now)
 
 
+def _cooled(policy: Policy, s: State, until: int) -> State:
+    """After the pause one permit may be there, not a burst: refill for the time of the pause, up to one."""
+    until = max(s.cooldown, until, s.at)
+    tokens = min(s.tokens, PERMIT)
+    gained = warm_rate(policy, s, s.at) * min(until - s.at, PERMIT)
+    return replace(s, cooldown=until, calm_from=max(s.calm_from, until), at=until, tokens=min(tokens + gained, PERMIT))
+
+
 def _refunded(policy: Policy, s: State, cost: int) -> State:
-    room = policy.burst * PERMIT - sum(lot.permits for lot in s.lots) * PERMIT
+    room = (policy.burst - sum(lot.permits for lot in s.lots)) * PERMIT
     return replace(
         s,
         tokens=max(min(s.tokens + cost * PERMIT, room), s.tokens),
@@ -339,8 +353,8 @@ def _told(s: State, signal: Signal, now: int) -> State:
         s = replace(s, ceiling=signal.limit)
     if signal.concurrency > 0:
         s = replace(s, concurrency=signal.concurrency)
-    if signal.cost > 1:  # it cost more than was paid for
-        s = replace(s, tokens=s.tokens - (signal.cost - 1) * PERMIT)
+    if signal.cost > 0:
+        s = replace(s, tokens=s.tokens - signal.cost * PERMIT)
     if signal.remaining < 0:
         return s
     s = replace(s, tokens=min(s.tokens, signal.remaining * PERMIT))
