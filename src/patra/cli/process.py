@@ -9,13 +9,14 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager
 from queue import SimpleQueue
 from types import FrameType
 
+from patra.app.parts import Part
 from patra.app.settings import Settings
-from patra.app.wiring import Patra, build
+from patra.app.wiring import PARTS, Patra, build
 from patra.kernel.errors import ConfigInvalid
 from patra.kernel.telemetry import get_logger, setup_logging, setup_tracing
 from patra.web.api import operations
@@ -79,6 +80,7 @@ def run(
     loops: Iterable[str] | None,
     only_operations: bool = False,
     listening: Callable[[str, Patra, Stop], None] | None = None,
+    parts: Sequence[Part] = PARTS,
 ) -> int:
     """Be a Patra until stopped. `loops` names the loops to run (empty: all, None: none); gives the exit code."""
     setup_logging(level=settings.log.level, format=settings.log.format, sample_info=settings.log.sample_info)
@@ -87,7 +89,7 @@ def run(
         at_last.callback(stop_tracing)
         listener = listen(settings.web) if web else None
         try:
-            patra = build(settings)
+            patra = build(settings, parts=parts)
         except BaseException:
             if listener:
                 listener.close()

@@ -33,6 +33,9 @@ REQUESTS = counter(
 SECONDS = histogram("patra_http_request_seconds", "Time from a request's headers to its answer.", "method", "path")
 
 
+CAREFUL = "It may still be carried out; look before you ask again."
+
+
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """How much one request may take."""
 
@@ -89,6 +92,8 @@ class Dispatch:
                 return await self._handled(endpoint, request, actor, progress)
         except TimeoutError:
             return problem_response(_timed_out(endpoint, progress))
+        except asyncio.CancelledError:  # the server's bound for requests in hand has passed
+            return problem_response(_cut_off(endpoint, progress))
         except PatraError as error:
             log.warning("http_request_refused", endpoint=endpoint.name, code=error.code, detail=error.detail)
             return problem_response(problem_of(error))
@@ -212,6 +217,12 @@ def _body(endpoint: Endpoint, request: RawRequest, raw: bytes) -> Any:
         return Problem(400, "body_malformed", "The body is not JSON", str(error))
 
 
+def _cut_off(endpoint: Endpoint, progress: Progress) -> Problem:
+    log.warning("http_request_cut_off", endpoint=endpoint.name, stage=progress.stage)
+    careful = CAREFUL if endpoint.writes and progress.stage == "running" else ""
+    return Problem(503, "shutting_down", "The process is shutting down", careful, {}, {"Connection": "close"})
+
+
 def _timed_out(endpoint: Endpoint, progress: Progress) -> Problem:
     log.warning("http_request_timed_out", endpoint=endpoint.name, stage=progress.stage)
     match progress.stage:
@@ -223,7 +234,6 @@ def _timed_out(endpoint: Endpoint, progress: Progress) -> Problem:
                 503, "server_busy", "Every thread is busy: the same request may succeed later", "", {}, headers
             )
         case "running":
-            careful = "It may still be carried out; look before you ask again." if endpoint.writes else ""
-            return Problem(504, "request_timed_out", "The request took too long", careful)
+            return Problem(504, "request_timed_out", "The request took too long", CAREFUL if endpoint.writes else "")
         case _:
             assert_never(progress.stage)
