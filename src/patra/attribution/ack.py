@@ -1,0 +1,68 @@
+"""The answers to single events go in, the answer to their batch comes out (§3.8.6, §3.8.7, F10)."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import msgspec
+
+from patra.attribution import keys
+from patra.attribution.closure import Ack
+from patra.attribution.intake import Envelope
+from patra.attribution.reasons import RETRYABLE, R
+from patra.kernel.clock import format_instant
+
+
+class AckItem(msgspec.Struct, frozen=True):
+    """`ackItemLite`."""
+
+    eventId: Any  # noqa: N815  names of the specification
+    eventIndex: int  # noqa: N815
+    ackStatus: Ack  # noqa: N815
+    ackReasonCode: R  # noqa: N815
+    retryable: bool
+    serverEventKey: str  # noqa: N815
+
+
+class BatchAck(msgspec.Struct, frozen=True):
+    """`eventBatchAckLite`."""
+
+    batchId: str  # noqa: N815
+    receivedAt: str  # noqa: N815
+    overallStatus: str  # noqa: N815
+    ackItems: list[AckItem]  # noqa: N815
+
+
+def item(sent_id: Any, index: int, status: Ack, code: R, server_event_key: str) -> AckItem:
+    return AckItem(sent_id, index, status, code, code in RETRYABLE, server_event_key)
+
+
+def batch_ack(envelope: Envelope, received_at: int, items: Sequence[AckItem]) -> BatchAck:
+    """The items in the order of the request, and what they come to together."""
+    return BatchAck(
+        envelope.batch_id,
+        format_instant(received_at),
+        overall_status([answer.ackStatus for answer in items]),
+        sorted(items, key=lambda answer: answer.eventIndex),
+    )
+
+
+def overall_status(statuses: Sequence[Ack]) -> str:
+    found = set(statuses)
+    if found == {Ack.ACCEPTED}:
+        return "accepted_all"
+    return "rejected_all" if found == {Ack.REJECTED} else "partial_success"
+
+
+def not_taken(envelope: Envelope, received_at: int, code: R) -> BatchAck:
+    """The answer when nothing of a well-formed batch could be taken: every item may be sent again (F10)."""
+    items = [
+        item(
+            cast("dict[str, Any]", event).get("eventId") if isinstance(event, dict) else None,
+            index,
+            Ack.REJECTED,
+            code,
+            keys.server_event_key_without_dedup(envelope.app_id, envelope.batch_id, index),
+        )
+        for index, event in enumerate(envelope.events)
+    ]
+    return batch_ack(envelope, received_at, items)

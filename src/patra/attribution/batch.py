@@ -1,0 +1,67 @@
+"""The bytes of a batch and the instant of their arrival go in; its events, checked and in their order, come out (F12).
+
+Nothing here needs the store, so it is done before the transaction and once, however often that is tried.
+"""
+
+import msgspec
+
+from patra.attribution.intake import Envelope, Refused, envelope
+from patra.attribution.validate import Event, Rejected, checked
+
+
+class Batch(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch that arrived: refused as a whole, or its events sorted into those to decide and those rejected."""
+
+    received_at: int
+    body: bytes
+    envelope: Envelope | Refused
+    events: list[Event] = []
+    """In the order of decision."""
+    rejected: list[Rejected] = []
+
+    @property
+    def ledger_keys(self) -> list[bytes]:
+        return [event.key for event in self.events]
+
+    @property
+    def closure_keys(self) -> list[bytes]:
+        return [event.closure_key for event in self.events if event.closure_key is not None]
+
+
+class Tick(msgspec.Struct, frozen=True, kw_only=True):
+    """An instant up to which deadlines are applied."""
+
+    at: int
+
+
+Item = Batch | Tick
+
+
+def read_batch(body: bytes, received_at: int) -> Batch:
+    """Check the envelope and every event, and put those that pass into the order of decision."""
+    found = envelope(body)
+    if isinstance(found, Refused):
+        return Batch(received_at=received_at, body=body, envelope=found)
+    passed: list[Event] = []
+    rejected: list[Rejected] = []
+    for index, sent in enumerate(found.events):
+        match checked(sent, index, found, received_at):
+            case Event() as event:
+                passed.append(event)
+            case Rejected() as refusal:
+                rejected.append(refusal)
+    return Batch(received_at=received_at, body=body, envelope=found, events=in_order(passed), rejected=rejected)
+
+
+def in_order(events: list[Event]) -> list[Event]:
+    """By `eventAt`, `eventId`, position; a terminal error whose closure has an impression among them goes last."""
+    ordered = sorted(events, key=lambda event: event.order)
+    seen = {event.closure for event in ordered if event.kind.name == "impression"}
+    waiting = [event for event in ordered if event.terminal and event.closure in seen]
+    if not waiting:
+        return ordered
+    return [event for event in ordered if not (event.terminal and event.closure in seen)] + waiting
+
+
+def instant(item: Item) -> int:
+    return item.at if isinstance(item, Tick) else item.received_at

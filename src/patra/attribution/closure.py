@@ -1,0 +1,355 @@
+"""A closure and an event on it go in; how the event is answered and what becomes of the closure comes out.
+
+§3.8.17 to §3.8.19, §3.8.22 to §3.8.24, F13 to F18. A `Closure` is the working copy of one row: the functions here
+change it and nothing else. Deadlines that lie at or before the instant at hand are applied first (A1): the caller asks
+`next_due` and `lapse` before it brings an event.
+"""
+
+from enum import StrEnum
+
+import msgspec
+
+from patra.attribution import keys
+from patra.attribution.contract import WAIT_WINDOW
+from patra.attribution.reasons import R
+from patra.attribution.subject import Subject, subject_of_timeout
+from patra.attribution.validate import Event
+from patra.kernel.machine import Machine
+
+BILLABLE_IMPRESSION = "billable_impression"
+BILLABLE_CLICK = "billable_click"
+ATTR_IMPRESSION = "attr_impression"
+ATTR_FAILURE = "attr_failure_terminal"
+ATTR_CLICK = "attr_click"
+ATTR_CLICK_PENDING = "attr_click_pending"
+
+
+class C(StrEnum):
+    OPEN = "open"
+    CLOSED_SUCCESS = "closed_success"
+    CLOSED_FAILURE = "closed_failure"
+
+
+class On(StrEnum):
+    IMPRESSION = "impression"
+    FAILURE = "failure"
+    TIMEOUT = "timeout"
+    LATE_IMPRESSION = "late_impression"
+
+
+CLOSURE = Machine(
+    "attribution_closure",
+    version="f_closure_v1",
+    initial=C.OPEN,
+    edges={
+        (C.OPEN, On.IMPRESSION): C.CLOSED_SUCCESS,
+        (C.OPEN, On.FAILURE): C.CLOSED_FAILURE,
+        (C.OPEN, On.TIMEOUT): C.CLOSED_FAILURE,
+        (C.CLOSED_FAILURE, On.LATE_IMPRESSION): C.CLOSED_SUCCESS,  # only over a synthesised failure (§3.8.19)
+    },
+)
+
+
+class Terminal(StrEnum):
+    """`terminalSource`: what closed a closure."""
+
+    IMPRESSION = "impression"
+    ERROR = "error"
+    TIMEOUT = "system_timeout_synthesized"
+
+
+class Click(StrEnum):
+    """What became of the click that a closure counts."""
+
+    PENDING = "pending"
+    BILLABLE = "billable"
+    LAPSED = "lapsed"
+
+
+class Ack(StrEnum):
+    ACCEPTED = "accepted"
+    DUPLICATE = "duplicate"
+    REJECTED = "rejected"
+
+
+class Action(StrEnum):
+    """`decisionAction` (§3.8.21). The mapping of the MVP never emits a billable fact alone."""
+
+    BILLABLE = "billable_emit"
+    ATTRIBUTION = "attribution_emit"
+    BOTH = "both_emit"
+    DROP = "drop"
+
+
+class Status(StrEnum):
+    """`recordStatus` of an output record (§3.8.27)."""
+
+    NEW = "new"
+    COMMITTED = "committed"
+    DUPLICATE = "duplicate"
+    CONFLICTED = "conflicted"
+    REJECTED = "rejected"
+    SUPERSEDED = "superseded"
+
+
+class Conflict(StrEnum):
+    """`conflictDecision`: how a conflict was decided, or that there was none."""
+
+    NONE = "none"
+    DUPLICATE = "duplicate"
+    CONFLICTED = "conflicted"
+    REJECTED = "rejected"
+    SUPERSEDED = "superseded"
+    NON_BILLABLE = "non_billable"
+
+
+class Ruling(msgspec.Struct, frozen=True, kw_only=True):
+    """What is decided about an event: its answer, its audit, its facts and the status of their records."""
+
+    ack: Ack
+    code: R
+    reason: R
+    action: Action
+    conflict: Conflict = Conflict.NONE
+    attribution: str | None = None
+    status: Status = Status.NEW
+    billable: str | None = None
+    conflict_with: str | None = None
+    supersedes: str | None = None
+
+
+class Closure(msgspec.Struct, kw_only=True):
+    """One render attempt until it has ended, and its one click."""
+
+    key: bytes
+    closure: str
+    app: str
+    opened_at: int
+    opener: Subject
+    state: C = C.OPEN
+    source: Terminal | None = None
+    ended_by: Subject | None = None
+    timeout: int | None = None
+    """The decision of the timeout, whose record a late impression supersedes."""
+    click: Click | None = None
+    clicked_by: Subject | None = None
+    click_code: R | None = None
+    click_due: int | None = None
+    is_new: bool = True
+    changed: bool = True
+
+    @property
+    def next_due(self) -> int | None:
+        """The next deadline: of the closure while it is open, of its click while that is pending."""
+        ends = self.opened_at + WAIT_WINDOW if self.state is C.OPEN else None
+        if self.click is Click.PENDING and self.click_due is not None:
+            return self.click_due if ends is None else min(ends, self.click_due)
+        return ends
+
+
+def opened(key: bytes, subject: Subject, received_at: int) -> Closure:
+    """A closure that its first event opens (F13)."""
+    return Closure(key=key, closure=subject.closure or "", app=subject.app, opened_at=received_at, opener=subject)
+
+
+def end(closure: Closure, on: On, source: Terminal, subject: Subject) -> None:
+    """Close along an edge of the table."""
+    closure.state = CLOSURE.target(closure.state, on)
+    closure.source = source
+    closure.ended_by = subject
+    closure.changed = True
+
+
+# --- an event on its closure ------------------------------------------------------------------------------------------
+
+
+def rule(closure: Closure | None, event: Event, subject: Subject, received_at: int) -> Ruling:
+    """Decide an event that passed dedup and owner; `closure` is there unless the event neither finds nor opens one."""
+    if closure is None:
+        return _accepted(event, event.kind.attribution)
+    if event.terminal:
+        return _failure(closure, event, subject)
+    match event.kind.name:
+        case "impression":
+            return _impression(closure, event, subject)
+        case "click":
+            return _click(closure, event, subject, received_at)
+        case "postback":
+            return _postback(closure, event)
+        case _:
+            return _accepted(event, event.kind.attribution)
+
+
+def opens(event: Event) -> bool:
+    """Whether the event opens its closure where that is not there yet; a postback is no render signal (F13)."""
+    return event.kind.opens or event.kind.name == "impression"
+
+
+def _accepted(event: Event, attribution: str) -> Ruling:
+    return Ruling(
+        ack=Ack.ACCEPTED, code=event.code, reason=event.code, action=Action.ATTRIBUTION, attribution=attribution
+    )
+
+
+def _duplicate(code: R, attribution: str, conflict_with: str | None, status: Status = Status.DUPLICATE) -> Ruling:
+    """Answered as a duplicate, with one attribution record that keeps the status (F14, F15, F17)."""
+    return Ruling(
+        ack=Ack.DUPLICATE,
+        code=code,
+        reason=code,
+        action=Action.ATTRIBUTION,
+        conflict=Conflict(status.value),
+        attribution=attribution,
+        status=status,
+        conflict_with=conflict_with,
+    )
+
+
+def _impression(closure: Closure, event: Event, subject: Subject) -> Ruling:
+    supersedes: str | None = None
+    if closure.state is C.CLOSED_SUCCESS:
+        return _duplicate(
+            R.DUPLICATE_IMPRESSION, ATTR_IMPRESSION, billable_record(closure.ended_by, BILLABLE_IMPRESSION)
+        )
+    if closure.state is C.CLOSED_FAILURE:
+        ended = attribution_record(closure.ended_by, ATTR_FAILURE)
+        if closure.source is not Terminal.TIMEOUT:
+            return _duplicate(R.IMPRESSION_AFTER_FAILURE, ATTR_IMPRESSION, ended, Status.CONFLICTED)
+        supersedes = ended
+        end(closure, On.LATE_IMPRESSION, Terminal.IMPRESSION, subject)
+    else:
+        end(closure, On.IMPRESSION, Terminal.IMPRESSION, subject)
+    return Ruling(
+        ack=Ack.ACCEPTED,
+        code=event.code,
+        reason=event.code,
+        action=Action.BOTH,
+        conflict=Conflict.SUPERSEDED if supersedes else Conflict.NONE,
+        attribution=ATTR_IMPRESSION,
+        billable=BILLABLE_IMPRESSION,
+        supersedes=supersedes,
+    )
+
+
+def _failure(closure: Closure, event: Event, subject: Subject) -> Ruling:
+    if closure.state is C.CLOSED_SUCCESS:
+        ended = attribution_record(closure.ended_by, ATTR_IMPRESSION)
+        return _duplicate(R.FAILURE_AFTER_IMPRESSION, ATTR_FAILURE, ended)
+    if closure.state is C.CLOSED_FAILURE:
+        return _duplicate(R.DUPLICATE_FAILURE, ATTR_FAILURE, attribution_record(closure.ended_by, ATTR_FAILURE))
+    end(closure, On.FAILURE, Terminal.ERROR, subject)
+    return _accepted(event, ATTR_FAILURE)
+
+
+def _click(closure: Closure, event: Event, subject: Subject, received_at: int) -> Ruling:
+    match closure.click:
+        case Click.BILLABLE:
+            return _duplicate(R.DUPLICATE_CLICK, ATTR_CLICK, billable_record(closure.clicked_by, BILLABLE_CLICK))
+        case Click.PENDING:
+            return _duplicate(R.DUPLICATE_CLICK, ATTR_CLICK, attribution_record(closure.clicked_by, ATTR_CLICK_PENDING))
+        case Click.LAPSED | None:
+            pass
+    if closure.state is C.CLOSED_FAILURE:
+        return Ruling(
+            ack=Ack.ACCEPTED,
+            code=event.code,
+            reason=R.CLICK_INELIGIBLE,
+            action=Action.ATTRIBUTION,
+            conflict=Conflict.NON_BILLABLE,
+            attribution=ATTR_CLICK,
+        )
+    closure.clicked_by, closure.click_code, closure.changed = subject, event.code, True
+    if closure.state is C.OPEN:
+        closure.click, closure.click_due = Click.PENDING, received_at + WAIT_WINDOW
+        return _accepted(event, ATTR_CLICK_PENDING)
+    closure.click, closure.click_due = Click.BILLABLE, None
+    return Ruling(
+        ack=Ack.ACCEPTED,
+        code=event.code,
+        reason=event.code,
+        action=Action.BOTH,
+        attribution=ATTR_CLICK,
+        billable=BILLABLE_CLICK,
+    )
+
+
+def _postback(closure: Closure, event: Event) -> Ruling:
+    """A postback that contradicts the terminal state is kept as conflicted, and changes nothing (F18)."""
+    said = event.values[event.kind.fields.index("postbackStatus")]
+    match closure.state, said:
+        case C.CLOSED_FAILURE, "success":
+            ended = attribution_record(closure.ended_by, ATTR_FAILURE)
+        case C.CLOSED_SUCCESS, "failed":
+            ended = attribution_record(closure.ended_by, ATTR_IMPRESSION)
+        case _:
+            return _accepted(event, event.kind.attribution)
+    return Ruling(
+        ack=Ack.ACCEPTED,
+        code=event.code,
+        reason=R.POSTBACK_CONFLICT,
+        action=Action.ATTRIBUTION,
+        conflict=Conflict.CONFLICTED,
+        attribution=event.kind.attribution,
+        status=Status.CONFLICTED,
+        conflict_with=ended,
+    )
+
+
+# --- what follows from an impression, and from time -------------------------------------------------------------------
+
+
+def upgrade(closure: Closure) -> tuple[Subject, Ruling] | None:
+    """The click that was waiting for the impression that has just come: billable from now on (F16)."""
+    if closure.state is not C.CLOSED_SUCCESS or closure.click is not Click.PENDING:
+        return None
+    if closure.clicked_by is None or closure.click_code is None:
+        raise AssertionError("a pending click is there")
+    closure.click, closure.click_due, closure.changed = Click.BILLABLE, None, True
+    return closure.clicked_by, Ruling(
+        ack=Ack.ACCEPTED,
+        code=closure.click_code,
+        reason=closure.click_code,
+        action=Action.BOTH,
+        attribution=ATTR_CLICK,
+        billable=BILLABLE_CLICK,
+    )
+
+
+def lapse(closure: Closure, due: int) -> tuple[Subject, Ruling]:
+    """Apply the deadline that `next_due` gave: the closure's timeout, or the end of its click's wait."""
+    closure.changed = True
+    if closure.state is C.OPEN and closure.opened_at + WAIT_WINDOW == due:
+        subject = subject_of_timeout(closure.opener, due)
+        end(closure, On.TIMEOUT, Terminal.TIMEOUT, subject)
+        return subject, Ruling(
+            ack=Ack.ACCEPTED, code=R.TIMEOUT, reason=R.TIMEOUT, action=Action.ATTRIBUTION, attribution=ATTR_FAILURE
+        )
+    if closure.clicked_by is None:
+        raise AssertionError("a pending click is there")
+    closure.click, closure.click_due = Click.LAPSED, None
+    return closure.clicked_by, Ruling(
+        ack=Ack.ACCEPTED,
+        code=R.CLICK_WITHOUT_IMPRESSION,
+        reason=R.CLICK_WITHOUT_IMPRESSION,
+        action=Action.ATTRIBUTION,
+        conflict=Conflict.NON_BILLABLE,
+    )
+
+
+# --- the records that a conflict points to ----------------------------------------------------------------------------
+
+
+def attribution_record(subject: Subject | None, attribution_type: str) -> str | None:
+    """The `recordKey` of an attribution fact."""
+    if subject is None or subject.dedup is None:
+        return None
+    attribution = keys.attribution_key(attribution_type, subject.dedup, subject.cycle)
+    return keys.record_key("attribution_fact", keys.attribution_fact_id(attribution), subject.dedup)
+
+
+def billable_record(subject: Subject | None, billable_type: str) -> str | None:
+    """The `recordKey` of a billable fact."""
+    if subject is None or subject.reference is None or subject.render is None:
+        return None
+    billing = keys.billing_key(subject.reference, subject.render, billable_type)
+    return keys.record_key("billable_fact", keys.billable_fact_id(billing), subject.dedup)

@@ -1,0 +1,43 @@
+"""Items of the log go in; when they are durable, their answers come out: one transaction, whatever their number.
+
+The shell around `decide`: load and lock what the items touch, number them, decide, write. It is done again from the
+start when another process was first with something (STYLE, "thin shells").
+"""
+
+from collections.abc import Callable, Sequence
+
+from patra.attribution.batch import Batch, Item, instant
+from patra.attribution.decide import Answer, decide
+from patra.attribution.facts import Decision
+from patra.attribution.store import append_log, due_closures, load_closures, load_ledger, write
+from patra.kernel.db import Database, Tx
+
+Hand = Callable[[Tx, Sequence[tuple[int, Decision]]], None]
+"""What hands new decisions to an archive outside the store, in the same transaction."""
+
+EVERYTHING = 2**31
+
+
+def commit(db: Database, items: Sequence[Item], *, due: int = 0, hand: Hand | None = None) -> list[Answer]:
+    """Decide the items in their order and make it durable; `due` is how many overdue closures to take along.
+
+    Without `hand` the store itself is the archive: a decision is archived when it is committed.
+    """
+    ledger_keys = {key for item in items if isinstance(item, Batch) for key in item.ledger_keys}
+    closure_keys = {key for item in items if isinstance(item, Batch) for key in item.closure_keys}
+    latest = max(map(instant, items))
+
+    def work(tx: Tx) -> list[Answer]:
+        overdue = due_closures(tx, latest, due) if due else []
+        closures = load_closures(tx, closure_keys.union(overdue))
+        if not closures and not any(isinstance(item, Batch) for item in items):
+            return [None] * len(items)  # a tick that finds nothing to do leaves no trace
+        ledger = load_ledger(tx, ledger_keys)
+        numbers = append_log(tx, items)
+        answers, changes = decide(ledger, closures, list(zip(numbers, items, strict=True)))
+        decisions = write(tx, changes, archived=hand is None)
+        if hand is not None:
+            hand(tx, decisions)
+        return answers
+
+    return db.run(work)

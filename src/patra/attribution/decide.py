@@ -1,0 +1,195 @@
+"""Batches, ticks and the state they meet go in; answers, decisions and the new state come out (F2, F12).
+
+The whole of what Module F decides, without a store: check 7 (dedup), 8 (owner of the closure), 9 (closure and facts),
+and the deadlines that lie at or before each instant (A1). The result does not depend on how the sequence is cut.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+import msgspec
+
+from patra.attribution.ack import AckItem, BatchAck, batch_ack, item
+from patra.attribution.batch import Batch, Item, Tick
+from patra.attribution.closure import (
+    Ack,
+    Closure,
+    Conflict,
+    Ruling,
+    Terminal,
+    lapse,
+    opened,
+    opens,
+    rule,
+    upgrade,
+)
+from patra.attribution.dedup import REFUSALS, Ledger
+from patra.attribution.facts import Decision, audit_key_of, decided, dropped
+from patra.attribution.intake import Envelope, Refused
+from patra.attribution.reasons import R
+from patra.attribution.subject import Subject, subject_of, subject_of_rejected
+from patra.attribution.validate import Event, Rejected
+from patra.kernel.canonical import key16
+from patra.kernel.ledger import Outcome
+
+ITEM_BITS = 20
+"""A decision's number is its item's number in the log and its place in that item: they sort as they were made."""
+
+
+class Drop(msgspec.Struct, kw_only=True):
+    """A decision that drops an event; the same one again is counted, not repeated (F20)."""
+
+    id: int
+    decision: Decision
+    count: int = 1
+    sent: tuple[Any, ...] = ()
+    """The event as sent, where it was rejected; nothing where it was a duplicate."""
+    batch_id: str = ""
+    quarantined: bool = False
+
+
+class Superseded(msgspec.Struct, frozen=True, kw_only=True):
+    """The attribution record of a timeout that gave way to a late impression (F17)."""
+
+    decision_id: int
+    record_key: str
+    at: int
+
+
+class Changes(msgspec.Struct, kw_only=True):
+    """Everything that one commit writes."""
+
+    ledger: Ledger
+    closures: list[Closure] = []
+    decisions: list[tuple[int, Decision]] = []
+    drops: dict[bytes, Drop] = {}
+    superseded: list[Superseded] = []
+
+
+Answer = BatchAck | Refused | None
+
+
+def decide(
+    ledger: Ledger, closures: Mapping[bytes, Closure], items: Sequence[tuple[int, Item]]
+) -> tuple[list[Answer], Changes]:
+    """Decide the items one after the other; each comes with its number in the log."""
+    run = _Run(ledger, closures.values())
+    answers: list[Answer] = [run.item(number, one) for number, one in items]
+    run.changes.closures = [closure for closure in run.closures.values() if closure.changed]
+    return answers, run.changes
+
+
+class _Run:
+    """The state of one call of `decide`."""
+
+    def __init__(self, ledger: Ledger, closures: Iterable[Closure]) -> None:
+        self.changes = Changes(ledger=ledger)
+        self.closures = {closure.key: closure for closure in closures}
+        self._due = [(due, c.key) for c in self.closures.values() if (due := c.next_due) is not None]
+        heapify(self._due)
+        self._next = 0
+        self._received_at = 0
+
+    def item(self, number: int, one: Item) -> Answer:
+        self._next = number << ITEM_BITS
+        if isinstance(one, Tick):
+            self._lapse(one.at)
+            return None
+        self._lapse(one.received_at)
+        if isinstance(one.envelope, Refused):
+            return one.envelope
+        return self._batch(number, one, one.envelope)
+
+    def _batch(self, number: int, batch: Batch, envelope: Envelope) -> BatchAck:
+        self._received_at = batch.received_at
+        answers = [self._rejected(rejected, envelope.batch_id) for rejected in batch.rejected]
+        answers += [self._event(event, number, envelope.batch_id) for event in batch.events]
+        return batch_ack(envelope, batch.received_at, answers)
+
+    def _rejected(self, rejected: Rejected, batch_id: str) -> AckItem:
+        subject = subject_of_rejected(rejected, batch_id)
+        decision = dropped(subject, rejected.code, Conflict.NONE, self._received_at)
+        self._drop(decision, batch_id, (rejected.event,), quarantined=rejected.lacks_reference)
+        return item(rejected.sent_id, rejected.index, Ack.REJECTED, rejected.code, subject.source)
+
+    def _event(self, event: Event, batch: int, batch_id: str) -> AckItem:
+        ledger = self.changes.ledger
+        outcome, cycle = ledger.verdict(event.key, event.fingerprint, self._received_at, batch)
+        subject = subject_of(event, cycle)
+        if outcome in REFUSALS:
+            return self._refused_by_ledger(event, subject, outcome, batch_id)
+        closure = self.closures.get(event.closure_key) if event.closure_key is not None else None
+        if closure is not None and closure.app != event.app_id:
+            refusal = dropped(subject, R.FOREIGN_APP, Conflict.REJECTED, self._received_at, event)
+            self._drop(refusal, batch_id, (event.sent,))
+            return item(event.sent_id, event.index, Ack.REJECTED, R.FOREIGN_APP, subject.source)
+        if closure is None and event.closure_key is not None and opens(event):
+            closure = opened(event.closure_key, subject, self._received_at)
+            self.closures[closure.key] = closure
+            self._watch(closure)
+        ruling = self._ruled(closure, event, subject)
+        ledger.begin(event.key, event.fingerprint, self._received_at, event.kind.window, cycle=cycle, batch=batch)
+        return item(event.sent_id, event.index, ruling.ack, ruling.code, subject.source)
+
+    def _refused_by_ledger(self, event: Event, subject: Subject, outcome: Outcome, batch_id: str) -> AckItem:
+        code = REFUSALS[outcome]
+        if outcome is Outcome.CONFLICT:
+            self._drop(dropped(subject, code, Conflict.REJECTED, self._received_at, event), batch_id, (event.sent,))
+            return item(event.sent_id, event.index, Ack.REJECTED, code, subject.source)
+        self._drop(dropped(subject, code, Conflict.DUPLICATE, self._received_at, event), batch_id)
+        return item(event.sent_id, event.index, Ack.DUPLICATE, code, subject.source)
+
+    def _ruled(self, closure: Closure | None, event: Event, subject: Subject) -> Ruling:
+        """Apply the closure's rules, and what an impression brings with it: a superseded timeout, a click upgraded."""
+        timeout = closure.timeout if closure is not None and closure.source is Terminal.TIMEOUT else None
+        ruling = rule(closure, event, subject, self._received_at)
+        self._decided(decided(subject, ruling, self._received_at, event))
+        if closure is None:
+            return ruling
+        if ruling.supersedes is not None and timeout is not None:
+            self.changes.superseded.append(
+                Superseded(decision_id=timeout, record_key=ruling.supersedes, at=self._received_at)
+            )
+        if (clicked := upgrade(closure)) is not None:
+            self._decided(decided(*clicked, self._received_at))
+        elif closure.changed:
+            self._watch(closure)
+        return ruling
+
+    def _lapse(self, now: int) -> None:
+        """Apply every deadline at or before an instant, each as of its own, the earliest first."""
+        while self._due and self._due[0][0] <= now:
+            due, key = heappop(self._due)
+            closure = self.closures[key]
+            if closure.next_due != due:  # it was closed, upgraded or watched again since
+                continue
+            subject, ruling = lapse(closure, due)
+            number = self._decided(decided(subject, ruling, due))
+            if ruling.reason is R.TIMEOUT:
+                closure.timeout = number
+            self._watch(closure)
+
+    def _watch(self, closure: Closure) -> None:
+        if (due := closure.next_due) is not None:
+            heappush(self._due, (due, closure.key))
+
+    def _decided(self, decision: Decision) -> int:
+        number = self._next
+        self._next += 1
+        self.changes.decisions.append((number, decision))
+        return number
+
+    def _drop(
+        self, decision: Decision, batch_id: str, sent: tuple[Any, ...] = (), *, quarantined: bool = False
+    ) -> None:
+        key = key16(audit_key_of(decision))
+        known = self.changes.drops.get(key)
+        if known is not None:
+            known.count += 1
+            return
+        number = self._next
+        self._next += 1
+        self.changes.drops[key] = Drop(
+            id=number, decision=decision, sent=sent, batch_id=batch_id, quarantined=quarantined
+        )

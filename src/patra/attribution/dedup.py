@@ -1,0 +1,97 @@
+"""A dedup key and its fingerprint go in; first, new cycle, duplicate or conflict comes out (§3.8.14, §3.8.15, F9).
+
+The rule is the kernel's ledger's; this stage adds what one commit knows that the ledger does not yet hold, and which
+of its entries were begun by the very batch that asks.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from patra.attribution.reasons import R
+from patra.kernel.ledger import Claim, Entry, Outcome, judge
+from patra.kernel.machine import Machine
+
+SCOPE = "f"
+"""The ledger's scope for events; short, since it stands in every row."""
+
+
+class D(StrEnum):
+    """The states of an event in dedup."""
+
+    NEW = "new"
+    INFLIGHT_LOCKED = "inflight_locked"
+    ACCEPTED_COMMITTED = "accepted_committed"
+    DUPLICATE_INFLIGHT = "duplicate_inflight"
+    DUPLICATE_COMMITTED = "duplicate_committed"
+    REJECTED_CONFLICT = "rejected_conflict"
+    EXPIRED = "expired"
+
+
+class On(StrEnum):
+    FIRST_SEEN = "first_seen"
+    COMMITTED = "committed"
+    CONFLICT = "conflict"
+    SEEN_IN_FLIGHT = "seen_in_flight"
+    SEEN_AGAIN = "seen_again"
+    WINDOW_ENDS = "window_ends"
+    NEW_CYCLE = "new_cycle"
+
+
+DEDUP = Machine(
+    "attribution_dedup",
+    version="f_dedup_v1",
+    initial=D.NEW,
+    edges={
+        (D.NEW, On.FIRST_SEEN): D.INFLIGHT_LOCKED,
+        (D.INFLIGHT_LOCKED, On.COMMITTED): D.ACCEPTED_COMMITTED,
+        (D.INFLIGHT_LOCKED, On.CONFLICT): D.REJECTED_CONFLICT,
+        (D.INFLIGHT_LOCKED, On.SEEN_IN_FLIGHT): D.DUPLICATE_INFLIGHT,
+        (D.ACCEPTED_COMMITTED, On.SEEN_AGAIN): D.DUPLICATE_COMMITTED,
+        (D.ACCEPTED_COMMITTED, On.WINDOW_ENDS): D.EXPIRED,
+        (D.EXPIRED, On.NEW_CYCLE): D.NEW,
+    },
+)
+
+REFUSALS: dict[Outcome, R] = {
+    Outcome.DUPLICATE_IN_FLIGHT: R.DEDUP_INFLIGHT,
+    Outcome.DUPLICATE_COMMITTED: R.DEDUP_COMMITTED,
+    Outcome.CONFLICT: R.DEDUP_CONFLICT,
+}
+"""The reason of every verdict that drops the event."""
+
+
+class Ledger:
+    """The entries that a commit loaded and those it begins.
+
+    `forgotten` are the last cycles of keys whose entries were purged. `layers` are the entries to write, one layer
+    after the other: a commit that spans a window may begin two cycles of one key, and the store takes them singly.
+    """
+
+    def __init__(self, entries: dict[bytes, Entry], forgotten: Mapping[bytes, int] | None = None) -> None:
+        self._entries = entries
+        self._forgotten = forgotten or {}
+        self._begun: dict[bytes, tuple[int, int]] = {}
+        self.layers: list[dict[bytes, Entry]] = []
+
+    def verdict(self, key: bytes, fingerprint: bytes, received_at: int, batch: int) -> tuple[Outcome, int]:
+        """What the ledger says to an event of this batch, and the cycle that the event belongs to."""
+        entry = self._entries.get(key)
+        if entry is None:
+            past = self._forgotten.get(key, 0)
+            return (Outcome.NEW_CYCLE if past else Outcome.FIRST), past + 1
+        found = judge(entry, Claim(key=key, fingerprint=fingerprint, window=0), received_at)
+        if found.outcome is Outcome.DUPLICATE_COMMITTED and self._begun.get(key, (-1, 0))[0] == batch:
+            return Outcome.DUPLICATE_IN_FLIGHT, found.cycle
+        return found.outcome, found.cycle
+
+    def begin(self, key: bytes, fingerprint: bytes, received_at: int, window: int, *, cycle: int, batch: int) -> None:
+        """Give the key to an event that came first in this cycle."""
+        layer = self._begun[key][1] + 1 if key in self._begun else 0
+        entry = Entry(
+            key=key, fingerprint=fingerprint, cycle=cycle, first_at=received_at, expires_at=received_at + window
+        )
+        self._begun[key] = (batch, layer)
+        self._entries[key] = entry
+        if layer == len(self.layers):
+            self.layers.append({})
+        self.layers[layer][key] = entry

@@ -1,0 +1,152 @@
+"""A ruling on a subject goes in; the decision as it is stored, and its facts and audit as the wire has them, come out.
+
+§3.8.21, §3.8.22, F7, F20. One decision has one audit, at most one attribution fact and at most one billable fact, so
+one row of the store holds everything that its output records are made of.
+"""
+
+from typing import Any
+
+import msgspec
+
+from patra.attribution import keys
+from patra.attribution.closure import Action, Closure, Conflict, Ruling, Status
+from patra.attribution.contract import CURRENT, FACT_VERSION, NA, UNKNOWN, VERSIONS
+from patra.attribution.reasons import R
+from patra.attribution.subject import Subject
+from patra.attribution.validate import Event
+from patra.kernel.clock import format_instant
+
+
+class Decision(msgspec.Struct, frozen=True, array_like=True):
+    """One decision; an array in the store. The instant is both `decidedAt` and `outputAt`."""
+
+    at: int
+    subject: Subject
+    action: str
+    reason: str
+    conflict: str
+    attribution: str | None
+    status: str
+    """What the attribution record is born as: `new`, `duplicate` or `conflicted`."""
+    billable: str | None
+    raw: tuple[str, str] | None = None
+    values: tuple[str, ...] = ()
+    extensions: dict[str, Any] | None = None
+    conflict_with: str | None = None
+    supersedes: str | None = None
+    versions: int = CURRENT
+
+
+encode_decision = msgspec.json.Encoder().encode
+decode_decision = msgspec.json.Decoder(Decision).decode
+
+
+def decided(subject: Subject, ruling: Ruling, at: int, event: Event | None = None) -> Decision:
+    """The decision that a ruling makes; `event` is given where one is decided for the first time."""
+    return Decision(
+        at,
+        subject,
+        ruling.action.value,
+        ruling.reason.value,
+        ruling.conflict.value,
+        ruling.attribution,
+        ruling.status.value,
+        ruling.billable,
+        event.raw if event else None,
+        event.values if event else (),
+        dict(event.extensions) if event and event.extensions else None,
+        ruling.conflict_with,
+        ruling.supersedes,
+    )
+
+
+def dropped(subject: Subject, reason: R, conflict: Conflict, at: int, event: Event | None = None) -> Decision:
+    """The decision on an event that goes no further: rejected, or a duplicate of the ledger."""
+    raw = event.raw if event else None
+    return Decision(at, subject, Action.DROP.value, reason.value, conflict.value, None, Status.NEW.value, None, raw)
+
+
+# --- the objects of §3.8.21 -------------------------------------------------------------------------------------------
+
+
+def billing_key_of(decision: Decision) -> str | None:
+    subject = decision.subject
+    if decision.billable is None or subject.reference is None or subject.render is None:
+        return None
+    return keys.billing_key(subject.reference, subject.render, decision.billable)
+
+
+def attribution_key_of(decision: Decision) -> str | None:
+    subject = decision.subject
+    if decision.attribution is None or subject.dedup is None:
+        return None
+    return keys.attribution_key(decision.attribution, subject.dedup, subject.cycle)
+
+
+def audit_key_of(decision: Decision) -> str:
+    return keys.audit_key(decision.subject.source, decision.action, decision.reason)
+
+
+def billable_fact(decision: Decision) -> dict[str, Any] | None:
+    """`billableFactLite`."""
+    billing = billing_key_of(decision)
+    if billing is None:
+        return None
+    subject = decision.subject
+    return {
+        "factId": keys.billable_fact_id(billing),
+        "billableType": decision.billable,
+        "sourceEventId": subject.source,
+        "responseReference": subject.reference,
+        "renderAttemptId": subject.render,
+        "opportunityKey": subject.opportunity,
+        "traceKey": subject.trace,
+        "billingKey": billing,
+        "factAt": _instant(subject.at),
+        "factVersion": FACT_VERSION,
+    }
+
+
+def attribution_fact(decision: Decision) -> dict[str, Any] | None:
+    """`attributionFactLite`."""
+    attribution = attribution_key_of(decision)
+    if attribution is None:
+        return None
+    subject = decision.subject
+    return {
+        "factId": keys.attribution_fact_id(attribution),
+        "attributionType": decision.attribution,
+        "sourceEventId": subject.source,
+        "eventType": subject.event_type,
+        "responseReferenceOrNA": subject.reference or NA,
+        "renderAttemptIdOrNA": subject.render or NA,
+        "opportunityKey": subject.opportunity,
+        "traceKey": subject.trace,
+        "attributionKey": attribution,
+        "factAt": _instant(subject.at),
+        "factVersion": FACT_VERSION,
+    }
+
+
+def audit(decision: Decision) -> dict[str, Any]:
+    """`factDecisionAuditLite`, with the entry of F5 where a sub-enum became `unknown`."""
+    found: dict[str, Any] = {
+        "sourceEventId": decision.subject.source,
+        "mappingRuleVersion": VERSIONS[decision.versions].mappingRuleVersion,
+        "decisionAction": decision.action,
+        "decisionReasonCode": decision.reason,
+        "conflictDecision": decision.conflict,
+        "decidedAt": format_instant(decision.at),
+    }
+    if decision.raw is not None:
+        found |= {"fieldPath": decision.raw[0], "rawValue": decision.raw[1], "canonicalValue": UNKNOWN}
+    return found
+
+
+def closure_line(closure: Closure) -> dict[str, Any]:
+    """A closure as replay and queries show it."""
+    return {"closureKey": closure.closure, "state": closure.state, "terminalSource": closure.source}
+
+
+def _instant(at: int | None) -> str:
+    return NA if at is None else format_instant(at)

@@ -1,0 +1,171 @@
+"""The bytes of a request body go in, an envelope with its events or a refusal of the batch comes out (§3.8.4, F11).
+
+An event that cannot be read does not take its batch down: it stays in its place as something that is no object, and
+the next stage rejects it alone. JSON is read as RFC 8259 has it, a name that stands twice counts the last time, and
+beyond that:
+
+- text with half of a surrogate pair has no UTF-8 form: it is `NotText`, which no rule takes for text;
+- an event that nests deeper than 256 levels is read as null, so that no answer depends on the size of a stack.
+"""
+
+import json
+import re
+from typing import Any, cast
+
+import msgspec
+
+from patra.attribution.contract import LONGEST_FIELD
+from patra.attribution.reasons import R
+
+MOST_EVENTS = 100
+DEEPEST = 256
+SCHEMA_VERSIONS = frozenset({"1", "1.0"})
+REQUIRED = ("batchId", "appId", "sdkVersion", "sentAt", "schemaVersion", "events")
+UNIQUENESS = frozenset({"uuid", "ulid"})
+
+legal_id = re.compile(r"[A-Za-z0-9._:-]{1,128}").fullmatch
+"""The form of `eventId`, `idempotencyKey`, `batchId` and `appId` (F3)."""
+
+_STRUCTURE = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_MOST_DIGITS = 4300
+
+_decode = msgspec.json.Decoder().decode
+
+
+class NotText(str):
+    """Text as sent, but for its lone surrogates: it can be shown, and it is not text to any rule."""
+
+    __slots__ = ()
+
+
+class Envelope(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch that is well formed; what its events are is not known yet."""
+
+    batch_id: str
+    app_id: str
+    uniqueness: str | None
+    events: list[Any]
+
+
+class Refused(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch that is refused as a whole, and its id where that can be read."""
+
+    code: R
+    batch_id: str | None = None
+
+
+def envelope(body: bytes) -> Envelope | Refused:
+    """Read and check the envelope of a batch; the first check that fails decides."""
+    try:
+        batch = _json(body)
+    except (ValueError, RecursionError):  # msgspec's and json's errors are ValueErrors, those of UTF-8 too
+        return Refused(code=R.BATCH_MALFORMED)
+    if not isinstance(batch, dict):
+        return Refused(code=R.BATCH_MALFORMED)
+    fields = cast("dict[str, Any]", batch)
+    batch_id, app_id, events = fields.get("batchId"), fields.get("appId"), fields.get("events")
+    code = _refusal(fields)
+    if code is not None:
+        legible = type(batch_id) is str and 1 <= len(batch_id) <= LONGEST_FIELD
+        return Refused(code=code, batch_id=batch_id if legible else None)
+    return Envelope(
+        batch_id=cast("str", batch_id),
+        app_id=cast("str", app_id),
+        uniqueness=_uniqueness(fields.get("extensions")),
+        events=cast("list[Any]", events),
+    )
+
+
+def _refusal(fields: dict[str, Any]) -> R | None:
+    for name in REQUIRED:
+        value = fields.get(name)
+        if value is None or (name != "events" and value in ("", [], {})):
+            return R.BATCH_MISSING_REQUIRED
+    for name in ("batchId", "appId"):
+        value = fields[name]
+        if type(value) is not str or not legal_id(value):
+            return R.BATCH_ID_INVALID
+    version = fields["schemaVersion"]
+    if type(version) is not str or version not in SCHEMA_VERSIONS:
+        return R.BATCH_SCHEMA_UNSUPPORTED
+    events = fields["events"]
+    if type(events) is not list or not 1 <= len(cast("list[Any]", events)) <= MOST_EVENTS:
+        return R.BATCH_EVENTS_INVALID
+    return None
+
+
+def _uniqueness(extensions: Any) -> str | None:
+    """The declaration of F4; anything but its two values is none."""
+    if not isinstance(extensions, dict):
+        return None
+    declared: Any = cast("dict[str, Any]", extensions).get("eventIdUniqueness")
+    return declared if type(declared) is str and declared in UNIQUENESS else None
+
+
+def _json(body: bytes) -> Any:
+    """The value of a JSON text: msgspec reads what it can, the careful reader below whatever is left."""
+    if body.count(b"{") + body.count(b"[") <= DEEPEST or _depth(body) <= DEEPEST + 2:
+        try:
+            return _decode(body)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            text = body.decode()
+    else:
+        text = _shallow(body.decode())
+    try:
+        return _decode(text)
+    except (msgspec.MsgspecError, UnicodeError):  # half surrogates, numbers past the range of doubles; or no JSON
+        return _sound(json.loads(text, parse_constant=_no_constant, parse_int=_integer))
+
+
+def _depth(body: bytes) -> int:
+    """How many levels nest at the deepest place."""
+    depth = deepest = 0
+    for bracket in _STRING.sub(b"", body).translate(None, delete=_NO_BRACKETS):
+        depth += 1 if bracket in b"[{" else -1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _shallow(text: str) -> str:
+    """The text with null in the place of every value of the third level that nests deeper than `DEEPEST`.
+
+    The levels are the batch, its `events`, one event. Where the brackets do not match the text is no JSON anyway.
+    """
+    depth = begin = deepest = 0
+    cuts: list[tuple[int, int]] = []
+    for mark in _STRUCTURE.finditer(text):
+        if mark[0] in "[{":
+            depth += 1
+            if depth == 3:
+                begin, deepest = mark.start(), 3
+            deepest = max(deepest, depth)
+        elif mark[0] in "]}":
+            if depth == 3 and deepest > DEEPEST + 2:
+                cuts.append((begin, mark.end()))
+            depth -= 1
+    for begin, end in reversed(cuts):
+        text = text[:begin] + "null" + text[end:]
+    return text
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _integer(digits: str) -> int | float:
+    return int(digits) if len(digits) <= _MOST_DIGITS else float(digits)
+
+
+def _sound(value: Any) -> Any:
+    """The value with every text that has no UTF-8 form marked as such."""
+    if isinstance(value, str):
+        return NotText(_SURROGATE.sub("\ufffd", value)) if _SURROGATE.search(value) else value
+    if isinstance(value, list):
+        return [_sound(item) for item in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        items = cast("dict[str, Any]", value).items()
+        return {_SURROGATE.sub("\ufffd", name): _sound(item) for name, item in items}
+    return value

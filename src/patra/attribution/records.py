@@ -1,0 +1,159 @@
+"""A decision goes in; its output records for the archive, in the order in which they are written, come out.
+
+`fToGArchiveRecordLite`: §3.8.26 to §3.8.29. The audit goes before the facts it explains; within one group
+(`closureKeyOrNA` and `traceKey`) order is audit, billable fact, attribution fact, then `outputAt`, then `recordKey`.
+"""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import msgspec
+
+from patra.attribution import keys
+from patra.attribution.closure import Status
+from patra.attribution.contract import NA, VERSIONS
+from patra.attribution.facts import (
+    Decision,
+    attribution_fact,
+    attribution_key_of,
+    audit,
+    audit_key_of,
+    billable_fact,
+    billing_key_of,
+)
+from patra.attribution.reasons import R
+from patra.kernel.canonical import fingerprint
+from patra.kernel.clock import format_instant
+from patra.kernel.machine import Machine
+
+
+class RecordType(StrEnum):
+    AUDIT = "decision_audit"
+    BILLABLE = "billable_fact"
+    ATTRIBUTION = "attribution_fact"
+
+
+RANK = {RecordType.AUDIT: 0, RecordType.BILLABLE: 1, RecordType.ATTRIBUTION: 2}
+PAYLOAD_TYPES = {
+    RecordType.AUDIT: "factDecisionAuditLite",
+    RecordType.BILLABLE: "billableFactLite",
+    RecordType.ATTRIBUTION: "attributionFactLite",
+}
+
+
+class On(StrEnum):
+    WRITTEN = "written"
+    DUPLICATE = "duplicate"
+    CONFLICT = "conflict"
+    REFUSED = "refused"
+    SUPERSEDED = "superseded"
+
+
+RECORD = Machine(
+    "attribution_record",
+    version="f_archive_v1",
+    initial=Status.NEW,
+    edges={
+        (Status.NEW, On.WRITTEN): Status.COMMITTED,
+        (Status.NEW, On.DUPLICATE): Status.DUPLICATE,
+        (Status.NEW, On.CONFLICT): Status.CONFLICTED,
+        (Status.NEW, On.REFUSED): Status.REJECTED,
+        (Status.COMMITTED, On.SUPERSEDED): Status.SUPERSEDED,
+    },
+)
+
+
+class Record(NamedTuple):
+    """A record, what it refers to, and the digest by which the archive tells a repetition from a conflict."""
+
+    type: RecordType
+    key: str
+    status: Status
+    body: dict[str, Any]
+    payload: dict[str, Any]
+
+    @property
+    def digest(self) -> str:
+        return fingerprint(self.payload)
+
+    @property
+    def group(self) -> str:
+        return f"{self.body['relationKeys']['closureKeyOrNA']}|{self.body['sourceKeys']['traceKey']}"
+
+
+class Statuses(NamedTuple):
+    """Where the records of one decision stand; None for a record that it has not."""
+
+    audit: Status
+    billable: Status | None
+    attribution: Status | None
+
+
+def records(decision: Decision, statuses: Statuses) -> list[Record]:
+    """The records of one decision, in the order of §3.8.29.2."""
+    found = [_record(decision, RecordType.AUDIT, audit_key_of(decision), statuses.audit, audit(decision))]
+    billable, attribution = billable_fact(decision), attribution_fact(decision)
+    if billable is not None and statuses.billable is not None:
+        found.append(_record(decision, RecordType.BILLABLE, billable["factId"], statuses.billable, billable))
+    if attribution is not None and statuses.attribution is not None:
+        found.append(
+            _record(decision, RecordType.ATTRIBUTION, attribution["factId"], statuses.attribution, attribution)
+        )
+    return found
+
+
+def group_of(decision: Decision) -> str:
+    """The group within which records keep their order: `closureKeyOrNA` and `traceKey`."""
+    return f"{decision.subject.closure or NA}|{decision.subject.trace}"
+
+
+def in_write_order(found: Sequence[Record]) -> list[Record]:
+    """The records of several decisions in the order in which one group is written (§3.8.29.2)."""
+    return sorted(found, key=lambda record: (record.group, RANK[record.type], record.body["outputAt"], record.key))
+
+
+def sealed(record: Record) -> Record:
+    """The record, or the same one as `rejected` where a version anchor is missing (§3.8.28)."""
+    anchors = record.body.get("versionAnchors", {})
+    if all(anchors.get(name) for name in msgspec.structs.asdict(VERSIONS[0])):
+        return record
+    body = {**record.body, "recordStatus": Status.REJECTED, "decisionReasonCode": R.MISSING_VERSION_ANCHOR}
+    return record._replace(status=RECORD.target(Status.NEW, On.REFUSED), body=body)
+
+
+def _record(decision: Decision, kind: RecordType, payload_key: str, status: Status, payload: dict[str, Any]) -> Record:
+    subject = decision.subject
+    body: dict[str, Any] = {
+        "recordKey": keys.record_key(kind, payload_key, subject.dedup, decision.versions),
+        "recordType": kind,
+        "recordStatus": status,
+        "payloadRef": {"payloadType": PAYLOAD_TYPES[kind], "payloadKey": payload_key},
+        "sourceKeys": {
+            "eventId": subject.event_id,
+            "sourceEventId": subject.source,
+            "traceKey": subject.trace,
+            "requestKey": subject.request,
+            "attemptKey": subject.attempt,
+            "opportunityKey": subject.opportunity,
+            "responseReferenceOrNA": subject.reference or NA,
+            "renderAttemptIdOrNA": subject.render or NA,
+        },
+        "relationKeys": {
+            "closureKeyOrNA": subject.closure or NA,
+            "billingKeyOrNA": (billing_key_of(decision) if kind is RecordType.BILLABLE else None) or NA,
+            "attributionKeyOrNA": (attribution_key_of(decision) if kind is RecordType.ATTRIBUTION else None) or NA,
+            "canonicalDedupKey": subject.dedup or NA,
+        },
+        "versionAnchors": msgspec.structs.asdict(VERSIONS[decision.versions]),
+        "decisionReasonCode": decision.reason,
+        "outputAt": format_instant(decision.at),
+    }
+    if kind is RecordType.ATTRIBUTION:
+        optional = {
+            "conflictWithRecordKey": decision.conflict_with,
+            "supersededRecordKey": decision.supersedes,
+            "extensions": decision.extensions,
+        }
+        body |= {name: value for name, value in optional.items() if value}
+    return Record(kind, body["recordKey"], status, body, payload)

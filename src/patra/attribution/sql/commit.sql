@@ -1,0 +1,46 @@
+-- name: closures_by_key
+-- rows: key blob
+SELECT c.key, c.app_id, c.state, c.source, c.opened_at, c.click, c.click_due, c.timeout_id, c.body
+FROM rows JOIN att_closure c ON c.key = rows.key
+
+-- name: closures_due
+SELECT key FROM att_closure WHERE due_at <= :now ORDER BY due_at LIMIT :limit {skip_locked}
+
+-- name: next_due
+SELECT min(due_at) FROM att_closure WHERE due_at IS NOT NULL
+
+-- name: append_log
+-- rows: place int, at int, kind text, app_id text, batch_id text, code text, body blob
+INSERT INTO att_log (place, at, kind, app_id, batch_id, code, body)
+SELECT place, at, kind, app_id, batch_id, code, body FROM rows WHERE true ORDER BY place
+RETURNING number, place
+
+-- name: insert_closures
+-- rows: key blob, app_id text, state text, source text, opened_at int, due_at int, click text, click_due int, timeout_id int, body blob
+INSERT INTO att_closure (key, app_id, state, source, opened_at, due_at, click, click_due, timeout_id, body)
+SELECT key, app_id, state, source, opened_at, due_at, click, click_due, timeout_id, body FROM rows WHERE true
+ON CONFLICT (key) DO NOTHING
+
+-- name: update_closures
+-- rows: key blob, state text, source text, due_at int, click text, click_due int, timeout_id int, body blob
+UPDATE att_closure SET state = rows.state, source = rows.source, due_at = rows.due_at, click = rows.click,
+  click_due = rows.click_due, timeout_id = rows.timeout_id, body = rows.body
+FROM rows WHERE att_closure.key = rows.key
+
+-- name: count_drops
+-- rows: key blob, decision_id int, count int
+INSERT INTO att_drop (key, decision_id, count) SELECT key, decision_id, count FROM rows WHERE true
+ON CONFLICT (key) DO UPDATE SET count = att_drop.count + excluded.count
+RETURNING key, decision_id
+
+-- name: commit_before_superseding
+-- rows: id int
+UPDATE att_decision SET attribution_status = 'committed' FROM rows
+WHERE att_decision.id = rows.id AND att_decision.attribution_status = 'new'
+RETURNING att_decision.id
+
+-- name: supersede
+-- rows: id int
+UPDATE att_decision SET attribution_status = 'superseded' FROM rows
+WHERE att_decision.id = rows.id AND att_decision.attribution_status = 'committed'
+RETURNING att_decision.id

@@ -1,0 +1,12 @@
+-- The built-in archive: one row a decision, in the order of decision, with all that its records are made of. Only the
+-- status of a record changes, along the edges of §3.8.27. On SQLite the key is the row number.
+CREATE TABLE att_decision (
+  id BIGINT PRIMARY KEY,
+  at BIGINT NOT NULL,
+  reason TEXT NOT NULL,
+  audit_status TEXT NOT NULL
+    CHECK (audit_status IN ('new', 'committed', 'duplicate', 'conflicted', 'rejected', 'superseded')),
+  attribution_status TEXT
+    CHECK (attribution_status IN ('new', 'committed', 'duplicate', 'conflicted', 'rejected', 'superseded')),
+  body {blob} NOT NULL
+);

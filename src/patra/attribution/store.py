@@ -1,0 +1,238 @@
+"""What a commit needs goes out of the tables, and what it decided goes in: a few statements on sets, whatever its size.
+
+Locking, where several processes write (PostgreSQL; SQLite has one writer at a time):
+
+1. the closures that are there are locked in the order of their keys (`closures_by_key … FOR UPDATE`), so what is read
+   of them stays true until the commit;
+2. the numbers in the log are drawn next: two commits that meet on a closure are numbered in the order of their locks;
+3. ledger keys, then new closures, then counts of drops are written, each set in the order of its keys. Whoever finds
+   that another was first with a ledger key or a closure waits for that commit and decides again on what it left.
+
+Every commit goes through these sets in this order, so no two can wait for each other in a circle.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+import msgspec
+import zstandard
+
+from patra.attribution.batch import Batch, Item, instant
+from patra.attribution.closure import C, Click, Closure, Status, Terminal
+from patra.attribution.decide import Changes, Drop, Superseded
+from patra.attribution.dedup import SCOPE, Ledger
+from patra.attribution.facts import Decision, billing_key_of, encode_decision
+from patra.attribution.intake import Refused, legal_id
+from patra.attribution.reasons import R
+from patra.attribution.records import RECORD, On
+from patra.attribution.subject import Subject
+from patra.kernel.canonical import fingerprint, key16, sha256_hex
+from patra.kernel.db import Queries, Row, Tx
+from patra.kernel.errors import NotCanonical, StoreBusy
+from patra.kernel.ledger import begin_cycles, entries
+from patra.kernel.machine import journal
+
+Q = Queries.load("patra.attribution")
+
+_PLACEMENT = "attr_opportunity_created"
+_encode = msgspec.json.Encoder().encode
+
+
+class ClosureBody(msgspec.Struct, frozen=True, array_like=True):
+    """What of a closure is only read together with its row."""
+
+    closure: str
+    opener: Subject
+    ended_by: Subject | None
+    clicked_by: Subject | None
+    click_code: R | None
+
+
+_decode_closure = msgspec.json.Decoder(ClosureBody).decode
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def load_closures(tx: Tx, keys: Collection[bytes]) -> dict[bytes, Closure]:
+    """The closures of a set of keys, locked until the transaction ends."""
+    return {closure.key: closure for closure in map(closure_of, tx.fetch(Q["closures_by_key"], rows=_sorted(keys)))}
+
+
+def closure_of(row: Row) -> Closure:
+    key, app_id, state, source, opened_at, click, click_due, timeout_id, body = row
+    rest = _decode_closure(body)
+    return Closure(
+        key=bytes(key),
+        closure=rest.closure,
+        app=app_id,
+        opened_at=opened_at,
+        opener=rest.opener,
+        state=C(state),
+        source=Terminal(source) if source else None,
+        ended_by=rest.ended_by,
+        timeout=timeout_id,
+        click=Click(click) if click else None,
+        clicked_by=rest.clicked_by,
+        click_code=rest.click_code,
+        click_due=click_due,
+        is_new=False,
+        changed=False,
+    )
+
+
+def due_closures(tx: Tx, now: int, limit: int) -> list[bytes]:
+    """Closures with a deadline at or before an instant, the earliest first; those that another holds are left to it."""
+    return [bytes(key) for (key,) in tx.fetch(Q["closures_due"], {"now": now, "limit": limit})]
+
+
+def next_due(tx: Tx) -> int | None:
+    return tx.fetch(Q["next_due"])[0][0]
+
+
+def load_ledger(tx: Tx, keys: Collection[bytes]) -> Ledger:
+    return Ledger(entries(tx, SCOPE, set(keys)))
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+def append_log(tx: Tx, items: Sequence[Item]) -> list[int]:
+    """Put the items into the log and give their numbers."""
+    numbers = {
+        place: number
+        for number, place in tx.fetch(Q["append_log"], rows=[_log_row(i, one) for i, one in enumerate(items)])
+    }
+    return [numbers[place] for place in range(len(items))]
+
+
+def _log_row(place: int, one: Item) -> Row:
+    if not isinstance(one, Batch):
+        return place, one.at, "tick", None, None, None, None
+    body = zstandard.ZstdCompressor(level=1).compress(one.body)
+    if isinstance(one.envelope, Refused):
+        batch_id = one.envelope.batch_id
+        legal = batch_id if batch_id and legal_id(batch_id) else None
+        return place, instant(one), "refused", None, legal, one.envelope.code.value, body
+    return place, one.received_at, "batch", one.envelope.app_id, one.envelope.batch_id, None, body
+
+
+def write(tx: Tx, changes: Changes, *, archived: bool) -> list[tuple[int, Decision]]:
+    """Write all that was decided; gives the decisions that are new. `archived`: the store itself is the archive."""
+    for layer in changes.ledger.layers:
+        begin_cycles(tx, SCOPE, layer)
+    _write_closures(tx, changes.closures)
+    decisions = changes.decisions + _write_drops(tx, changes.drops)
+    status = RECORD.target(Status.NEW, On.WRITTEN) if archived else Status.NEW
+    tx.insert_tuples(
+        "att_decision",
+        ("id", "at", "reason", "audit_status", "attribution_status", "body"),
+        [_decision_row(number, decision, status) for number, decision in decisions],
+    )
+    _write_billables(tx, decisions, status)
+    _write_placements(tx, decisions)
+    _supersede(tx, changes.superseded)
+    return decisions
+
+
+def _decision_row(number: int, decision: Decision, status: Status) -> Row:
+    attribution = None
+    if decision.attribution is not None:
+        attribution = status.value if decision.status == Status.NEW.value else decision.status
+    return number, decision.at, decision.reason, status.value, attribution, encode_decision(decision)
+
+
+def _write_closures(tx: Tx, closures: Sequence[Closure]) -> None:
+    new = sorted((closure for closure in closures if closure.is_new), key=lambda closure: closure.key)
+    rows = [(c.key, c.app, c.state.value, c.source and c.source.value, c.opened_at, *_moving(c)) for c in new]
+    if tx.execute(Q["insert_closures"], rows=rows) != len(rows):
+        raise StoreBusy("store_busy", "another writer opened a closure first")
+    moved = sorted((closure for closure in closures if not closure.is_new), key=lambda closure: closure.key)
+    tx.execute(
+        Q["update_closures"],
+        rows=[(c.key, c.state.value, c.source and c.source.value, *_moving(c)) for c in moved],
+    )
+
+
+def _moving(closure: Closure) -> Row:
+    click = closure.click and closure.click.value
+    body = ClosureBody(closure.closure, closure.opener, closure.ended_by, closure.clicked_by, closure.click_code)
+    return closure.next_due, click, closure.click_due, closure.timeout, _encode(body)
+
+
+def _write_drops(tx: Tx, drops: dict[bytes, Drop]) -> list[tuple[int, Decision]]:
+    """Count them, and give those that were dropped so for the first time."""
+    rows = [(key, drop.id, drop.count) for key, drop in sorted(drops.items())]
+    owners = {bytes(key): number for key, number in tx.fetch(Q["count_drops"], rows=rows)}
+    new = {key: drop for key, drop in drops.items() if owners[key] == drop.id}
+    tx.insert("att_reject", [_reject(key, drop) for key, drop in new.items() if drop.sent])
+    return [(drop.id, drop.decision) for drop in new.values()]
+
+
+def _reject(key: bytes, drop: Drop) -> dict[str, Any]:
+    decision, subject = drop.decision, drop.decision.subject
+    return {
+        "key": key,
+        "decision_id": drop.id,
+        "at": decision.at,
+        "app_id": subject.app,
+        "batch_id": drop.batch_id,
+        "event_index": subject.index,
+        "code": decision.reason,
+        "server_event_key": subject.source,
+        "digest": digest(drop.sent[0]),
+        "raw": _encode(drop.sent[0]) if drop.quarantined else None,
+    }
+
+
+def digest(sent: Any) -> str:
+    """The sha256 of an event as sent: of its canonical form, or of its JSON where it has none."""
+    try:
+        return fingerprint(sent)
+    except NotCanonical:
+        return sha256_hex(msgspec.json.encode(sent, order="sorted"))
+
+
+def _write_billables(tx: Tx, decisions: Iterable[tuple[int, Decision]], status: Status) -> None:
+    rows: list[Row] = []
+    for number, decision in decisions:
+        billing = billing_key_of(decision)
+        if billing is not None:
+            subject = decision.subject
+            opportunity = opportunity_key(subject.app, subject.opportunity)
+            rows.append((key16(billing), number, subject.app, decision.billable, opportunity, subject.at, status.value))
+    tx.insert_tuples(
+        "att_billable",
+        ("key", "decision_id", "app_id", "billable_type", "opportunity", "fact_at", "status"),
+        sorted(rows, key=lambda row: row[0]),
+    )
+
+
+def _write_placements(tx: Tx, decisions: Iterable[tuple[int, Decision]]) -> None:
+    found: dict[bytes, bytes] = {}
+    for _, decision in decisions:
+        if decision.attribution == _PLACEMENT:
+            subject = decision.subject
+            found.setdefault(opportunity_key(subject.app, subject.opportunity), decision.values[0].encode())
+    rows = [{"key": key, "placement": placement} for key, placement in sorted(found.items())]
+    tx.insert_absent("att_opportunity", rows, key=("key",))
+
+
+def opportunity_key(app_id: str, opportunity: str) -> bytes:
+    return key16(f"{app_id}|{opportunity}")
+
+
+def _supersede(tx: Tx, records: Sequence[Superseded]) -> None:
+    """A timeout's attribution record that gives way to an impression; committed first if it still is new (F17)."""
+    by_id = {record.decision_id: record for record in records}
+    rows: list[Row] = [(number,) for number in sorted(by_id)]
+    for name, was, on, reason in (
+        ("commit_before_superseding", Status.NEW, On.WRITTEN, R.TIMEOUT),
+        ("supersede", Status.COMMITTED, On.SUPERSEDED, R.TIMEOUT_SUPERSEDED),
+    ):
+        moved = [by_id[number] for (number,) in sorted(tx.fetch(Q[name], rows=rows))]
+        journal(tx, [RECORD.move(one.record_key, was, on, reason=reason, at=one.at) for one in moved])
+
+
+def _sorted(keys: Collection[bytes]) -> list[Row]:
+    return [(key,) for key in sorted(set(keys))]

@@ -1,0 +1,231 @@
+"""One event as sent goes in; a checked event with its keys, or the code of the first check that fails, comes out.
+
+Checks 1 to 6 of F2 (§3.8.5, §3.8.10, §3.8.12 to §3.8.14). They need nothing but the event, its envelope and the instant
+at which the batch was received, so they run before any transaction.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+
+from patra.attribution import keys
+from patra.attribution.contract import FUTURE_LIMIT, KINDS, LONGEST_FIELD, NA, UNKNOWN, Kind
+from patra.attribution.intake import Envelope, NotText, legal_id
+from patra.attribution.reasons import R
+from patra.kernel.canonical import key16
+from patra.kernel.clock import parse_instant
+
+_uuid = re.compile(r"[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}").fullmatch
+_ulid = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}").fullmatch
+_UNIQUE = {"uuid": _uuid, "ulid": _ulid}
+
+SCOPES = frozenset({"batch_scoped", "global_unique"})
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """An event that passed checks 1 to 6: normalised, with its dedup key and fingerprint."""
+
+    index: int
+    sent_id: Any
+    """`eventId` as sent, for the ACK."""
+    sent: dict[str, Any]
+    """The event as sent, for the digest of its reject row."""
+    app_id: str
+    kind: Kind
+    at: int
+    trace: str
+    request: str
+    attempt: str
+    opportunity: str
+    reference: str | None
+    render: str | None
+    closure: str | None
+    """The `closureKey`, where both of its halves are there; `closure_key` is its key in the store."""
+    closure_key: bytes | None
+    terminal: bool
+    """A terminal error (F14): the processor's own `failure`."""
+    dedup: str
+    key: bytes
+    """The ledger's key of `dedup`."""
+    fingerprint: bytes
+    code: R
+    """The reason of the ACK if the event is accepted (F8)."""
+    values: tuple[str, ...]
+    """The fields of its type, sub-enums in their canonical form."""
+    raw: tuple[str, str] | None = None
+    """`fieldPath` and `rawValue` of a sub-enum that became `unknown` (F5)."""
+    extensions: Mapping[str, Any] | None = None
+
+    @property
+    def order(self) -> tuple[int, str, int]:
+        """The order of decision inside a batch (F12)."""
+        return self.at, self.sent_id if type(self.sent_id) is str else "", self.index
+
+
+class Rejected(msgspec.Struct, frozen=True, kw_only=True):
+    """An event that failed one of the checks 1 to 6."""
+
+    index: int
+    sent_id: Any
+    app_id: str
+    code: R
+    event: Any
+    lacks_reference: bool
+    """It lacks the `responseReference` that its type requires: kept raw in the quarantine (F19)."""
+
+
+def checked(event: Any, index: int, envelope: Envelope, received_at: int) -> Event | Rejected:
+    """Decide checks 1 to 6 in their order; the first that fails decides."""
+    if type(event) is not dict:
+        return _rejected(R.MISSING_REQUIRED, None, event, index, envelope)
+    fields = cast("dict[str, Any]", event)
+    get = fields.get
+    event_id = get("eventId")
+
+    event_type = get("eventType")
+    if not is_text(event_type):
+        return _rejected(R.MISSING_REQUIRED, event_id, event, index, envelope)
+    kind = KINDS.get(cast("str", event_type))
+    if kind is None:
+        return _rejected(R.TYPE_UNSUPPORTED, event_id, event, index, envelope)
+
+    legal = type(event_id) is str and legal_id(event_id) is not None
+    sent_at = get("eventAt")
+    lacks_reference = _needs_reference(kind, fields) and not is_text(get("responseReference"))
+    if lacks_reference or _lacks(kind, fields) or _no_instant_given(sent_at) or not _is_version(get("eventVersion")):
+        illegal = event_id is not None and not legal
+        code = R.ID_INVALID_NO_FALLBACK if illegal else R.MISSING_REQUIRED
+        return _rejected(code, event_id, event, index, envelope, lacks_reference=lacks_reference)
+    if event_id is None:
+        return _rejected(R.MISSING_REQUIRED, event_id, event, index, envelope)
+
+    at = parse_instant(sent_at) if type(sent_at) is str else None
+    if at is None or at - received_at > FUTURE_LIMIT:
+        return _rejected(R.TIME_INVALID, event_id, event, index, envelope)
+
+    scope = get("eventIdScope")
+    if scope is not None and (type(scope) is not str or scope not in SCOPES):
+        return _rejected(R.MISSING_REQUIRED, event_id, event, index, envelope)
+    if scope == "global_unique" and not _verified(event_id, envelope.uniqueness):
+        return _rejected(R.UNIQUENESS_UNVERIFIED, event_id, event, index, envelope)
+
+    if received_at - at > kind.window:
+        return _rejected(R.STALE, event_id, event, index, envelope)
+    return _event(kind, fields, index, envelope, at, legal=legal, everywhere=scope == "global_unique")
+
+
+def _event(
+    kind: Kind, fields: dict[str, Any], index: int, envelope: Envelope, at: int, *, legal: bool, everywhere: bool
+) -> Event:
+    """The checked event: optional keys, sub-enum, fingerprint, and the one dedup key that it goes by (§3.8.13)."""
+    app_id = envelope.app_id
+    reference, render = _optional(fields.get("responseReference")), _optional(fields.get("renderAttemptId"))
+    request, attempt, opportunity = fields["requestKey"], fields["attemptKey"], fields["opportunityKey"]
+    digest = keys.semantic_digest([fields[name] for name in kind.digest])
+    fingerprint = keys.computed_key(app_id, kind.name, (request, attempt, opportunity), reference, render, digest)
+
+    event_id, idempotency_key = fields["eventId"], fields.get("idempotencyKey")
+    code = R.ACCEPTED
+    values = tuple([fields[name] for name in kind.fields])
+    raw: tuple[str, str] | None = None
+    if kind.enum and (value := fields[kind.enum]) not in kind.values:
+        code = R.ACCEPTED_UNKNOWN_ENUM
+        raw = (kind.enum, value)
+        values = tuple([UNKNOWN if name == kind.enum else fields[name] for name in kind.fields])
+
+    if idempotency_key is not None and not (type(idempotency_key) is str and legal_id(idempotency_key)):
+        code = R.IDEMPOTENCY_KEY_FALLBACK
+        idempotency_key = None
+    if idempotency_key is not None:
+        dedup = keys.client_idempotency_key(app_id, idempotency_key)
+    elif not legal:
+        dedup = keys.computed_dedup_key(fingerprint)
+    elif everywhere:
+        dedup = keys.global_event_key(app_id, event_id)
+    else:
+        dedup = keys.client_event_key(app_id, envelope.batch_id, event_id)
+
+    closure = keys.closure_key(reference, render) if reference is not None and render is not None else None
+    return Event(
+        index=index,
+        sent_id=event_id,
+        sent=fields,
+        app_id=app_id,
+        kind=kind,
+        at=at,
+        trace=fields["traceKey"],
+        request=request,
+        attempt=attempt,
+        opportunity=opportunity,
+        reference=reference,
+        render=render,
+        closure=closure,
+        closure_key=key16(closure) if closure is not None else None,
+        terminal=closure is not None and kind.name == "error" and fields.get("errorClass") == "terminal",
+        dedup=dedup,
+        key=key16(dedup),
+        fingerprint=fingerprint,
+        code=code,
+        values=values,
+        raw=raw,
+        extensions=None if fields.keys() <= kind.known else _extensions(kind, fields),
+    )
+
+
+def is_text(value: Any) -> bool:
+    """Whether a field is there as F2.2 has it: text of 1 to 1,024 characters."""
+    return type(value) is str and 1 <= len(value) <= LONGEST_FIELD
+
+
+def text_or_na(value: Any) -> str:
+    return value if is_text(value) else NA
+
+
+def _needs_reference(kind: Kind, fields: dict[str, Any]) -> bool:
+    return kind.reference or (kind.name == "error" and fields.get("renderAttemptId") is not None)
+
+
+def _lacks(kind: Kind, fields: dict[str, Any]) -> bool:
+    get = fields.get
+    for name in kind.required:
+        value = get(name)
+        if type(value) is not str or not 1 <= len(value) <= LONGEST_FIELD:
+            return True
+    return False
+
+
+def _no_instant_given(value: Any) -> bool:
+    """Whether `eventAt` is missing; one of another type than text is wrong, which check 4 says."""
+    return value is None or (isinstance(value, str) and type(value) is not NotText and not is_text(value))
+
+
+def _is_version(value: Any) -> bool:
+    return type(value) is int or is_text(value)
+
+
+def _optional(value: Any) -> str | None:
+    return value if is_text(value) else None
+
+
+def _verified(event_id: Any, uniqueness: str | None) -> bool:
+    return uniqueness is not None and type(event_id) is str and _UNIQUE[uniqueness](event_id) is not None
+
+
+def _extensions(kind: Kind, fields: dict[str, Any]) -> dict[str, Any]:
+    """What the contract of the type does not name, kept and never looked at (F6)."""
+    extra = {name: value for name, value in fields.items() if name not in kind.known}
+    own = extra.get("extensions")
+    if isinstance(own, dict):
+        del extra["extensions"]
+        return {**cast("dict[str, Any]", own), **extra}
+    return extra
+
+
+def _rejected(
+    code: R, sent_id: Any, event: Any, index: int, envelope: Envelope, *, lacks_reference: bool = False
+) -> Rejected:
+    return Rejected(
+        index=index, sent_id=sent_id, app_id=envelope.app_id, code=code, event=event, lacks_reference=lacks_reference
+    )
