@@ -35,6 +35,11 @@ NAME = r"^[A-Za-z][A-Za-z0-9_.-]{0,63}$"
 IDENTIFIER = r"^[A-Za-z_][A-Za-z0-9_]{0,63}$"
 """Names that expressions use."""
 
+Name = Annotated[str, Meta(pattern=NAME)]
+Identifier = Annotated[str, Meta(pattern=IDENTIFIER)]
+Count = Annotated[int, Meta(ge=1)]
+Positive = Annotated[float, Meta(gt=0)]
+Priority = Annotated[int, Meta(ge=0, le=999)]
 Duration = Annotated[str, Meta(extra={"kind": "duration"})]
 Template = Annotated[str, Meta(extra={"kind": "template"})]
 Path = Annotated[str, Meta(extra={"kind": "path"})]

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import field
 
-from patra.ingest.bits.base import NAME, Bit, Duration, doc
+from patra.ingest.bits.base import Bit, Count, Duration, Name, Positive, Priority, doc
 from patra.ingest.codes import Dimension, MissingIds, Operation, RateScope, ResetKind, RetryPolicy
 from patra.kernel.clock import parse_duration
 
@@ -24,11 +24,11 @@ class RateHeaders(Bit, frozen=True, kw_only=True):
 class RateAuthenticated(Bit, frozen=True, kw_only=True):
     """What changes when the credential is there."""
 
-    refill_rate_per_sec: Annotated[float | None, doc("Requests per second.", 10.0, gt=0)] = None
-    burst_capacity: Annotated[int | None, doc("Requests at once.", 10, ge=1)] = None
-    quota_hourly: Annotated[int | None, doc("Requests per hour.", 5000, ge=1)] = None
-    quota_daily: Annotated[int | None, doc("Requests per day.", 100_000, ge=1)] = None
-    max_concurrency: Annotated[int | None, doc("Requests at the same time.", 3, ge=1)] = None
+    refill_rate_per_sec: Annotated[Positive | None, doc("Requests per second.", 10.0)] = None
+    burst_capacity: Annotated[Count | None, doc("Requests at once.", 10)] = None
+    quota_hourly: Annotated[Count | None, doc("Requests per hour.", 5000)] = None
+    quota_daily: Annotated[Count | None, doc("Requests per day.", 100_000)] = None
+    max_concurrency: Annotated[Count | None, doc("Requests at the same time.", 3)] = None
 
 
 class RateLimit(Bit, frozen=True, kw_only=True):
@@ -63,8 +63,8 @@ class RateLimit(Bit, frozen=True, kw_only=True):
     headers: Annotated[RateHeaders, doc("How the provider spells its limits.", {"limit": "X-Rate-Limit-Limit"})] = (
         RateHeaders()
     )
-    quota_hourly: Annotated[int | None, doc("Requests per hour; absent means no bound.", 5000, ge=1)] = None
-    quota_daily: Annotated[int | None, doc("Requests per UTC day; absent means no bound.", 100_000, ge=1)] = None
+    quota_hourly: Annotated[Count | None, doc("Requests per hour; absent means no bound.", 5000)] = None
+    quota_daily: Annotated[Count | None, doc("Requests per UTC day; absent means no bound.", 100_000)] = None
     quota_reserve: Annotated[float, doc("Share of a quota that plans leave untouched.", 0.1, ge=0, lt=1)] = 0.1
     quota_share: Annotated[
         dict[Operation, Annotated[float, doc("A share of the quota.", 0.6, gt=0, le=1)]],
@@ -78,17 +78,17 @@ class RateLimit(Bit, frozen=True, kw_only=True):
 class Limits(Bit, frozen=True, kw_only=True):
     """What the provider says it allows. Nothing in the pack may ask for more (ch. 3.3.3, 4.17 no. 6)."""
 
-    max_page_size: Annotated[int | None, doc("Largest page.", 1000, ge=1)] = None
+    max_page_size: Annotated[Count | None, doc("Largest page.", 1000)] = None
     max_depth: Annotated[
-        int | None,
-        doc("Deepest record that paging reaches; a larger slice is cut in two first (ruling I4).", 10_000, ge=1),
+        Count | None,
+        doc("Deepest record that paging reaches; a larger slice is cut in two first (ruling I4).", 10_000),
     ] = None
-    max_id_batch: Annotated[int | None, doc("Most ids in one request.", 200, ge=1)] = None
-    max_rate_per_sec: Annotated[float | None, doc("Requests per second.", 10.0, gt=0)] = None
-    max_concurrency: Annotated[int | None, doc("Requests at the same time.", 3, ge=1)] = None
-    max_attempts: Annotated[int | None, doc("Attempts for one request that the provider tolerates.", 5, ge=1)] = None
-    quota_daily: Annotated[int | None, doc("Requests per day.", 100_000, ge=1)] = None
-    quota_hourly: Annotated[int | None, doc("Requests per hour.", 5000, ge=1)] = None
+    max_id_batch: Annotated[Count | None, doc("Most ids in one request.", 200)] = None
+    max_rate_per_sec: Annotated[Positive | None, doc("Requests per second.", 10.0)] = None
+    max_concurrency: Annotated[Count | None, doc("Requests at the same time.", 3)] = None
+    max_attempts: Annotated[Count | None, doc("Attempts for one request that the provider tolerates.", 5)] = None
+    quota_daily: Annotated[Count | None, doc("Requests per day.", 100_000)] = None
+    quota_hourly: Annotated[Count | None, doc("Requests per hour.", 5000)] = None
     max_url_length: Annotated[int, doc("Longest URL; longer ones are refused before they are sent.", 8000, ge=64)] = (
         8000
     )
@@ -139,8 +139,8 @@ class TwoPhase(Bit, frozen=True, kw_only=True):
 
     enabled: Annotated[bool, doc("The list gives ids; records come from the linked endpoint.", True)] = False
     linked_endpoint: Annotated[
-        str | None,
-        doc("The DETAIL endpoint. Without `enabled` it serves UPDATE only.", "fetch", pattern=NAME),
+        Name | None,
+        doc("The DETAIL endpoint. Without `enabled` it serves UPDATE only.", "fetch"),
     ] = None
     threshold: Annotated[int, doc("Fewest ids for which the second phase is worth a request.", 1, ge=1)] = 1
 
@@ -166,10 +166,8 @@ class Planning(Bit, frozen=True, kw_only=True):
     max_requests: Annotated[int, doc("Budget of one slice in requests.", 800, ge=1)] = 800
     max_duration_sec: Annotated[int, doc("Budget of one slice in seconds.", 900, ge=1)] = 900
     priority: Annotated[
-        int | None,
-        doc(
-            "The smaller runs first; HARVEST 100, UPDATE 200, BACKFILL 300 unless given (ruling I1).", 100, ge=0, le=999
-        ),
+        Priority | None,
+        doc("The smaller runs first; HARVEST 100, UPDATE 200, BACKFILL 300 unless given (ruling I1).", 100),
     ] = None
     inventory_limit: Annotated[
         int, doc("Queued tasks of one source, endpoint and operation at which a plan waits (PARTIAL).", 10_000, ge=1)

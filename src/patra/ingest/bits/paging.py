@@ -2,7 +2,9 @@
 
 from typing import Annotated, Literal
 
-from patra.ingest.bits.base import Bit, Duration, Path, doc
+from msgspec import Meta
+
+from patra.ingest.bits.base import Bit, Count, Duration, Path, doc
 from patra.ingest.codes import (
     Align,
     CursorType,
@@ -24,7 +26,9 @@ class Initial(Bit, frozen=True, kw_only=True):
     """Where a list begins."""
 
     offset: Annotated[int, doc("OFFSET: the first offset.", 0, ge=0)] = 0
-    page: Annotated[int | None, doc("PAGE: the first page; 1 or 0 by `base1` unless given.", 1, ge=0)] = None
+    page: Annotated[
+        Annotated[int, Meta(ge=0)] | None, doc("PAGE: the first page; 1 or 0 by `base1` unless given.", 1)
+    ] = None
     token: Annotated[str | None, doc("TOKEN: sent with the first request; absent leaves it out.", "*")] = None
     url: Annotated[str | None, doc("URL: the first URL, where it is not what `http` renders.", "https://…")] = None
 
@@ -35,8 +39,8 @@ class Pagination(Bit, frozen=True, kw_only=True):
     type: Annotated[PaginationType | None, doc("What drives the pages; an endpoint that lists needs one.", "TOKEN")] = (
         None
     )
-    page_size: Annotated[int | None, doc("Records asked for per page: `${page.size}`.", 100, ge=1)] = None
-    max_page: Annotated[int | None, doc("Most pages of one slice; absent means no bound.", 1000, ge=1)] = None
+    page_size: Annotated[Count | None, doc("Records asked for per page: `${page.size}`.", 100)] = None
+    max_page: Annotated[Count | None, doc("Most pages of one slice; absent means no bound.", 1000)] = None
     base1: Annotated[bool | None, doc("PAGE: whether the first page is 1 (true) or 0 (false); must be said.", True)] = (
         None
     )

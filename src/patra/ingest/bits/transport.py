@@ -3,7 +3,7 @@
 
 from typing import Annotated, Any
 
-from patra.ingest.bits.base import IDENTIFIER, NAME, Bit, Duration, Pattern, Template, doc
+from patra.ingest.bits.base import Bit, Duration, Identifier, Name, Pattern, Template, doc
 from patra.ingest.codes import AuthLocation, AuthType, BodyKind, ClientAuth, HttpMethod, ParamLocation
 
 
@@ -106,12 +106,12 @@ class Auth(Bit, frozen=True, kw_only=True):
     location: Annotated[AuthLocation, doc("Where the secret is put.", "QUERY")] = AuthLocation.HEADER
     name: Annotated[str, doc("Name of the header, parameter or field that holds the secret.", "api_key")] = ""
     prefix: Annotated[str, doc("Written before the secret.", "Token ")] = ""
-    credential_ref: Annotated[str | None, doc("Name of an entry of `credentials`.", "ncbi", pattern=NAME)] = None
+    credential_ref: Annotated[Name | None, doc("Name of an entry of `credentials`.", "ncbi")] = None
     optional: Annotated[
         bool,
         doc("Go on without the credential where its secret is not there (polite anonymous use).", True),
     ] = False
-    signing_hook: Annotated[str | None, doc("CUSTOM: name of the signing hook.", "hmac_v1", pattern=IDENTIFIER)] = None
+    signing_hook: Annotated[Identifier | None, doc("CUSTOM: name of the signing hook.", "hmac_v1")] = None
     oauth2: Annotated[OAuth2, doc("OAUTH2: where and how a token is asked for.", {"tokenUrl": "https://…"})] = OAuth2()
 
 

@@ -1,0 +1,74 @@
+"""What a text of a pack stands for beyond being text: each kind has a check that compiles it, and a code."""
+
+import difflib
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from cronsim import CronSim, CronSimError
+
+from patra.ingest.cleaners import CLEANERS
+from patra.ingest.functions import FUNCTIONS
+from patra.ingest.pattern import pattern
+from patra.ingest.reasons import R
+from patra.ingest.times import check_format
+from patra.kernel.clock import parse_duration, parse_instant
+from patra.kernel.errors import Invalid
+
+
+class TextKind(msgspec.Struct, frozen=True):
+    """`check` raises Invalid. Templates and paths are compiled later, when the names they may read are known."""
+
+    check: Callable[[str], Any]
+    code: R
+
+
+def _check_instant(text: str) -> None:
+    if parse_instant(text) is None:
+        parse_duration(text)
+
+
+def _check_cron(text: str) -> None:
+    try:
+        next(CronSim(text, datetime(2026, 1, 1, tzinfo=UTC)))
+    except (CronSimError, StopIteration) as error:
+        raise Invalid(
+            "cron_invalid", f"{text!r} is no schedule", advice="minute hour day month weekday, such as */15 * * * *"
+        ) from error
+
+
+def _check_listed(names: Mapping[str, Any], what: str) -> Callable[[str], None]:
+    def check(text: str) -> None:
+        if text not in names:
+            near = difflib.get_close_matches(text, names, 1)
+            raise Invalid(
+                "unknown",
+                f"there is no {what} {text!r}",
+                advice=f"did you mean {near[0]}?" if near else f"known: {', '.join(names)}",
+            )
+
+    return check
+
+
+_HOST = re.compile(r"(\*\.)?[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:\d{1,5})?")
+
+
+def _check_host(text: str) -> None:
+    if not _HOST.fullmatch(text):
+        raise Invalid(
+            "host_invalid", f"{text!r} is no host", advice="a name without scheme or path, such as api.example.org"
+        )
+
+
+KINDS: dict[str, TextKind] = {
+    "duration": TextKind(parse_duration, R.PACK_BAD_DURATION),
+    "pattern": TextKind(pattern, R.PACK_BAD_PATTERN),
+    "function": TextKind(_check_listed(FUNCTIONS, "function"), R.PACK_UNKNOWN_FUNCTION),
+    "apply": TextKind(_check_listed(CLEANERS, "cleaner"), R.PACK_UNKNOWN_FUNCTION),
+    "format": TextKind(check_format, R.PACK_BAD_FORMAT),
+    "instant": TextKind(_check_instant, R.PACK_BAD_DURATION),
+    "cron": TextKind(_check_cron, R.PACK_BAD_FORMAT),
+    "host": TextKind(_check_host, R.HOST_INVALID),
+}

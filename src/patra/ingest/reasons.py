@@ -1,0 +1,74 @@
+"""Every code that the planning side of ingest gives, with one line on when (ch. 3.3.3, 4.17, 5.9, 8)."""
+
+from patra.kernel.reason import Reason
+
+
+class R(Reason):
+    # reading a pack
+    PACK_UNREADABLE = "i_pack_unreadable", "the file cannot be read, is too large or is not YAML"
+    PACK_UNKNOWN_FIELD = "i_pack_unknown_field", "a field that the format does not have"
+    PACK_MISSING_FIELD = "i_pack_missing_field", "a field that the format requires is not there"
+    PACK_DUPLICATE_KEY = "i_pack_duplicate_key", "a key stands twice in one mapping"
+    PACK_WRONG_TYPE = "i_pack_wrong_type", "a value of another type than the field has"
+    PACK_OUT_OF_BOUNDS = "i_pack_out_of_bounds", "a value outside the bounds of its field"
+    PACK_BAD_DURATION = "i_pack_bad_duration", "not an ISO 8601 duration of fixed length"
+    PACK_BAD_PATTERN = "i_pack_bad_pattern", "not a pattern of our kind"
+    PACK_BAD_SECRET = "i_pack_bad_secret", "a secret written out, or a reference of no known kind"
+    PACK_BAD_NAME = "i_pack_bad_name", "a name with characters that names do not have"
+    PACK_BAD_FORMAT = "i_pack_bad_format", "a time format or a schedule that means nothing"
+    PACK_UNKNOWN_FUNCTION = "i_pack_unknown_function", "a function or cleaner that is not on the list"
+    PACK_BAD_REFERENCE = "i_pack_bad_reference", "a name that refers to nothing in the pack"
+
+    # the checks of 3.3.3 and the nine of 4.17
+    CODE_UNKNOWN = "i_code_unknown", "4.17(7): a code that is not in the system dictionary, or is disabled there"
+    AUTH_MISMATCH = "i_auth_mismatch", "4.17(1): the authentication does not fit the endpoint, or cannot work"
+    PAGING_PATH_MISSING = "i_paging_path_missing", "4.17(2): the pagination type lacks the path or number it needs"
+    PAGING_CONFLICT = "i_paging_conflict", "4.3.4: fields of two kinds of pagination at once"
+    WINDOW_UNSUPPORTED = (
+        "i_window_unsupported",
+        "4.17(3): no filter by time, and no stable order with a filter of our own",
+    )
+    WINDOW_INVALID = "i_window_invalid", "3.3.3: widths, alignment or bounds of a window contradict each other"
+    TWO_PHASE_INCOMPLETE = "i_two_phase_incomplete", "4.17(4): the detail endpoint or its id template is missing"
+    PATHS_INCOMPLETE = "i_paths_incomplete", "4.17(5): itemsPath, idPath or updatedAtPath is missing or cannot be read"
+    PATH_INVALID = "i_path_invalid", "a JSONPath or XPath that does not compile"
+    LIMIT_EXCEEDED = "i_limit_exceeded", "4.17(6): more than the provider allows is asked for"
+    NAMESPACE_MISMATCH = "i_namespace_mismatch", "4.17(8): cursor, namespace or direction does not fit the operation"
+    UNSAFE = "i_unsafe", "4.17(9): signing hook, credential reference or redaction is missing"
+    REQUIRED_MISSING = "i_required_missing", "3.3.3: base URL, method or another part that every request needs"
+    EXPR_INVALID = "i_expr_invalid", "an expression that does not compile, or reads what it must not"
+    HOST_INVALID = "i_host_invalid", "a URL that is not HTTPS or leaves the declared hosts"
+    PARAM_INVALID = "i_param_invalid", "a parameter that is missing, unknown or refused by its rule"
+
+    # lesser ways, taken with a warning (ch. 3.6, 12.4)
+    NO_COUNT = "i_no_count", "no totalPath: sizes are estimated from history"
+    HAS_NEXT_BY_PAGE_SIZE = (
+        "i_has_next_by_page_size",
+        "no hasMorePath: the page size tells whether there is a next page",
+    )
+    CLIENT_FILTER = "i_client_filter", "no filter by time at the provider: records are filtered here"
+    NO_UPDATED_AT = "i_no_updated_at", "ids carry no update time: it comes with the details"
+    NOT_IMPLIED = "i_unstable_order", "no stable order and no snapshot at the provider: the last page is read once more"
+    ANONYMOUS = "i_anonymous", "the credential is optional: without its secret the endpoint is read anonymously"
+
+    # triggers, plans, slices
+    SOURCE_UNKNOWN = "i_source_unknown", "no such source is loaded"
+    ENDPOINT_UNKNOWN = "i_endpoint_unknown", "the source has no such endpoint"
+    OPERATION_UNSUPPORTED = "i_operation_unsupported", "the endpoint cannot do this operation"
+    SOURCE_DISABLED = "i_source_disabled", "the pack of this source is disabled"
+    PAUSED = "i_paused", "an operator paused the source or endpoint"
+    BREAKER_OPEN = "i_breaker_open", "a fatal error halted the source or endpoint until an operator lifts it"
+    WINDOW_EMPTY = "i_window_empty", "nothing lies between the watermark and now minus the safety lag"
+    WINDOW_COVERED = "i_window_covered", "every part of the window is done or under way"
+    NO_CANDIDATES = "i_no_candidates", "no record is due for a refresh"
+    PLANNED = "i_planned", "the trigger made a plan"
+    SLICED = "i_sliced", "the plan is cut into slices, each with its task"
+    INVENTORY_FULL = "i_inventory_full", "enough tasks are queued; the plan goes on when there are fewer"
+    QUOTA_SHORT = "i_quota_short", "the quota of this period is used up; later slices are due in the next one"
+    COMPILE_FAILED = "i_compile_failed", "the snapshot did not compile; the schedule instance says why"
+    RESLICED = "i_resliced", "the rest of a slice was cut into smaller ones"
+    RESLICE_REFUSED = "i_reslice_refused", "the slice is as small as it may be and is still too large"
+    RESUMED = "i_resumed", "the plan goes on after a pause or a crash"
+
+    # operators' acts (ch. 5.9)
+    OPERATOR = "i_operator", "an operator asked for it"
