@@ -27,7 +27,7 @@ BUILT_IN = "patra.bus"
 RELEASED = "released.json"
 
 _TYPE = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+\Z")
-_GROUP = re.compile(r"[a-z][a-z0-9_.:-]{0,63}\Z")
+_GROUP = re.compile(r"[a-z][a-z0-9_.-]{0,63}\Z")
 _POINTER = re.compile(r"/(tenant_id|project_id|correlation_id|trace_id|payload(/[^/~]+)+)\Z")
 
 

@@ -29,14 +29,20 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
     versions: VersionRange
 
 
-class Due(msgspec.Struct, frozen=True, kw_only=True):
-    """One event waiting for one group."""
+class Waiting(msgspec.Struct, frozen=True, kw_only=True):
+    """One event that a group has still to handle."""
 
     seq: int
     order_key: bytes | None
     attempts: int
     due_at: int
-    replay: bool = False
+    replay: bool
+    first_failed_at: int | None
+    event_type: str
+    version: Version
+    event_id: str
+    published_at: int
+    body: str | None
 
 
 class D(StrEnum):
@@ -92,11 +98,11 @@ def recipients(
 class Line(msgspec.Struct, frozen=True, kw_only=True):
     """What a worker may handle now, in order, and what has to wait, until when."""
 
-    ready: list[Due]
+    ready: list[Waiting]
     blocked: dict[int, int]
 
 
-def in_line(taken: Sequence[Due], standing: Mapping[bytes, Sequence[tuple[int, int]]], now: int) -> Line:
+def in_line(taken: Sequence[Waiting], standing: Mapping[bytes, Sequence[tuple[int, int]]], now: int) -> Line:
     """Of the events that a worker took, those whose predecessors are all in its own hands.
 
     `standing` are all unhandled events (seq, due_at) of the keys at hand, up to the last one taken, read after taking:
@@ -108,7 +114,7 @@ def in_line(taken: Sequence[Due], standing: Mapping[bytes, Sequence[tuple[int, i
         foreign = [(seq, due_at) for seq, due_at in others if seq not in mine]
         if foreign:
             barrier[key] = min(foreign)
-    ready: list[Due] = []
+    ready: list[Waiting] = []
     blocked: dict[int, int] = {}
     for due in sorted(taken, key=lambda d: d.seq):
         stop = barrier.get(due.order_key) if due.order_key is not None else None

@@ -46,10 +46,10 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Known(msgspec.Struct, frozen=True):
-    """What the store holds under an idempotency key: the event and what it said."""
+    """What the store holds under an idempotency key: the event, and what it said in each major version."""
 
     event_id: str
-    fingerprint: bytes
+    fingerprints: Mapping[int, bytes]
 
 
 def examine(
@@ -163,47 +163,45 @@ class Publication(msgspec.Struct, frozen=True, kw_only=True):
 
     identity: bytes
     event_id: str
-    fingerprint: bytes
     renditions: tuple[Candidate, ...]
 
 
-def gather(candidates: Sequence[Candidate]) -> tuple[list[Publication], dict[int, Outcome]]:
-    """Candidates of one call grouped into events; what the grouping itself decides, by index.
+class Gathered(msgspec.Struct, frozen=True, kw_only=True):
+    """Candidates of one call as events; `refused` by index; `repeats` are (index, first) of keys that stand twice."""
+
+    publications: list[Publication]
+    refused: dict[int, Refused]
+    repeats: list[tuple[Candidate, Candidate]]
+
+
+def gather(candidates: Sequence[Candidate]) -> Gathered:
+    """Group the candidates of one call into events.
 
     Candidates of one idempotency key in different majors are renditions of one event (C§4: dual publishing); one that
     repeats a major is a duplicate of the first, or contradicts it.
     """
     groups: dict[bytes, dict[int, Candidate]] = {}
-    decided: dict[int, Outcome] = {}
-    later: list[tuple[Candidate, Candidate]] = []
+    refused: dict[int, Refused] = {}
+    repeats: list[tuple[Candidate, Candidate]] = []
     for candidate in candidates:
         group = groups.setdefault(candidate.identity, {})
         if (first := group.setdefault(candidate.major, candidate)) is not candidate:
-            later.append((candidate, first))
+            repeats.append((candidate, first))
     publications: list[Publication] = []
     for key, group in groups.items():
-        renditions = tuple(group[major] for major in sorted(group))
+        renditions = tuple(group.values()) if len(group) == 1 else tuple(group[major] for major in sorted(group))
         if refusal := _disagreement(renditions) or _missing_majors(renditions):
-            decided |= dict.fromkeys((c.index for c in renditions), refusal)
+            refused |= dict.fromkeys((c.index for c in renditions), refusal)
             continue
-        publications.append(
-            Publication(
-                identity=key,
-                event_id=renditions[-1].envelope.event_id,
-                fingerprint=_common_fingerprint(renditions),
-                renditions=renditions,
-            )
-        )
-    for candidate, first in later:
-        decided[candidate.index] = repeated(candidate, first, decided.get(first.index))
-    return publications, decided
+        publications.append(Publication(identity=key, event_id=renditions[-1].envelope.event_id, renditions=renditions))
+    return Gathered(publications=publications, refused=refused, repeats=repeats)
 
 
-def repeated(candidate: Candidate, first: Candidate, verdict: Outcome | None) -> Outcome:
+def repeated(candidate: Candidate, first: Candidate, verdict: Outcome) -> Outcome:
     """What is said to the second of two equal keys in one call; `verdict` is what was said to the first."""
     if candidate.fingerprint != first.fingerprint:
-        return conflict(first.envelope.event_id)
-    return verdict or Published(event_id=first.envelope.event_id, duplicate=True)
+        return conflict(verdict.event_id if isinstance(verdict, Published) else first.envelope.event_id)
+    return Published(event_id=verdict.event_id, duplicate=True) if isinstance(verdict, Published) else verdict
 
 
 def _disagreement(renditions: Sequence[Candidate]) -> Refused | None:
@@ -227,22 +225,23 @@ def _missing_majors(renditions: Sequence[Candidate]) -> Refused | None:
     return None
 
 
-def _common_fingerprint(renditions: Sequence[Candidate]) -> bytes:
-    if len(renditions) == 1:
-        return renditions[0].fingerprint
-    return bytes.fromhex(sha256_hex(b"".join(c.fingerprint for c in renditions)))
-
-
 def decide(publication: Publication, known: Known | None, frozen: Mapping[str, str]) -> Outcome:
     """What B2 and B5 say, given what the store holds under the key and which types are frozen, and why."""
     if known is not None:
-        if known.fingerprint != publication.fingerprint:
-            return conflict(known.event_id)
-        return Published(event_id=known.event_id, duplicate=True)
+        return _again(publication, known)
     name = publication.renditions[0].kind.name
     if name in frozen:
         return _refused(R.TYPE_FROZEN, "/event_type", f"publishing of {name} is frozen: {frozen[name]}")
     return Published(event_id=publication.event_id)
+
+
+def _again(publication: Publication, known: Known) -> Outcome:
+    """B2: what was said before in the same versions is said again; a version more or less may come of an upgrade."""
+    said = {c.major: c.fingerprint for c in publication.renditions}
+    common = said.keys() & known.fingerprints.keys()
+    if common and all(said[major] == known.fingerprints[major] for major in common):
+        return Published(event_id=known.event_id, duplicate=True)
+    return conflict(known.event_id)
 
 
 def conflict(event_id: str) -> Refused:

@@ -1,0 +1,75 @@
+-- name: deliveries_due
+SELECT d.seq, d.order_key, d.attempts, d.due_at, d.replay, d.first_failed_at, e.event_type, e.major, e.minor,
+  e.event_id, e.published_at, e.body
+FROM bus_delivery d JOIN bus_event e ON e.seq = d.seq
+WHERE d.group_id = :group_id AND d.due_at <= :now
+ORDER BY d.due_at, d.seq LIMIT :limit {skip_locked}
+
+-- name: deliveries_heads
+-- rows: order_key blob
+SELECT d.order_key, d.seq, d.due_at FROM rows JOIN bus_delivery d ON d.group_id = :group_id AND d.seq = (
+  SELECT x.seq FROM bus_delivery x WHERE x.group_id = :group_id AND x.order_key = rows.order_key
+  ORDER BY x.seq LIMIT 1
+)
+
+-- name: deliveries_between
+-- rows: order_key blob, first int, last int
+SELECT d.order_key, d.seq, d.due_at FROM rows JOIN bus_delivery d
+ON d.group_id = :group_id AND d.order_key = rows.order_key AND d.seq BETWEEN rows.first AND rows.last
+
+-- name: deliveries_put_off
+-- rows: seq int, due_at int
+UPDATE bus_delivery SET due_at = rows.due_at FROM rows
+WHERE bus_delivery.group_id = :group_id AND bus_delivery.seq = rows.seq
+
+-- name: deliveries_done
+-- rows: seq int
+DELETE FROM bus_delivery WHERE group_id = :group_id AND seq IN (SELECT seq FROM rows)
+
+-- name: deliveries_hold
+-- rows: seq int, until int
+UPDATE bus_delivery SET state = 'held', due_at = rows.until FROM rows
+WHERE bus_delivery.group_id = :group_id AND bus_delivery.seq = rows.seq
+
+-- name: deliveries_held
+-- rows: seq int
+SELECT d.seq, d.order_key, d.attempts, d.due_at, d.replay, d.first_failed_at, e.event_type, e.major, e.minor,
+  e.event_id, e.published_at, e.body
+FROM rows JOIN bus_delivery d ON d.group_id = :group_id AND d.seq = rows.seq JOIN bus_event e ON e.seq = d.seq
+
+-- name: deliveries_failed
+-- rows: seq int, state text, due_at int, attempts int, first_failed_at int, last_failed_at int, error_code text, error_detail text
+UPDATE bus_delivery SET state = rows.state, due_at = rows.due_at, attempts = rows.attempts,
+  first_failed_at = rows.first_failed_at, last_failed_at = rows.last_failed_at,
+  error_code = rows.error_code, error_detail = rows.error_detail
+FROM rows WHERE bus_delivery.group_id = :group_id AND bus_delivery.seq = rows.seq
+
+-- name: deliveries_replay
+-- rows: seq int, order_key blob
+INSERT INTO bus_delivery (group_id, seq, order_key, due_at, replay)
+SELECT :group_id, seq, order_key, :now, 1 FROM rows WHERE true
+ON CONFLICT (group_id, seq) DO UPDATE SET state = 'ready', due_at = excluded.due_at, attempts = 0, replay = 1,
+  first_failed_at = NULL, last_failed_at = NULL, error_code = NULL, error_detail = NULL
+
+-- name: deliveries_wake_followers
+-- rows: order_key blob
+UPDATE bus_delivery SET due_at = :now FROM rows
+WHERE bus_delivery.group_id = :group_id AND bus_delivery.order_key = rows.order_key
+  AND bus_delivery.state = 'ready' AND bus_delivery.due_at > :now
+
+-- name: deliveries_backfill
+INSERT INTO bus_delivery (group_id, seq, order_key, due_at)
+SELECT :group_id, e.seq, e.order_key, :now FROM bus_event e
+WHERE e.event_type = :event_type AND e.body IS NOT NULL AND e.major = :major AND e.minor BETWEEN :first AND :last
+ON CONFLICT (group_id, seq) DO NOTHING
+
+-- name: deliveries_next_due
+SELECT min(due_at) FROM bus_delivery WHERE group_id = :group_id
+
+-- name: deliveries_of_event
+SELECT g.name, d.state, d.due_at, d.attempts, d.replay, d.first_failed_at, d.last_failed_at, d.error_code, d.error_detail
+FROM bus_event e JOIN bus_group g ON 1 = 1 JOIN bus_delivery d ON d.group_id = g.group_id AND d.seq = e.seq
+WHERE e.event_id = :event_id ORDER BY g.name
+
+-- name: slot
+SELECT 1

@@ -1,0 +1,60 @@
+-- name: letter_write
+-- rows: letter_id text, group_id int, group_name text, seq int, order_key blob, event_id text, event_type text, event_version text, producer text, tenant_id text, trace_id text, correlation_id text, error_code text, error_detail text, reason text, attempts int, first_failed_at int, last_failed_at int, envelope text
+INSERT INTO bus_dead_letter (letter_id, group_id, group_name, seq, order_key, event_id, event_type, event_version,
+  producer, tenant_id, trace_id, correlation_id, error_code, error_detail, reason, attempts, first_failed_at,
+  last_failed_at, state, envelope)
+SELECT letter_id, group_id, group_name, seq, order_key, event_id, event_type, event_version,
+  producer, tenant_id, trace_id, correlation_id, error_code, error_detail, reason, attempts, first_failed_at,
+  last_failed_at, 'open', envelope FROM rows WHERE true
+ON CONFLICT (letter_id) DO UPDATE SET state = 'open', error_code = excluded.error_code,
+  error_detail = excluded.error_detail, reason = excluded.reason,
+  attempts = bus_dead_letter.attempts + excluded.attempts, last_failed_at = excluded.last_failed_at
+WHERE bus_dead_letter.state = 'replaying'
+
+-- name: letters_of_replay
+-- rows: letter_id text
+SELECT l.letter_id, l.state FROM rows JOIN bus_dead_letter l ON l.letter_id = rows.letter_id
+
+-- name: letters_by_id
+-- rows: letter_id text
+SELECT l.* FROM rows JOIN bus_dead_letter l ON l.letter_id = rows.letter_id
+
+-- name: letters
+SELECT * FROM bus_dead_letter l
+WHERE (:group_name = '' OR l.group_name = :group_name) AND (:event_type = '' OR l.event_type = :event_type)
+  AND (:event_id = '' OR l.event_id = :event_id) AND (:error_code = '' OR l.error_code = :error_code)
+  AND (:trace_id = '' OR l.trace_id = :trace_id) AND (:tenant_id = '' OR l.tenant_id = :tenant_id)
+  AND (:state = '' OR l.state = :state)
+  AND l.last_failed_at >= :failed_from AND l.last_failed_at < :failed_to
+  AND (l.last_failed_at < :before_at OR (l.last_failed_at = :before_at AND l.letter_id < :before_id))
+ORDER BY l.last_failed_at DESC, l.letter_id DESC LIMIT :limit
+
+-- name: letters_count_replay
+-- rows: letter_id text
+UPDATE bus_dead_letter SET replay_count = replay_count + 1, replayed_by = :by, replayed_at = :now FROM rows
+WHERE bus_dead_letter.letter_id = rows.letter_id
+
+-- name: letters_close
+-- rows: letter_id text
+UPDATE bus_dead_letter SET closed_by = :by, closed_at = :now, close_reason = :reason FROM rows
+WHERE bus_dead_letter.letter_id = rows.letter_id
+
+-- name: backlog
+SELECT count(*) FROM bus_dead_letter WHERE event_type = :event_type AND state IN ('open', 'replaying')
+
+-- name: backlogs
+SELECT event_type, count(*) FROM bus_dead_letter WHERE state IN ('open', 'replaying') GROUP BY event_type ORDER BY event_type
+
+-- name: freeze_ensure
+INSERT INTO bus_freeze (event_type, state, since, reason, done_by, tolerated) VALUES (:event_type, 'open', 0, '', '', 0)
+ON CONFLICT (event_type) DO NOTHING
+
+-- name: freeze_lock
+SELECT state, since, reason, done_by, tolerated FROM bus_freeze WHERE event_type = :event_type {for_update}
+
+-- name: freeze_set
+UPDATE bus_freeze SET state = :state, since = :since, reason = :reason, done_by = :done_by, tolerated = :tolerated
+WHERE event_type = :event_type
+
+-- name: freezes
+SELECT event_type, state, since, reason, done_by, tolerated FROM bus_freeze WHERE state <> 'open' ORDER BY event_type

@@ -1,0 +1,174 @@
+"""What a group has still to handle, and its inbox on the kernel's ledger: an effect happens once (C§3)."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from patra.bus.delivery import NEVER, D, Waiting
+from patra.bus.versions import Version
+from patra.kernel import ledger
+from patra.kernel.clock import DAY
+from patra.kernel.db import Queries, Tx
+
+Q = Queries.load("patra.bus")
+
+INBOX_WINDOW = 90 * DAY
+FOR_EVER = 100 * 365 * DAY
+DEAD = "bus.dead_letter"  # holds the inbox entry of a dead letter until a replay releases it
+SLOTS = 7026819 << 32  # advisory locks of our own, one a group and slot
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of an event that failed."""
+
+    seq: int
+    state: D
+    due_at: int
+    attempts: int
+    first_failed_at: int
+    last_failed_at: int
+    error_code: str
+    error_detail: str
+
+
+def due(tx: Tx, group_id: int, now: int, limit: int) -> list[Waiting]:
+    """Take what is due, oldest first; on PostgreSQL the rows are locked, and those of other workers skipped."""
+    found = tx.fetch(Q["deliveries_due"], {"group_id": group_id, "now": now, "limit": limit})
+    return [_waiting(row) for row in found]
+
+
+def held(tx: Tx, group_id: int, seqs: Collection[int]) -> list[Waiting]:
+    return [
+        _waiting(row)
+        for row in tx.fetch(Q["deliveries_held"], {"group_id": group_id}, rows=[(s,) for s in sorted(seqs)])
+    ]
+
+
+def standing(tx: Tx, group_id: int, taken: Sequence[Waiting]) -> dict[bytes, list[tuple[int, int]]]:
+    """For the ordering keys at hand, the unhandled events that decide whether they are in line: the head of each key,
+    and everything between the first and the last one taken.
+    """
+    spans: dict[bytes, tuple[int, int]] = {}
+    for one in taken:
+        if one.order_key is not None:
+            first, last = spans.get(one.order_key, (one.seq, one.seq))
+            spans[one.order_key] = (min(first, one.seq), max(last, one.seq))
+    found: dict[bytes, list[tuple[int, int]]] = {}
+    group = {"group_id": group_id}
+    for key, seq, due_at in tx.fetch(Q["deliveries_heads"], group, rows=[(key,) for key in sorted(spans)]):
+        found.setdefault(bytes(key), []).append((seq, due_at))
+    between = [(key, first, last) for key, (first, last) in sorted(spans.items()) if first < last]
+    for key, seq, due_at in tx.fetch(Q["deliveries_between"], group, rows=between):
+        found.setdefault(bytes(key), []).append((seq, due_at))
+    return found
+
+
+def put_off(tx: Tx, group_id: int, until: Mapping[int, int]) -> None:
+    tx.execute(Q["deliveries_put_off"], {"group_id": group_id}, rows=sorted(until.items()))
+
+
+def done(tx: Tx, group_id: int, seqs: Collection[int]) -> None:
+    tx.execute(Q["deliveries_done"], {"group_id": group_id}, rows=[(seq,) for seq in sorted(seqs)])
+
+
+def hold(tx: Tx, group_id: int, seqs: Collection[int]) -> None:
+    """Out of line until it is finished: a worker works on it under a lease."""
+    tx.execute(Q["deliveries_hold"], {"group_id": group_id}, rows=[(seq, NEVER) for seq in sorted(seqs)])
+
+
+def failed(tx: Tx, group_id: int, failures: Sequence[Failure]) -> None:
+    rows = [msgspec.structs.astuple(f) for f in sorted(failures, key=lambda f: f.seq)]
+    tx.execute(Q["deliveries_failed"], {"group_id": group_id}, rows=rows)
+
+
+def replay(tx: Tx, group_id: int, events: Sequence[tuple[int, bytes | None]], now: int) -> None:
+    """Put dead letters before their group again, marked to pass its inbox once."""
+    tx.execute(Q["deliveries_replay"], {"group_id": group_id, "now": now}, rows=sorted(events, key=lambda e: e[0]))
+
+
+def wake_followers(tx: Tx, group_id: int, keys: Collection[bytes], now: int) -> None:
+    """Let events that waited behind a failed one of their key look again at once."""
+    tx.execute(Q["deliveries_wake_followers"], {"group_id": group_id, "now": now}, rows=[(k,) for k in sorted(keys)])
+
+
+def backfill(tx: Tx, group_id: int, event_type: str, major: int, minors: tuple[int, int], now: int) -> int:
+    """Everything that is still kept of a version, for a group that begins at the beginning."""
+    return tx.execute(
+        Q["deliveries_backfill"],
+        {
+            "group_id": group_id,
+            "event_type": event_type,
+            "major": major,
+            "first": minors[0],
+            "last": minors[1],
+            "now": now,
+        },
+    )
+
+
+def next_due(tx: Tx, group_id: int) -> int | None:
+    return tx.fetch(Q["deliveries_next_due"], {"group_id": group_id})[0][0]
+
+
+def of_event(tx: Tx, event_id: str) -> list[dict[str, Any]]:
+    return tx.fetch_dicts(Q["deliveries_of_event"], {"event_id": event_id})
+
+
+def slot(tx: Tx, group_id: int, number: int) -> bool:
+    """Whether this worker may work as one of a bounded number; SQLite has one writer anyway."""
+    return bool(tx.fetch(Q["slot"], {"group_slot": SLOTS + group_id * 1024 + number}))
+
+
+def accept(tx: Tx, group: str, events: Sequence[Waiting], now: int) -> set[int]:
+    """The inbox: gives those (by seq) whose effect has not happened in this group; they are marked as happening.
+
+    A replay passes on purpose: the entry that its dead letter left is taken out first.
+    """
+    if not events:
+        return set()
+    scope = inbox(group)
+    replays = [_key(e.event_id) for e in events if e.replay]
+    if replays:
+        ledger.release(tx, scope, replays, holder=DEAD)
+    claims = [ledger.Claim(key=_key(e.event_id), fingerprint=b"", window=INBOX_WINDOW) for e in events]
+    verdicts = ledger.claim(tx, scope, claims, now)
+    return {event.seq for event, verdict in zip(events, verdicts, strict=True) if verdict.won}
+
+
+def bury(tx: Tx, group: str, events: Sequence[Waiting], now: int) -> None:
+    """A dead letter keeps its inbox entry: a copy that a transport brings later is no second chance."""
+    claims = [ledger.Claim(key=_key(e.event_id), fingerprint=b"", window=FOR_EVER) for e in events]
+    ledger.claim(tx, inbox(group), claims, now, hold=FOR_EVER, holder=DEAD)
+
+
+def discarded(tx: Tx, group: str, event_ids: Collection[str]) -> None:
+    """A discarded event is over: its entry stays for good, held by nobody."""
+    ledger.settle(tx, inbox(group), [_key(event_id) for event_id in event_ids], holder=DEAD)
+
+
+def inbox(group: str) -> str:
+    return f"bus.inbox.{group}"
+
+
+def _key(event_id: str) -> bytes:
+    """The sixteen bytes of the id itself: version 7 grows with time, so the inbox's index does too."""
+    return UUID(event_id).bytes
+
+
+def _waiting(row: tuple[Any, ...]) -> Waiting:
+    seq, order_key, attempts, due_at, again, first_failed_at, kind, major, minor, event_id, published_at, body = row
+    return Waiting(
+        seq=seq,
+        order_key=None if order_key is None else bytes(order_key),
+        attempts=attempts,
+        due_at=due_at,
+        replay=bool(again),
+        first_failed_at=first_failed_at,
+        event_type=kind,
+        version=Version(major, minor),
+        event_id=event_id,
+        published_at=published_at,
+        body=body,
+    )

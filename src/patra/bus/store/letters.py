@@ -1,0 +1,156 @@
+"""Dead letters and frozen types: records of C§6, moved along their machine; the backlog that freezes a type (B5)."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import msgspec
+
+from patra.bus.deadletter import DEAD_LETTER, DeadLetter, Filter, L, On
+from patra.bus.freeze import F, Freeze
+from patra.bus.reasons import R
+from patra.kernel.db import Queries, Tx
+from patra.kernel.machine import Move, advance, journal
+
+Q = Queries.load("patra.bus")
+
+
+class Burial(msgspec.Struct, frozen=True, kw_only=True):
+    """What is written of an event that failed for the last time."""
+
+    letter_id: str
+    group_id: int
+    group_name: str
+    seq: int
+    order_key: bytes | None
+    event_id: str
+    event_type: str
+    event_version: str
+    producer: str
+    tenant_id: str
+    trace_id: str
+    correlation_id: str
+    error_code: str
+    error_detail: str
+    reason: str
+    attempts: int
+    first_failed_at: int
+    last_failed_at: int
+    envelope: str
+
+
+class Located(msgspec.Struct, frozen=True, kw_only=True):
+    """A letter and where its event stands."""
+
+    letter: DeadLetter
+    group_id: int
+    seq: int
+    order_key: bytes | None
+
+
+def write(tx: Tx, burials: Sequence[Burial]) -> None:
+    """Write letters; one that was being replayed is open again, with its history."""
+    again = replaying(tx, [b.letter_id for b in burials])
+    tx.execute(Q["letter_write"], rows=[msgspec.structs.astuple(b) for b in sorted(burials, key=lambda b: b.letter_id)])
+    journal(
+        tx,
+        [
+            DEAD_LETTER.move(b.letter_id, L.REPLAYING, On.FAILED_AGAIN, reason=b.reason, at=b.last_failed_at)
+            for b in burials
+            if b.letter_id in again
+        ],
+    )
+
+
+def replaying(tx: Tx, ids: Collection[str]) -> set[str]:
+    """Those letters that are being replayed."""
+    found = tx.fetch(Q["letters_of_replay"], rows=[(i,) for i in sorted(ids)])
+    return {letter for letter, state in found if state == L.REPLAYING}
+
+
+def replayed(tx: Tx, ids: Collection[str], now: int) -> set[str]:
+    """The replay of some letters succeeded."""
+    moves = [DEAD_LETTER.move(i, L.REPLAYING, On.HANDLED, reason=R.REPLAY_SUCCEEDED, at=now) for i in sorted(ids)]
+    return move(tx, moves)
+
+
+def move(tx: Tx, moves: Sequence[Move]) -> set[str]:
+    return advance(tx, DEAD_LETTER, table="bus_dead_letter", key="letter_id", column="state", moves=moves)
+
+
+def count_replay(tx: Tx, ids: Collection[str], by: str, now: int) -> None:
+    """C§6.3: `replay_count` and `replayed_by`."""
+    tx.execute(Q["letters_count_replay"], {"by": by, "now": now}, rows=[(i,) for i in sorted(ids)])
+
+
+def close(tx: Tx, ids: Collection[str], by: str, reason: str, now: int) -> None:
+    tx.execute(Q["letters_close"], {"by": by, "now": now, "reason": reason}, rows=[(i,) for i in sorted(ids)])
+
+
+def by_id(tx: Tx, ids: Collection[str]) -> list[Located]:
+    return [_located(row) for row in tx.fetch_dicts(Q["letters_by_id"], rows=[(i,) for i in sorted(ids)])]
+
+
+def find(tx: Tx, wanted: Filter, *, limit: int, before: DeadLetter | None = None) -> list[Located]:
+    """The latest to fail first; `before` is the last letter of the page before."""
+    params = {
+        "group_name": wanted.group or "",
+        "event_type": wanted.event_type or "",
+        "event_id": wanted.event_id or "",
+        "error_code": wanted.error_code or "",
+        "trace_id": wanted.trace_id or "",
+        "tenant_id": wanted.tenant_id or "",
+        "state": wanted.state or "",
+        "failed_from": -(2**62) if wanted.failed_from is None else wanted.failed_from,
+        "failed_to": 2**62 if wanted.failed_to is None else wanted.failed_to,
+        "before_at": before.last_failed_at if before else 2**62,
+        "before_id": before.letter_id if before else "",
+        "limit": limit,
+    }
+    return [_located(row) for row in tx.fetch_dicts(Q["letters"], params)]
+
+
+def backlog(tx: Tx, event_type: str) -> int:
+    """Letters that wait for someone: open, or on their way through a replay."""
+    return tx.fetch(Q["backlog"], {"event_type": event_type})[0][0]
+
+
+def backlogs(tx: Tx) -> dict[str, int]:
+    return dict(tx.fetch(Q["backlogs"]))
+
+
+def freeze_of(tx: Tx, event_type: str) -> Freeze:
+    """The state of a type, locked: whoever changes the backlog counts one after the other."""
+    tx.execute(Q["freeze_ensure"], {"event_type": event_type})
+    state, since, reason, by, tolerated = tx.fetch(Q["freeze_lock"], {"event_type": event_type})[0]
+    return Freeze(event_type=event_type, state=F(state), since=since, reason=reason, by=by, tolerated=tolerated)
+
+
+def set_freeze(tx: Tx, freeze: Freeze) -> None:
+    params = {
+        "event_type": freeze.event_type,
+        "state": freeze.state.value,
+        "since": freeze.since,
+        "reason": freeze.reason,
+        "done_by": freeze.by,
+        "tolerated": freeze.tolerated,
+    }
+    tx.execute(Q["freeze_set"], params)
+
+
+def freezes(tx: Tx) -> list[Freeze]:
+    return [
+        Freeze(event_type=kind, state=F(state), since=since, reason=reason, by=by, tolerated=tolerated)
+        for kind, state, since, reason, by, tolerated in tx.fetch(Q["freezes"])
+    ]
+
+
+def _located(row: dict[str, Any]) -> Located:
+    fields = {name: row[name] for name in DeadLetter.__struct_fields__ if name not in {"group", "state"}}
+    letter = DeadLetter(**fields, group=row["group_name"], state=L(row["state"]))
+    order_key = row["order_key"]
+    return Located(
+        letter=letter,
+        group_id=row["group_id"],
+        seq=row["seq"],
+        order_key=None if order_key is None else bytes(order_key),
+    )
