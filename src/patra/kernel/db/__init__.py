@@ -5,6 +5,7 @@
 | `queries` | named SQL in `sql/*.sql` | `Statement`, rendered for each dialect |
 | `api` | statements, sets of rows | `Database`, `Tx`, and the set operations that both databases share |
 | `sqlite` | `sqlite:///file.db` | a `Database` on one file, one writer, WAL |
+| `pool` | `postgresql://…` | connections, at most so many at once |
 | `postgres` | `postgresql://…` | a `Database` on a pool |
 | `opening` | a URL | the `Database` for it |
 | `migrate` | `sql/migrations/*.sql` of each package | the tables, and a checksum of what made them |

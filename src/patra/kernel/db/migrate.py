@@ -134,13 +134,12 @@ def _files(package: str, dialect: Dialect) -> list[Migration]:
 
 
 def _statements(text: str) -> Iterator[str]:
+    """The statements one by one: each ends at the first semicolon outside texts and comments."""
     part = ""
-    for line in text.splitlines(keepends=True):
-        if not part and (not line.strip() or line.lstrip().startswith("--")):
-            continue
-        part += line
+    for piece in re.split(r"(?<=;)", text):
+        part += piece
         if sqlite3.complete_statement(part):
             yield part
             part = ""
-    if part.strip():
+    if re.sub(r"--[^\n]*|/\*.*?\*/", "", part, flags=re.DOTALL).strip():
         yield part

@@ -11,15 +11,14 @@ import msgspec
 import psycopg
 from psycopg import errors
 from psycopg.rows import dict_row
-from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from patra.kernel.db.api import Database, Over, Params, Row, Tx, identifier, identifiers
+from patra.kernel.db.pool import Connection, Pool
 from patra.kernel.db.queries import ColumnType, Statement, statement
 from patra.kernel.errors import Permanent, StoreBusy, StoreUnavailable
 from patra.kernel.redact import redact_url
 
 T = TypeVar("T")
-Connection = psycopg.Connection[Any]
 
 ATTEMPTS = 8
 WAIT_SECONDS = 10.0
@@ -132,20 +131,7 @@ class PostgresDatabase(Database):
         self.url = url
         self.built: dict[str, Statement] = {}
         self._inside = threading.local()
-        self._pool: ConnectionPool[Connection] = ConnectionPool(
-            url,
-            min_size=0,
-            max_size=pool_size,
-            timeout=wait,
-            kwargs={
-                "autocommit": True,  # BEGIN and COMMIT are ours
-                "connect_timeout": max(2, int(wait)),
-                "application_name": "patra",
-                "prepare_threshold": 3,
-            },
-            configure=_configure,
-            open=True,
-        )
+        self._pool = Pool(url, size=pool_size, wait=wait)
 
     def run(self, work: Callable[[Tx], T]) -> T:
         for attempt in range(1, ATTEMPTS + 1):
@@ -195,19 +181,16 @@ class PostgresDatabase(Database):
 
     def _before_another(self, attempt: int, error: Exception) -> None:
         if isinstance(error, _LostBeforeCommit):
-            self._pool.check()  # the others of the pool were probably lost with it: do not meet them one by one
+            self._pool.drop_idle()
         time.sleep(random.random() * 0.005 * 2**attempt)
 
     @contextmanager
     def _connection(self) -> Generator[Connection]:
-        try:
-            connection = self._pool.getconn()
-        except (PoolTimeout, PoolClosed, psycopg.OperationalError) as error:
-            raise StoreUnavailable("store_unavailable", f"{redact_url(self.url)} cannot be reached: {error}") from error
+        connection = self._pool.take()
         try:
             yield connection
         finally:
-            self._pool.putconn(connection)
+            self._pool.give_back(connection)
 
     @contextmanager
     def _own(self) -> Generator[None]:
@@ -223,10 +206,6 @@ class PostgresDatabase(Database):
 
 class _LostBeforeCommit(StoreUnavailable):
     """The connection was lost while nothing had been committed: the work can be done again."""
-
-
-def _configure(connection: Connection) -> None:
-    connection.execute(b"SET TIME ZONE 'UTC'; SET idle_in_transaction_session_timeout = '120s'")
 
 
 def _commit(connection: Connection) -> None:
