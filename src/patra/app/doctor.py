@@ -34,7 +34,7 @@ CONNECT_SECONDS = 3.0
 
 # extra: (a module of it, what it is for)
 EXTRAS: dict[str, tuple[str, str]] = {
-    "postgres": ("psycopg_pool", "a PostgreSQL store"),
+    "postgres": ("psycopg", "a PostgreSQL store"),
     "redis": ("redis", "a rate gate shared by several machines"),
     "nats": ("nats", "NATS JetStream as the bus transport"),
     "parquet": ("duckdb", "Parquet files"),

@@ -8,4 +8,5 @@
 | `up` `web` `work` | | everything, the HTTP interface alone, loops alone |
 | `config` `migrate` `doctor` `token` `audit` | | the installation, looked at and looked after |
 | `demo` | | all of it on a temporary store |
+| `reference` | declarations of the code | the reference pages of the documentation |
 """
