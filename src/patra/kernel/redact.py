@@ -45,6 +45,7 @@ _HARMLESS = re.compile(
     ".*(?:page|next|before|after|resume|resumption|continuation|fencing|cursor)tokens?(?:path|hint)?"
     "|(?:max|num|total)?tokens?count|(?:max|num|total)tokens|.*credential(?:id|ref|code|name|type)|.*signaturehash"
 )
+_FIELD = re.compile(r"[\w.-]{1,80}").fullmatch
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
@@ -102,9 +103,21 @@ _IDENTITY_CARD = re.compile(
 
 def redact_text(text: str) -> str:
     """The text without what identifies a person or opens a door."""
-    if not _SUSPECT(text):
-        return text
-    return _plain_text(_URL.sub(lambda match: redact_url(match[0]), text))
+    return _settled(_text_once, text) if _SUSPECT(text) else text
+
+
+def _settled(once: Callable[[str], str], text: str) -> str:
+    # A mask may uncover what its neighbour hid (a number right behind a word is none, right behind a mask it is).
+    for _ in range(8):
+        found = once(text)
+        if found == text:
+            break
+        text = found
+    return text
+
+
+def _text_once(text: str) -> str:
+    return _plain_text(_URL.sub(lambda match: _url_once(match[0]), text))
 
 
 def _plain_text(text: str) -> str:
@@ -196,6 +209,10 @@ _PARAMETER = re.compile(r"([?&#;])([^=&#;\s]*)=([^&#\s]*)")
 
 def redact_url(url: str) -> str:
     """The URL without user and password, and without the values of telling parameters."""
+    return _settled(_url_once, url)
+
+
+def _url_once(url: str) -> str:
     if "@" in url:
         url = _USERINFO.sub(rf"\g<1>{MASK}@", url)
     return _plain_text(_PARAMETER.sub(_parameter, url))
@@ -270,8 +287,8 @@ def _mapping(value: Mapping[Any, Any], on_text: Callable[[str], str], depth: int
 
 def _items(value: Iterable[Any], on_text: Callable[[str], str], depth: int) -> Any:
     items = list(value)
-    if len(items) == 2 and isinstance(items[0], str) and is_telling(items[0]):  # a header or parameter as a pair
-        found = [items[0], _data(items[1], _hidden, depth)]
+    if len(items) == 2 and isinstance(items[0], str) and _FIELD(items[0]) and is_telling(items[0]):  # a header, say
+        found = [on_text(items[0]), _data(items[1], _hidden, depth)]
     else:
         found = [_data(item, on_text, depth) for item in items]
     if isinstance(value, list):

@@ -143,6 +143,15 @@ def test_all_that_stands_behind_a_telling_name_is_hidden_but_whether_it_is_there
     }
 
 
+def test_a_pair_of_secrets_is_not_taken_for_a_header() -> None:
+    assert redact({"token": ["endsInPsk", "x"]}) == {"token": [MASK, MASK]}
+    assert redact(["api_key=abc", "x"]) == [f"api_key={MASK}", "x"]
+
+
+def test_a_mask_does_not_uncover_its_neighbour() -> None:
+    assert redact_text("+49 171 2345678+49 171 2345678") == redact_text(redact_text("+49 171 2345678+49 171 2345678"))
+
+
 def test_a_person_in_a_key_is_hidden_and_no_entry_lost() -> None:
     assert sorted(redact({"ann@example.org": 1, "bob@example.org": 2}).values()) == [1, 2]
     assert "ann@example.org" not in redact({"ann@example.org": 1})
