@@ -18,6 +18,7 @@ import yaml
 
 from patra.bus.reasons import R
 from patra.bus.schema import Schema, Violation, compiled, defects, violations
+from patra.bus.shape import shape
 from patra.bus.versions import Version, VersionRange, parse_range, parse_version
 from patra.kernel.clock import MINUTE, SECOND, parse_duration
 from patra.kernel.errors import ConfigInvalid, Invalid
@@ -59,12 +60,17 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True):
         return Backoff(base=self.base, factor=self.factor, cap=self.cap)
 
 
-class Ordering(msgspec.Struct, frozen=True, kw_only=True):
+class Ordering(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Events with the same values at `key` are handled in the order of publishing, within a scope of types."""
 
     scope: str
     key: tuple[str, ...]
     on_dead_letter: OnDeadLetter = OnDeadLetter.CONTINUE
+
+    @cached_property
+    def paths(self) -> tuple[list[str], ...]:
+        """The pointers as names to follow from the envelope."""
+        return tuple(pointer[1:].split("/") for pointer in self.key)
 
 
 class Consumer(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,8 +90,17 @@ class Contract(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
 
     @cached_property
     def accepts(self) -> Callable[[Any], bool]:
-        """Whether a payload keeps the schema; compiled when first asked."""
-        return compiled(self.schema)
+        """Whether a payload keeps the schema; compiled when first asked. Most pass by their shape alone."""
+        keeps, kind, convert = compiled(self.schema), shape(self.schema), msgspec.convert
+
+        def accepts(payload: Any) -> bool:
+            try:
+                convert(payload, kind)
+            except msgspec.ValidationError:
+                return keeps(payload)
+            return True
+
+        return accepts
 
     def violations(self, payload: Any) -> list[Violation]:
         return violations(self.schema, payload, "/payload")

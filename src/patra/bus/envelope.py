@@ -13,7 +13,7 @@ from patra.kernel.clock import format_instant, parse_instant
 LONGEST = 256  # characters of a name or key
 MOST_FORWARDS = 32
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_NAME = re.compile(rf"[^\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]{{1,{LONGEST}}}\Z")
 _UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\Z")
 _TYPE = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+\Z")
 _SCHEMA_VERSION = re.compile(r"([0-9]{1,9})(\.[0-9]{1,9}){0,2}\Z")
@@ -52,11 +52,31 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True):
     detail: str
 
 
+class _Wire(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
+    """An envelope as JSON has it: the fields of B1 in their order."""
+
+    event_id: str
+    event_type: str
+    event_version: str
+    schema_version: str
+    producer: str
+    forwarded_by: tuple[str, ...] = ()
+    tenant_id: str
+    project_id: str
+    trace_id: str
+    correlation_id: str
+    causation_id: str | None = None
+    idempotency_key: str
+    occurred_at: str
+    payload: dict[str, Any]
+
+
 FIELDS: tuple[str, ...] = Envelope.__struct_fields__
 REQUIRED = tuple(name for name in FIELDS if name not in {"forwarded_by", "causation_id"})
 _NAMES = ("producer", "tenant_id", "project_id", "trace_id", "correlation_id", "idempotency_key")
 
 _decoder = msgspec.json.Decoder()
+_encoder = msgspec.json.Encoder()
 
 
 def decode(body: bytes | str) -> Envelope | Refused:
@@ -98,25 +118,6 @@ def from_wire(raw: Any) -> Envelope | Refused:
     except TypeError as error:  # not reached by JSON: the names were checked
         return _refused(R.ENVELOPE_MALFORMED, "", str(error))
     return check(made) or made
-
-
-class _Wire(msgspec.Struct, kw_only=True):
-    """An envelope as the store holds it: checked when it was published."""
-
-    event_id: str
-    event_type: str
-    event_version: str
-    schema_version: str
-    producer: str
-    forwarded_by: tuple[str, ...] = ()
-    tenant_id: str
-    project_id: str
-    trace_id: str
-    correlation_id: str
-    causation_id: str | None = None
-    idempotency_key: str
-    occurred_at: str
-    payload: dict[str, Any]
 
 
 _trusted = msgspec.json.Decoder(_Wire)
@@ -176,21 +177,31 @@ def check(envelope: Envelope) -> Refused | None:
     return None
 
 
-def to_wire(envelope: Envelope) -> dict[str, Any]:
-    """The envelope as JSON has it, fields in the order of B1."""
-    wire: dict[str, Any] = msgspec.structs.asdict(envelope)
-    wire["occurred_at"] = format_instant(envelope.occurred_at)
-    if envelope.causation_id is None:
-        del wire["causation_id"]
-    if envelope.forwarded_by:
-        wire["forwarded_by"] = list(envelope.forwarded_by)
-    else:
-        del wire["forwarded_by"]
-    return wire
-
-
 def encode(envelope: Envelope) -> bytes:
-    return msgspec.json.encode(to_wire(envelope))
+    """The envelope as JSON text, fields in the order of B1."""
+    return _encoder.encode(
+        _Wire(
+            event_id=envelope.event_id,
+            event_type=envelope.event_type,
+            event_version=envelope.event_version,
+            schema_version=envelope.schema_version,
+            producer=envelope.producer,
+            forwarded_by=envelope.forwarded_by,
+            tenant_id=envelope.tenant_id,
+            project_id=envelope.project_id,
+            trace_id=envelope.trace_id,
+            correlation_id=envelope.correlation_id,
+            causation_id=envelope.causation_id,
+            idempotency_key=envelope.idempotency_key,
+            occurred_at=format_instant(envelope.occurred_at),
+            payload=envelope.payload,
+        )
+    )
+
+
+def to_wire(envelope: Envelope) -> dict[str, Any]:
+    """The envelope as decoded JSON."""
+    return msgspec.json.decode(encode(envelope))
 
 
 def rendition(envelope: Envelope, event_version: str, payload: dict[str, Any]) -> Envelope:
@@ -204,15 +215,13 @@ def forwarded(envelope: Envelope, by: str) -> Envelope:
 
 
 def _name_defect(value: Any) -> str:
-    if not isinstance(value, str):
+    if type(value) is not str:
         return "is no text"
+    if _NAME.match(value) and not value.isspace():
+        return ""
     if not value or value.isspace():
         return "is empty"
-    if len(value) > LONGEST:
-        return f"is longer than {LONGEST} characters"
-    if _CONTROL.search(value):
-        return "holds a control character"
-    return ""
+    return f"is longer than {LONGEST} characters" if len(value) > LONGEST else "holds a control character"
 
 
 def _refused(code: R, place: str, detail: str) -> Refused:

@@ -8,14 +8,15 @@ idempotency (B2), freeze (B5: a duplicate is no new publish, so it is answered a
 import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, TypeAlias
+from hashlib import sha256
+from typing import TypeAlias
 
 import msgspec
 
 from patra.bus.catalogue import Catalogue, EventType, Status
 from patra.bus.envelope import Envelope, Refused, check, encode
 from patra.bus.reasons import R
-from patra.kernel.canonical import canonical, key16, sha256_hex
+from patra.kernel.canonical import canonical, key16
 from patra.kernel.errors import NotCanonical
 
 LARGEST = 1_048_576  # bytes of an encoded envelope
@@ -94,7 +95,7 @@ def examine(
         minor=version.minor,
         body=body.decode(),
         identity=identity(envelope),
-        fingerprint=bytes.fromhex(sha256_hex(fingerprint)),
+        fingerprint=sha256(fingerprint).digest(),
         order_key=order_key(kind, envelope),
     )
 
@@ -141,16 +142,14 @@ def order_key(kind: EventType, envelope: Envelope) -> bytes | None:
     """The key within which events are handled in order, where the type asks for it."""
     if kind.ordering is None:
         return None
-    values = [_at(envelope, pointer) for pointer in kind.ordering.key]
-    return key16(f"{kind.ordering.scope}|{canonical(values).decode()}")
-
-
-def _at(envelope: Envelope, place: str) -> Any:
-    first, *rest = place.strip("/").split("/")
-    value = getattr(envelope, first)
-    for name in rest:
-        value = value[name]
-    return value
+    text = kind.ordering.scope
+    for first, *rest in kind.ordering.paths:
+        value = getattr(envelope, first)
+        for name in rest:
+            value = value[name]
+        part = value if isinstance(value, str) else canonical(value).decode()
+        text += f"|{type(value) is str:d}{len(part)}:{part}"
+    return key16(text)
 
 
 def pointer(path: str) -> str:

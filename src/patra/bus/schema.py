@@ -382,8 +382,13 @@ def _text_or_null(value: Any) -> bool:
     return value is None or isinstance(value, str)
 
 
+def ending(pattern: str) -> str:
+    """The pattern with `$` as JSON Schema means it: the end, not also the place before a last line break."""
+    return _DOLLAR.sub(r"\\Z", pattern)
+
+
 def _search(pattern: str, text: str) -> bool:
-    return re.search(_DOLLAR.sub(r"\\Z", pattern), text) is not None
+    return re.search(ending(pattern), text) is not None
 
 
 def _token(name: str) -> str:
