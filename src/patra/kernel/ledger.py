@@ -2,7 +2,7 @@
 
 A key is held for its window. Within it the same fingerprint is a duplicate, another one a conflict; past it the key
 begins a new cycle. A claim is committed with the caller's transaction, unless the caller asks to hold it: then it is in
-flight until it is settled, released, or its time has run out and another may take it over.
+flight until it is settled, or until it is released or its time runs out, and another may take over the same cycle.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -10,10 +10,12 @@ from enum import StrEnum
 
 import msgspec
 
-from patra.kernel.db import Queries, Tx
+from patra.kernel.db import Queries, Statement, Tx
 from patra.kernel.errors import StoreBusy
 
 Q = Queries.load("patra.kernel")
+
+LONG_AGO = -(2**62)  # before every instant: a hold that ended then is free whatever the claimant's clock says
 
 
 class Outcome(StrEnum):
@@ -58,13 +60,12 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 def judge(entry: Entry | None, claim: Claim, now: int) -> Verdict:
     """What a claim at `now` would be told by an entry: the rule itself, without a store."""
-    if entry is None or (entry.expires_at < now and entry.cycle == 0):
-        return Verdict(outcome=Outcome.FIRST, cycle=1, first_at=now)
-    if entry.expires_at < now:
-        return Verdict(outcome=Outcome.NEW_CYCLE, cycle=entry.cycle + 1, first_at=now)
+    if entry is None:
+        return _winner(1, now)
     if entry.held_until is not None and entry.held_until < now:
-        outcome = Outcome.FIRST if entry.cycle == 1 else Outcome.NEW_CYCLE
-        return Verdict(outcome=outcome, cycle=entry.cycle, first_at=now)
+        return _winner(entry.cycle, now)  # its cycle was begun and never committed
+    if entry.expires_at < now:
+        return _winner(entry.cycle + 1, now)
     if entry.fingerprint != claim.fingerprint:
         outcome = Outcome.CONFLICT
     elif entry.held_until is not None:
@@ -96,7 +97,6 @@ def claim(
             rows=[(c.key, c.fingerprint, now + c.window) for _, c in sorted(firsts.items())],
         )
     )
-    won = {bytes(key): cycle for key, cycle in won.items()}
     lost = entries(tx, scope, [key for key in firsts if key not in won])
     verdicts: list[Verdict] = []
     answered: set[bytes] = set()
@@ -105,9 +105,7 @@ def claim(
             verdicts.append(judge(lost[one.key], one, now))
         elif one.key not in answered:
             answered.add(one.key)
-            cycle = won[one.key]
-            outcome = Outcome.FIRST if cycle == 1 else Outcome.NEW_CYCLE
-            verdicts.append(Verdict(outcome=outcome, cycle=cycle, first_at=now))
+            verdicts.append(_winner(won[one.key], now))
         else:
             same = one.fingerprint == firsts[one.key].fingerprint
             outcome = Outcome.DUPLICATE_IN_FLIGHT if same else Outcome.CONFLICT
@@ -121,9 +119,9 @@ def entries(tx: Tx, scope: str, keys: Collection[bytes]) -> dict[bytes, Entry]:
     for key, mark, cycle, first_at, expires_at, held_until, holder in tx.fetch(
         Q["ledger_entries"], {"scope": scope}, rows=[(key,) for key in keys]
     ):
-        found[bytes(key)] = Entry(
-            key=bytes(key),
-            fingerprint=bytes(mark),
+        found[key] = Entry(
+            key=key,
+            fingerprint=mark,
             cycle=cycle,
             first_at=first_at,
             expires_at=expires_at,
@@ -134,10 +132,10 @@ def entries(tx: Tx, scope: str, keys: Collection[bytes]) -> dict[bytes, Entry]:
 
 
 def begin_cycles(tx: Tx, scope: str, begun: Mapping[bytes, Entry]) -> None:
-    """Write the entries that a caller decided on, each the first cycle of its key or the one after the stored.
+    """Write the entries that a caller decided on with `judge`, each in the cycle that its verdict gave.
 
-    Another writer may have begun the same cycle since `entries` looked: then `StoreBusy` is raised, and the whole
-    transaction is decided again on what that writer left.
+    Another writer may have been there since `entries` looked: then `StoreBusy` is raised, and the whole transaction is
+    decided again on what that writer left.
     """
     rows = [(e.key, e.fingerprint, e.cycle, e.first_at, e.expires_at) for _, e in sorted(begun.items())]
     if tx.execute(Q["ledger_begin_cycle"], {"scope": scope}, rows=rows) != len(rows):
@@ -146,12 +144,12 @@ def begin_cycles(tx: Tx, scope: str, begun: Mapping[bytes, Entry]) -> None:
 
 def settle(tx: Tx, scope: str, keys: Collection[bytes], *, holder: str) -> set[bytes]:
     """End the flight of held keys: they are committed now. Gives those that this holder still held."""
-    return _ended(tx, "ledger_settle", scope, keys, holder)
+    return _ended(tx, Q["ledger_settle"], scope, keys, {"holder": holder})
 
 
 def release(tx: Tx, scope: str, keys: Collection[bytes], *, holder: str) -> set[bytes]:
-    """Give held keys back, as if they had not been claimed. Gives those that this holder still held."""
-    return _ended(tx, "ledger_release", scope, keys, holder)
+    """Give held keys back: whoever claims one next takes over its cycle. Gives those that this holder still held."""
+    return _ended(tx, Q["ledger_release"], scope, keys, {"holder": holder, "long_ago": LONG_AGO})
 
 
 def purge(tx: Tx, scope: str, *, before: int, limit: int) -> int:
@@ -159,6 +157,12 @@ def purge(tx: Tx, scope: str, *, before: int, limit: int) -> int:
     return tx.execute(Q["ledger_purge"], {"scope": scope, "before": before, "limit": limit})
 
 
-def _ended(tx: Tx, name: str, scope: str, keys: Collection[bytes], holder: str) -> set[bytes]:
-    found = tx.fetch(Q[name], {"scope": scope, "holder": holder}, rows=[(key,) for key in sorted(keys)])
-    return {bytes(key) for (key,) in found}
+def _winner(cycle: int, now: int) -> Verdict:
+    return Verdict(outcome=Outcome.FIRST if cycle == 1 else Outcome.NEW_CYCLE, cycle=cycle, first_at=now)
+
+
+def _ended(
+    tx: Tx, stmt: Statement, scope: str, keys: Collection[bytes], params: Mapping[str, str | int]
+) -> set[bytes]:
+    found = tx.fetch(stmt, {"scope": scope, **params}, rows=[(key,) for key in sorted(keys)])
+    return {key for (key,) in found}

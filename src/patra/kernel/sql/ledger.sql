@@ -4,7 +4,7 @@ INSERT INTO krn_ledger (scope, key, fingerprint, cycle, first_at, expires_at, he
 SELECT :scope, key, fingerprint, 1, :now, expires_at, :held_until, :holder FROM rows WHERE true
 ON CONFLICT (scope, key) DO UPDATE SET
   fingerprint = excluded.fingerprint,
-  cycle = krn_ledger.cycle + CASE WHEN krn_ledger.expires_at < :now THEN 1 ELSE 0 END,
+  cycle = krn_ledger.cycle + CASE WHEN krn_ledger.held_until < :now THEN 0 ELSE 1 END,
   first_at = excluded.first_at,
   expires_at = excluded.expires_at,
   held_until = excluded.held_until,
@@ -24,7 +24,10 @@ SELECT :scope, key, fingerprint, cycle, first_at, expires_at, NULL, NULL FROM ro
 ON CONFLICT (scope, key) DO UPDATE SET
   fingerprint = excluded.fingerprint, cycle = excluded.cycle, first_at = excluded.first_at,
   expires_at = excluded.expires_at, held_until = NULL, holder = NULL
-WHERE krn_ledger.cycle = excluded.cycle - 1
+WHERE CASE WHEN krn_ledger.held_until < excluded.first_at
+  THEN krn_ledger.cycle = excluded.cycle
+  ELSE krn_ledger.cycle = excluded.cycle - 1 AND krn_ledger.expires_at < excluded.first_at
+END
 
 -- name: ledger_settle
 -- rows: key blob
@@ -34,13 +37,13 @@ RETURNING krn_ledger.key
 
 -- name: ledger_release
 -- rows: key blob
-UPDATE krn_ledger SET cycle = krn_ledger.cycle - 1, expires_at = krn_ledger.first_at - 1, held_until = NULL, holder = NULL
-FROM rows
+UPDATE krn_ledger SET held_until = :long_ago, holder = NULL FROM rows
 WHERE krn_ledger.scope = :scope AND krn_ledger.key = rows.key AND krn_ledger.holder = :holder
 RETURNING krn_ledger.key
 
 -- name: ledger_purge
 DELETE FROM krn_ledger WHERE scope = :scope AND key IN (
-  SELECT key FROM krn_ledger WHERE scope = :scope AND expires_at < :before AND holder IS NULL
+  SELECT key FROM krn_ledger WHERE scope = :scope AND expires_at < :before
+    AND (held_until IS NULL OR held_until < :before)
   ORDER BY expires_at LIMIT :limit {skip_locked}
 )
