@@ -35,16 +35,18 @@ def did_something(counts: object) -> bool:
     return bool(counts)
 
 
-class Loop(msgspec.Struct, frozen=True, kw_only=True):
+class Loop(msgspec.Struct, frozen=True):
     """A background duty. `every` (µs) is the pause after a turn that found nothing to do.
 
-    After a turn that did something the next one follows at once; `again` decides that from what `run_once` gave.
+    After a turn that did something the next one follows at once; `again` decides that from what `run_once` gave. A turn
+    that takes longer than `patience` (µs), if there is one, makes the process not ready.
     """
 
     name: str
     run_once: Callable[[], object]
     every: int
     again: Callable[[object], bool] = did_something
+    patience: int | None = None
 
 
 class LoopState(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +58,8 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     failures_in_a_row: int
     last_turn_at: str | None
     last_error: str | None
+    in_turn_since: str | None = None
+    overdue: bool = False
 
     @property
     def trouble(self) -> str | None:
@@ -64,6 +68,8 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
             return f"loop {self.name} is not running"
         if self.failures_in_a_row >= NOT_READY_AFTER:
             return f"loop {self.name} failed {self.failures_in_a_row} times in a row: {self.last_error}"
+        if self.overdue:
+            return f"loop {self.name} has been in one turn since {self.in_turn_since}"
         return None
 
 
@@ -79,6 +85,7 @@ class RunningLoop:
         self._turns = 0
         self._failures = 0
         self._last_turn: int | None = None
+        self._since: int | None = None
         self._last_error: str | None = None
         self._thread = threading.Thread(target=self._run, name=f"loop {loop.name}", daemon=True)
 
@@ -99,6 +106,7 @@ class RunningLoop:
         return not self._thread.is_alive()
 
     def state(self) -> LoopState:
+        since, patience = self._since, self.loop.patience
         return LoopState(
             name=self.loop.name,
             running=self._thread.is_alive(),
@@ -106,11 +114,14 @@ class RunningLoop:
             failures_in_a_row=self._failures,
             last_turn_at=format_instant(self._last_turn) if self._last_turn is not None else None,
             last_error=self._last_error,
+            in_turn_since=format_instant(since) if since is not None else None,
+            overdue=since is not None and patience is not None and self._clock.now() - since > patience,
         )
 
     def turn(self) -> int:
         """Call `run_once` once; gives the pause until the next turn, in µs."""
         name = self.loop.name
+        self._since = self._clock.now()
         began = time.perf_counter()
         try:
             with bind_lineage(loop=name), span("loop.turn", loop=name):
@@ -135,7 +146,7 @@ class RunningLoop:
             TURNS.labels(name, "busy" if again else "idle").inc()
         TURN_SECONDS.labels(name).observe(time.perf_counter() - began)
         self._turns += 1
-        self._last_turn = self._clock.now()
+        self._last_turn, self._since = self._clock.now(), None
         return pause
 
     def _run(self) -> None:

@@ -84,7 +84,7 @@ class Dispatch:
             return problem_response(actor)
         progress = Progress()
         try:
-            async with asyncio.timeout(endpoint.seconds or self._bounds.seconds):
+            async with asyncio.timeout(endpoint.seconds or self._bounds.seconds):  # a response streams beyond it
                 if endpoint.raw is not None:
                     progress.stage = "running"
                     request.scope["patra.actor"] = actor

@@ -75,6 +75,23 @@ def test_a_loop_troubles_readiness_when_it_is_dead_or_keeps_failing() -> None:
     assert msgspec.structs.replace(good, running=False).trouble == "loop x is not running"
 
 
+def test_a_turn_that_takes_longer_than_its_patience_troubles_readiness_until_it_ends() -> None:
+    clock = ManualClock(now=0)
+    seen: list[LoopState] = []
+
+    def slow() -> None:
+        for _ in range(2):
+            clock.advance(6 * SECOND)
+            seen.append(running.state())
+
+    running = RunningLoop(Loop("x", slow, HOUR, patience=10 * SECOND), clock)
+    running.turn()
+    assert [state.overdue for state in seen] == [False, True]
+    threaded = msgspec.structs.replace(seen[1], running=True)
+    assert threaded.trouble == "loop x has been in one turn since 1970-01-01T00:00:00Z"
+    assert (running.state().in_turn_since, running.state().overdue) == (None, False)
+
+
 def test_a_thread_goes_on_after_errors_until_it_is_stopped() -> None:
     turns = threading.Semaphore(0)
 
