@@ -7,7 +7,7 @@ import asyncio
 import contextvars
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Literal, assert_never
 
 import msgspec
@@ -43,10 +43,18 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
 
 
-class Progress(msgspec.Struct):
+class Progress:
     """How far a request has come: what a timeout means depends on it."""
 
-    stage: Literal["reading", "waiting", "running"] = "reading"
+    def __init__(self) -> None:
+        self.work: Future[Any] | None = None
+        self.raw = False
+
+    def stop(self) -> Literal["reading", "waiting", "running"]:
+        """Cancel the work if no thread has begun it, and say how far it had come."""
+        if self.work is None:
+            return "running" if self.raw else "reading"
+        return "waiting" if self.work.cancel() else "running"
 
 
 class Dispatch:
@@ -86,7 +94,7 @@ class Dispatch:
         try:
             async with asyncio.timeout(endpoint.seconds or self._bounds.seconds):  # a response streams beyond it
                 if endpoint.raw is not None:
-                    progress.stage = "running"
+                    progress.raw = True
                     request.scope["patra.actor"] = actor
                     return await endpoint.raw(request)
                 return await self._handled(endpoint, request, actor, progress)
@@ -110,13 +118,8 @@ class Dispatch:
         asked = Request(
             patra=self._patra, actor=actor, act=endpoint.act, path=dict(request.path_params), query=query, body=body
         )
-        context = contextvars.copy_context()
-
-        def work() -> Any:
-            return context.run(_run, endpoint, asked, progress)
-
-        progress.stage = "waiting"
-        answer = await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        progress.work = self._threads.submit(contextvars.copy_context().run, _run, endpoint, asked)
+        answer = await asyncio.wrap_future(progress.work)
         response = encoded(endpoint, answer)
         if endpoint.act:
             name = actor.name if actor else None
@@ -179,9 +182,8 @@ def unexpected(error: Exception, endpoint: str) -> Problem:
     )
 
 
-def _run(endpoint: Endpoint, asked: Request, progress: Progress) -> Any:
+def _run(endpoint: Endpoint, asked: Request) -> Any:
     """In a thread: the handler, and the audit row that it did not write itself."""
-    progress.stage = "running"
     handler = endpoint.handler
     if handler is None:
         raise TypeError(f"{endpoint.name} is raw")
@@ -218,14 +220,16 @@ def _body(endpoint: Endpoint, request: RawRequest, raw: bytes) -> Any:
 
 
 def _cut_off(endpoint: Endpoint, progress: Progress) -> Problem:
-    log.warning("http_request_cut_off", endpoint=endpoint.name, stage=progress.stage)
-    careful = CAREFUL if endpoint.writes and progress.stage == "running" else ""
+    stage = progress.stop()
+    log.warning("http_request_cut_off", endpoint=endpoint.name, stage=stage)
+    careful = CAREFUL if endpoint.writes and stage == "running" else ""
     return Problem(503, "shutting_down", "The process is shutting down", careful, {}, {"Connection": "close"})
 
 
 def _timed_out(endpoint: Endpoint, progress: Progress) -> Problem:
-    log.warning("http_request_timed_out", endpoint=endpoint.name, stage=progress.stage)
-    match progress.stage:
+    stage = progress.stop()
+    log.warning("http_request_timed_out", endpoint=endpoint.name, stage=stage)
+    match stage:
         case "reading":
             return Problem(408, "body_timed_out", "The body did not arrive in time", "", {}, {"Connection": "close"})
         case "waiting":  # cancelled before a thread took it: nothing has been done
@@ -236,4 +240,4 @@ def _timed_out(endpoint: Endpoint, progress: Progress) -> Problem:
         case "running":
             return Problem(504, "request_timed_out", "The request took too long", CAREFUL if endpoint.writes else "")
         case _:
-            assert_never(progress.stage)
+            assert_never(stage)
