@@ -222,8 +222,7 @@ class Parser:
         arguments = self._arguments(")", function)
         if not function.fewest <= len(arguments) <= function.most:
             raise self.error(f"{function.name} is called as {function.usage}", at)
-        call = function.call
-        return lambda c: call(c.env, *[argument(c) for argument in arguments])
+        return _called(function, arguments)
 
     def _arguments(self, close: str, function: Function | None = None) -> list[Eval]:
         found: list[Eval] = []
@@ -324,6 +323,19 @@ class Parser:
         raise Invalid(
             "expr_invalid", f"the text that begins at character {at + 1} of {_short(self.source)!r} has no end"
         )
+
+
+def _called(function: Function, arguments: list[Eval]) -> Eval:
+    call = function.call
+
+    def evaluate(c: Context) -> Any:
+        values = [argument(c) for argument in arguments]
+        try:
+            return call(c.env, *values)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise failed(f"{function.name}: {error}") from error
+
+    return evaluate
 
 
 def _walk(path: tuple[str, ...]) -> Eval:

@@ -29,6 +29,7 @@ from patra.ingest.values import (
     text_of,
 )
 from patra.kernel.clock import parse_duration
+from patra.kernel.errors import Invalid
 
 
 class Function(msgspec.Struct, frozen=True, kw_only=True):
@@ -222,7 +223,7 @@ def _number(_: Env, value: Any) -> int | float | None:
     if isinstance(value, str):
         try:
             return number_of(value)
-        except ValueError:
+        except Invalid:
             return None
     return None if value is None else number_of(value)
 

@@ -48,7 +48,10 @@ class R(Reason):
     )
     CLIENT_FILTER = "i_client_filter", "no filter by time at the provider: records are filtered here"
     NO_UPDATED_AT = "i_no_updated_at", "ids carry no update time: it comes with the details"
-    NOT_IMPLIED = "i_unstable_order", "no stable order and no snapshot at the provider: the last page is read once more"
+    UNSTABLE_ORDER = (
+        "i_unstable_order",
+        "no stable order and no snapshot at the provider: the last page is read once more",
+    )
     ANONYMOUS = "i_anonymous", "the credential is optional: without its secret the endpoint is read anonymously"
 
     # triggers, plans, slices

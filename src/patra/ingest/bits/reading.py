@@ -72,7 +72,7 @@ class Response(Bit, frozen=True, kw_only=True):
 class ErrorRule(Bit, frozen=True, kw_only=True):
     """One line of the classification table; the first rule whose conditions all hold decides (ch. 12)."""
 
-    name: Annotated[str, doc("For people and for the batch row.", "no_records_match", pattern=IDENTIFIER)]
+    name: Annotated[str, doc("Filled in from its key; shown in the batch row.", "no_records_match")] = ""
     status: Annotated[
         list[Annotated[str | int, doc("A status or a class of statuses.", "5xx")]],
         doc("Statuses, or classes such as `4xx`; none named means any.", [400]),

@@ -151,6 +151,10 @@ class Param(Bit, frozen=True, kw_only=True):
         ParamLocation.NONE
     )
     name_as: Annotated[str | None, doc("Its name there, if another.", "query.bibliographic")] = None
+    selects: Annotated[
+        bool,
+        doc("Whether its value changes which records are asked for; another value then has another watermark.", False),
+    ] = True
     pattern: Annotated[
         Pattern | None,
         doc("Rendered values must match the whole of it; others refuse the request.", "[A-Za-z0-9 .:-]+"),
