@@ -39,6 +39,7 @@ _ANY = re.compile(
 ).fullmatch
 _from_iso = datetime.fromisoformat
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LOCAL_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  written as it is, with a Z
 _MICROSECOND = timedelta(microseconds=1)
 
 
@@ -78,6 +79,13 @@ def format_instant(us: int) -> str:
 
     It never fails: an instant outside the years 0000 to 9999 is written with a signed year as in ISO 8601.
     """
+    try:
+        return (_LOCAL_EPOCH + timedelta(microseconds=us)).isoformat() + "Z"
+    except OverflowError:  # not in the years 0001 to 9999
+        return _format_any(us)
+
+
+def _format_any(us: int) -> str:
     seconds, fraction = divmod(us, SECOND)
     days, second = divmod(seconds, 86_400)
     year, month, day = _date(days)

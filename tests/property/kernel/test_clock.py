@@ -32,6 +32,11 @@ def test_the_text_is_that_of_the_standard_library(moment: datetime) -> None:
     assert format_instant(us) == moment.isoformat().replace("+00:00", "Z")
 
 
+@given(INSTANTS)
+def test_the_short_way_and_the_long_way_of_writing_agree(us: int) -> None:
+    assert format_instant(us) == clock._format_any(us)
+
+
 FIELDS = st.tuples(
     st.integers(0, 9999), st.integers(0, 13), st.integers(0, 32), st.integers(0, 25), st.integers(0, 61), st.integers(0, 61)
 )  # fmt: skip
