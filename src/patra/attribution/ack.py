@@ -7,7 +7,7 @@ import msgspec
 
 from patra.attribution import keys
 from patra.attribution.closure import Ack
-from patra.attribution.intake import Envelope
+from patra.attribution.intake import Envelope, shown
 from patra.attribution.reasons import RETRYABLE, R
 from patra.kernel.clock import format_instant
 
@@ -30,6 +30,9 @@ class BatchAck(msgspec.Struct, frozen=True):
     receivedAt: str  # noqa: N815
     overallStatus: str  # noqa: N815
     ackItems: list[AckItem]  # noqa: N815
+
+
+encode_ack = msgspec.json.Encoder(enc_hook=shown).encode
 
 
 def item(sent_id: Any, index: int, status: Ack, code: R, server_event_key: str) -> AckItem:

@@ -36,6 +36,9 @@ class Tick(msgspec.Struct, frozen=True, kw_only=True):
 
 Item = Batch | Tick
 
+NEVER = -(2**62)
+"""Before every instant."""
+
 
 def read_batch(body: bytes, received_at: int) -> Batch:
     """Check the envelope and every event, and put those that pass into the order of decision."""
@@ -64,4 +67,7 @@ def in_order(events: list[Event]) -> list[Event]:
 
 
 def instant(item: Item) -> int:
-    return item.at if isinstance(item, Tick) else item.received_at
+    """Up to when the item applies deadlines; a refused batch brings no event (A1), so it applies none."""
+    if isinstance(item, Tick):
+        return item.at
+    return NEVER if isinstance(item.envelope, Refused) else item.received_at

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from patra.attribution.ack import AckItem, BatchAck, batch_ack, item
-from patra.attribution.batch import Batch, Item, Tick
+from patra.attribution.batch import Batch, Item, Tick, instant
 from patra.attribution.closure import (
     Ack,
     Closure,
@@ -93,10 +93,9 @@ class _Run:
 
     def item(self, number: int, one: Item) -> Answer:
         self._next = number << ITEM_BITS
+        self._lapse(instant(one))
         if isinstance(one, Tick):
-            self._lapse(one.at)
             return None
-        self._lapse(one.received_at)
         if isinstance(one.envelope, Refused):
             return one.envelope
         return self._batch(number, one, one.envelope)

@@ -11,6 +11,7 @@ import msgspec
 from patra.attribution import keys
 from patra.attribution.closure import Action, Closure, Conflict, Ruling, Status
 from patra.attribution.contract import CURRENT, FACT_VERSION, NA, UNKNOWN, VERSIONS
+from patra.attribution.intake import shown
 from patra.attribution.reasons import R
 from patra.attribution.subject import Subject
 from patra.attribution.validate import Event
@@ -37,7 +38,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True):
     versions: int = CURRENT
 
 
-encode_decision = msgspec.json.Encoder().encode
+encode_decision = msgspec.json.Encoder(enc_hook=shown).encode
 decode_decision = msgspec.json.Decoder(Decision).decode
 
 

@@ -41,6 +41,11 @@ class NotText(str):
     __slots__ = ()
 
 
+def shown(value: object) -> str:
+    """For encoders: text that no rule takes for text, as it can be shown."""
+    return str(value)
+
+
 class Envelope(msgspec.Struct, frozen=True, kw_only=True):
     """A batch that is well formed; what its events are is not known yet."""
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from patra.attribution.ack import BatchAck
+from patra.attribution.ack import BatchAck, encode_ack
 from patra.attribution.batch import Item, Tick, instant, read_batch
 from patra.attribution.commit import EVERYTHING, commit
 from patra.attribution.decide import Answer
@@ -147,7 +147,7 @@ def _ack(answer: BatchAck | Refused) -> Object:
     """The body of the answer, or the code of a refused envelope."""
     if isinstance(answer, Refused):
         return {"code": answer.code.value}
-    return msgspec.to_builtins(answer)
+    return msgspec.json.decode(encode_ack(answer))
 
 
 def _output(db: Database, acks: list[Object]) -> ReplayOutput:

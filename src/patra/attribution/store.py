@@ -22,7 +22,7 @@ from patra.attribution.closure import C, Click, Closure, Status, Terminal
 from patra.attribution.decide import Changes, Drop, Superseded
 from patra.attribution.dedup import SCOPE, Ledger
 from patra.attribution.facts import Decision, billing_key_of, encode_decision
-from patra.attribution.intake import Refused, legal_id
+from patra.attribution.intake import Refused, legal_id, shown
 from patra.attribution.reasons import R
 from patra.attribution.records import RECORD, On
 from patra.attribution.subject import Subject
@@ -35,7 +35,7 @@ from patra.kernel.machine import journal
 Q = Queries.load("patra.attribution")
 
 _PLACEMENT = "attr_opportunity_created"
-_encode = msgspec.json.Encoder().encode
+_encode = msgspec.json.Encoder(enc_hook=shown).encode
 
 
 class ClosureBody(msgspec.Struct, frozen=True, array_like=True):
@@ -190,7 +190,7 @@ def digest(sent: Any) -> str:
     try:
         return fingerprint(sent)
     except NotCanonical:
-        return sha256_hex(msgspec.json.encode(sent, order="sorted"))
+        return sha256_hex(msgspec.json.encode(sent, order="sorted", enc_hook=shown))
 
 
 def _write_billables(tx: Tx, decisions: Iterable[tuple[int, Decision]], status: Status) -> None:

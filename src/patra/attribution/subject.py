@@ -65,7 +65,8 @@ def subject_of(event: Event, cycle: int) -> Subject:
 
 def subject_of_rejected(rejected: Rejected, batch_id: str) -> Subject:
     """What can be read of an event that failed the checks; it has no dedup key (F7)."""
-    fields: dict[str, Any] = cast("Any", rejected.event) if type(rejected.event) is dict else {}
+    sent: Any = rejected.event
+    fields = cast("dict[str, Any]", sent) if isinstance(sent, dict) else {}
     reference, render = fields.get("responseReference"), fields.get("renderAttemptId")
     return Subject(
         keys.server_event_key_without_dedup(rejected.app_id, batch_id, rejected.index),

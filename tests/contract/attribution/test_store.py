@@ -1,0 +1,78 @@
+"""The same log gives the same bytes on every database, and a fault at any step changes nothing (A3, §3.8.30.3)."""
+
+import msgspec
+import pytest
+
+from patra.attribution.replay import ReplayOutput, replay
+from patra.kernel.db import Database, migrate, open_database
+from patra.kernel.testing import FaultyDatabase, InjectedFault
+from tests.unit.attribution.said import PACKAGES, event, fresh, replayed, sent, terminal, tick
+from tests.unit.attribution.test_replay import random_log
+
+STORY = [
+    sent(0, event("opportunity_created"), event("ad_filled"), event("click"), event("view"), event("ad_filled")),
+    sent(60, event("click", "late", renderAttemptId="two"), event("impression", "lost", responseReference=None)),
+    tick(130),
+    sent(140, event("impression"), terminal()),
+    sent(150, event("impression", "again"), event("postback", postbackStatus="failed", note="\x00")),
+    sent(151, event("click", "x"), app="other"),
+    tick(1000),
+]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_log_gives_the_same_bytes_on_every_database(database: Database, seed: int):
+    migrate(database, PACKAGES)
+    lines = random_log(seed)
+    assert _bytes(replay(lines, database, group=[3] * 20)) == _bytes(replayed(*lines))
+
+
+def test_a_story_gives_the_same_bytes_on_every_database(database: Database):
+    migrate(database, PACKAGES)
+    assert _bytes(replay(STORY, database)) == _bytes(replayed(*STORY))
+
+
+def test_a_fault_at_any_statement_leaves_what_one_more_run_completes():
+    counting = FaultyDatabase(fresh())
+    whole = replay(STORY, counting)
+    for step in range(1, counting.steps + 1):
+        db = fresh()
+        try:
+            replay(STORY, FaultyDatabase(db, fail_at=step))
+        except InjectedFault:
+            output = replay(STORY, db)
+            assert _facts(output) == _facts(whole), f"after a fault at step {step}"
+        db.close()
+
+
+def test_migrations_make_the_same_tables_on_both(postgres_url: str):
+    columns = []
+    for db in (fresh(), open_database(postgres_url)):
+        migrate(db, PACKAGES)
+        tables = [
+            "att_log",
+            "att_closure",
+            "att_billable",
+            "att_opportunity",
+            "att_drop",
+            "att_reject",
+            "att_app_key",
+            "att_mark",
+            "att_locator",
+            "att_decision",
+        ]
+        columns.append(db.read(lambda tx, tables=tables: {name: dict(tx.column_types(name)) for name in tables}))
+        db.close()
+    assert columns[0] == columns[1]
+
+
+def _bytes(output: ReplayOutput) -> bytes:
+    return msgspec.json.encode(output)
+
+
+def _facts(output: ReplayOutput) -> object:
+    """What must not change when work is done again: all but the audits that say it came again."""
+    dropped = {"f_dedup_committed_duplicate", "f_dedup_inflight_duplicate"}
+    audits = [{**a, "count": 1} for a in output.audits if a["decisionReasonCode"] not in dropped]
+    records = [r for r in output.records if r["decisionReasonCode"] not in dropped]
+    return output.billable, output.attribution, audits, records, output.closures
