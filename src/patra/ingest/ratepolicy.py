@@ -1,7 +1,7 @@
 """A leg of the snapshot goes in, its rate key and policy come out; an answer's headers go in, a signal comes out.
 
 Providers spell their limits in many ways (FACTS 3, 10): the pack's names go first, then the spellings that are common.
-A reset is seconds from now, an epoch in seconds or milliseconds, or a date; its size tells which where the pack is wrong
+A reset is seconds from now, an epoch in seconds or milliseconds, or a date; its size tells where the pack is wrong
 about it. `Retry-After` counts on refusals only: some providers send it with every answer.
 """
 
