@@ -76,6 +76,14 @@ def text_at(value: Any) -> str | None:
     return None
 
 
+def items_at(path: Path, document: Any) -> list[Any] | None:
+    """The items of a page: what the path finds, or the list that it finds; None where it finds nothing at all."""
+    found = path.find(document)
+    if len(found) == 1 and isinstance(found[0], list):
+        return cast("list[Any]", found[0])
+    return found or None
+
+
 class _Regex(FilterFunction):
     """`match()` and `search()` of RFC 9535 on our own patterns."""
 

@@ -54,6 +54,16 @@ class R(Reason):
     )
     ANONYMOUS = "i_anonymous", "the credential is optional: without its secret the endpoint is read anonymously"
 
+    # rendering a request (ch. 4.8)
+    RENDER_FAILED = "i_render_failed", "an expression of the request has no value or fails"
+    RENDER_UNSAFE = (
+        "i_render_unsafe",
+        "a rendered value holds line breaks, control characters or a way out of its place",
+    )
+    RENDER_REFUSED = "i_render_refused", "a rendered value is refused by the pattern, list or length of its parameter"
+    RENDER_TOO_LONG = "i_render_too_long", "the URL is longer than the provider takes"
+    RENDER_OFF_HOST = "i_render_off_host", "the URL leaves the declared hosts (ruling I8)"
+
     # triggers, plans, slices
     SOURCE_UNKNOWN = "i_source_unknown", "no such source is loaded"
     ENDPOINT_UNKNOWN = "i_endpoint_unknown", "the source has no such endpoint"

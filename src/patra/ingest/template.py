@@ -5,7 +5,7 @@ as they are. In a text with several parts, one part without a value leaves the w
 than none. `$${` is a literal `${`.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 import msgspec
@@ -43,6 +43,18 @@ class Template(msgspec.Struct, frozen=True):
             if found is None:
                 return None
             out.append(text_of(found, context.env))
+        return bounded_text("".join(out), context.env)
+
+    def encoded(self, context: Context, encode: Callable[[str], str]) -> str | None:
+        """As text whose literal parts stay and whose expressions are encoded; None where one has no value."""
+        out: list[str] = []
+        for part in self.parts:
+            if isinstance(part, str):
+                out.append(part)
+            elif (found := part(context)) is None:
+                return None
+            else:
+                out.append(encode(text_of(found, context.env)))
         return bounded_text("".join(out), context.env)
 
     def text(self, context: Context, policy: NullPolicy = NullPolicy.OMIT) -> str | None:

@@ -65,6 +65,9 @@ class Http(Bit, frozen=True, kw_only=True):
     query_safe: Annotated[
         str, doc("Characters of query values that stay as they are because the provider wants them so.", ":,*")
     ] = ""
+    path_safe: Annotated[
+        str, doc("Characters of path values that stay as they are; `.` and `..` as a segment are refused.", "/:")
+    ] = ""
     space_as_plus: Annotated[bool, doc("Write a space in the query as `+` instead of `%20`.", True)] = False
     connect_timeout_ms: Annotated[int, doc("Longest time to connect.", 10_000, ge=1, le=120_000)] = 10_000
     read_timeout_ms: Annotated[int, doc("Longest time between two reads.", 30_000, ge=1, le=120_000)] = 30_000
