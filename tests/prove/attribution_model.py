@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from urllib.parse import quote
 
 import psycopg
-from patra.attribution.replay import replay
 
-from patra.kernel.db import open_database
+from patra.attribution.replay import replay
+from patra.kernel.db import migrate, open_database
 from tests import services
 from tests.model.attribution import run
 from tests.property.attribution.compare import differences
@@ -49,6 +49,7 @@ def store(database, server):
 def compared(database, server, lines, group):
     with store(database, server) as db:
         try:
+            migrate(db, ["patra.kernel", "patra.attribution"])
             ours = replay(lines, db, group=group)
         except Exception as problem:  # noqa: BLE001  a crash is a difference like any other
             return [f"the engine fell over: {type(problem).__name__}: {problem}"], None
@@ -76,7 +77,7 @@ def _part(database, server, seeds, length, events):
     codes = Counter()
     for seed in seeds:
         lines = seeded_log(seed, lines=length, events=events)
-        group = random.Random(seed).choice([None, 2, 3, 5, 17, length])
+        group = random.Random(seed).choice([None, *([n] * length for n in (2, 3, 5, 17, length))])
         found, ours = compared(database, server, lines, group)
         if found:
             print(

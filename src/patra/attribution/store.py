@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import zstandard
 
-from patra.attribution.batch import Batch, Item, instant
+from patra.attribution.batch import Batch, Item
 from patra.attribution.closure import C, Click, Closure, Status, Terminal
 from patra.attribution.decide import Changes, Drop, Superseded
 from patra.attribution.dedup import SCOPE, Ledger
@@ -113,7 +113,7 @@ def _log_row(place: int, one: Item) -> Row:
     if isinstance(one.envelope, Refused):
         batch_id = one.envelope.batch_id
         legal = batch_id if batch_id and legal_id(batch_id) else None
-        return place, instant(one), "refused", None, legal, one.envelope.code.value, body
+        return place, one.received_at, "refused", None, legal, one.envelope.code.value, body
     return place, one.received_at, "batch", one.envelope.app_id, one.envelope.batch_id, None, body
 
 

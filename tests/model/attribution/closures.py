@@ -115,9 +115,9 @@ class Closures:
         if closure is None:
             closure = self.open(event)  # F13: opens and closes in one step
         if closure["state"] == "closed_success":
-            # §3.8.19.1. CHOICE: the record is `conflicted`, a conflict of terminal states (§3.8.27.3).
+            # §3.8.19.1. CHOICE: the record is `duplicate`, as the ACK; F17 and F18 say so where they mean `conflicted`.
             return self.refuse_at_closure(
-                event, "attr_failure_terminal", "conflicted", "f_terminal_conflict_failure_after_impression"
+                event, "attr_failure_terminal", "duplicate", "f_terminal_conflict_failure_after_impression"
             )
         if closure["state"] == "closed_failure":
             # F14; also after a synthesised failure (§3.8.18), which stays the source of the terminal state.

@@ -73,8 +73,7 @@ class ModuleF:
             event_id = raw.get("eventId") if isinstance(raw, dict) else None
             items.append(
                 {
-                    # CHOICE: echoed when it is text, legal or not; otherwise there is none to echo.
-                    "eventId": event_id if isinstance(event_id, str) else None,
+                    "eventId": event_id,  # CHOICE: echoed as it was sent, of whatever type
                     "eventIndex": index,
                     "ackStatus": status,
                     "ackReasonCode": code,

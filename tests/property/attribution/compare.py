@@ -90,9 +90,17 @@ def _audit(audit):
         "count": count,
         # Of a counted audit the text does not say which of its instants is kept.
         "decidedAt": _instant(audit["decidedAt"]) if count == 1 else "any",
-        "unknownValues": audit.get("unknownValues", []),
+        # F5 asks it of what is stored; a dropped event's audit may say it too.
+        "unknownValue": "any" if audit["decisionAction"] == "drop" else _unknown_value(audit),
     }
     return (audit["sourceEventId"], audit["decisionAction"], audit["decisionReasonCode"]), value
+
+
+def _unknown_value(audit):
+    """F5. The engine says it in fields of the audit, the model in a list (of at most one: no type has two sub-enums)."""
+    names = ("rawValue", "canonicalValue", "fieldPath")
+    found = [*audit.get("unknownValues", []), *([audit] if "rawValue" in audit else [])]
+    return [[value[name] for name in names] for value in found]
 
 
 def _fact_record(record):

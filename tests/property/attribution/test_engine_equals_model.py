@@ -4,17 +4,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from patra.kernel.db import open_database
+from patra.attribution.replay import replay
+from patra.kernel.db import migrate, open_database
 from tests.model.attribution import run
 from tests.property.attribution.compare import differences
 from tests.property.attribution.logs import logs, seeded_log
 
-replay = pytest.importorskip("patra.attribution.replay").replay
+PACKAGES = ["patra.kernel", "patra.attribution"]
 
 
-def replayed(url, lines, **options):
-    db = open_database(url)
+def replayed(lines, **options):
+    db = open_database("sqlite:///:memory:")
     try:
+        migrate(db, PACKAGES)
         return replay(lines, db, **options)
     finally:
         db.close()
@@ -23,17 +25,18 @@ def replayed(url, lines, **options):
 @settings(max_examples=150)
 @given(logs())
 def test_the_engine_on_sqlite_equals_the_model(lines):
-    assert differences(replayed("sqlite:///:memory:", lines), run(lines)) == []
+    assert differences(replayed(lines), run(lines)) == []
 
 
 @settings(max_examples=60)
 @given(logs(), st.data())
 def test_the_grouping_of_batches_into_commits_changes_nothing(lines, data):
-    group = data.draw(st.integers(2, len(lines) + 1))
-    assert differences(replayed("sqlite:///:memory:", lines, group=group), run(lines)) == []
+    group = data.draw(st.lists(st.integers(1, 6), max_size=len(lines)))
+    assert differences(replayed(lines, group=group), run(lines)) == []
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_longer_log_on_each_database_equals_the_model(database, seed):
+    migrate(database, PACKAGES)
     lines = seeded_log(seed, lines=60, events=12)
-    assert differences(replay(lines, database, group=(None, 7)[seed % 2]), run(lines)) == []
+    assert differences(replay(lines, database, group=(None, [7] * 9)[seed % 2]), run(lines)) == []
