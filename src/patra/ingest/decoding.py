@@ -93,7 +93,7 @@ class Brotli:
             if len(out) > room:
                 raise TooLargeError
             data = b""
-            if not piece or self._one.can_accept_more_data():
+            if not piece or self._one.is_finished():
                 return bytes(out)
 
 
