@@ -1,7 +1,7 @@
 """A log of batches and ticks goes in; every answer, fact, audit, record and closure that follows from it comes out.
 
 Each line is `{"receivedAt": …, "batch": <any JSON>}` or `{"tick": …}`. Lines are decided in the order of the file. The
-instant of a line, of a batch as of a tick, first applies every deadline at or before it, each as of its own instant
+instant of a line, of a well-formed batch as of a tick, first applies every deadline at or before it, as of its own instant
 (A1); what was applied stays, also where a later line has an earlier instant. The built-in archive takes records at
 once. The order of the output: answers as the lines of batches; closures by key; everything else by its instant, then by
 its key. None of it depends on a clock, on the database, or on how batches are grouped into commits.

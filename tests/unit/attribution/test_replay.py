@@ -129,10 +129,8 @@ def test_a_batch_applies_the_deadlines_before_it_on_every_closure():
     assert closures(replayed(sent(0, event("ad_filled")), sent(119.999999, other)))["ref|ra"] == ("open", None)
 
 
-def test_a_refused_batch_is_an_instant_like_any_other():
-    assert (
-        closures(replayed(sent(0, event("ad_filled")), sent(120, schemaVersion="9")))["ref|ra"][0] == "closed_failure"
-    )
+def test_a_refused_batch_brings_no_event_and_so_applies_no_deadline():
+    assert closures(replayed(sent(0, event("ad_filled")), sent(120, schemaVersion="9")))["ref|ra"] == ("open", None)
 
 
 def test_what_was_applied_stays_when_a_later_line_has_an_earlier_instant():
