@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from patra.bus import publish as rules
-from patra.bus.catalogue import Catalogue, Status
+from patra.bus.catalogue import Catalogue
 from patra.bus.consumer import Batch, Consumer, Kind, Long, Single, declared, parse_versions
 from patra.bus.delivery import Subscription
 from patra.bus.envelope import Envelope, Refused
@@ -93,7 +93,7 @@ class Bus:
     ) -> Envelope:
         """A new envelope for a type of the catalogue: its producer, its current version, now, a new id."""
         kind = self.catalogue.types[event_type]
-        current = next(c.version for c in kind.contracts.values() if c.status is Status.CURRENT)
+        current = kind.contracts[max(kind.contracts)].version
         return Envelope(
             event_id=new_id(),
             event_type=event_type,

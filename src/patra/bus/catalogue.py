@@ -253,10 +253,10 @@ def _contracts(versions: list[_VersionFile], place: str) -> dict[int, Contract]:
             for violation in violations(entry.schema, example):
                 _refuse(f"{here}: examples[{index}]{violation.place}", violation.detail)
         contracts[version.major] = contract
-    if sum(contract.status is Status.CURRENT for contract in contracts.values()) != 1:
-        _refuse(place, "exactly one major version is `current`; older ones are `retiring` or `retired`")
-    current = next(major for major, contract in contracts.items() if contract.status is Status.CURRENT)
-    if current != max(contracts):
+    statuses = [contracts[major].status for major in sorted(contracts)]
+    if statuses.count(Status.CURRENT) != 1 and (not statuses or set(statuses) != {Status.RETIRED}):
+        _refuse(place, "exactly one major version is `current`, unless all are `retired`")
+    if Status.CURRENT in statuses[:-1]:
         _refuse(place, "the current version is the newest")
     return contracts
 
