@@ -5,6 +5,10 @@ a relay that holds the head holds the group, and a head whose `due_at` lies ahea
 group wait. So order within a group and parallel work across groups need no lock beyond one row, and a relay that dies
 leaves heads that fall due again by themselves.
 
+A new message is due at once, so that a commit never goes unseen. One that a relay meets behind a head that must wait is
+parked, out of the way of the search for work; whoever settles the head makes the next in line due. Both keep the head's
+row locked meanwhile, so a message is parked only while there is someone who will call it up.
+
 Order is the order of `seq`. Transactions that append to one group at the same time have no order between them, unless
 they already take turns on something else (a row lock, the one writer of SQLite); then `seq` follows their turns.
 """
@@ -16,13 +20,16 @@ from typing import assert_never
 import msgspec
 
 from patra.kernel.canonical import key16
-from patra.kernel.clock import MINUTE, SECOND, Clock
-from patra.kernel.db import Database, Queries, Tx
+from patra.kernel.clock import HOUR, MINUTE, SECOND, Clock
+from patra.kernel.db import Database, Queries, Row, Tx
 from patra.kernel.ids import new_id
 from patra.kernel.machine import Machine
 from patra.kernel.retry import DelayTable
 
 Q = Queries.load("patra.kernel")
+
+PARKED = HOUR  # how long a message behind a waiting head is out of the way, should nobody call it up
+ROUNDS = 16  # of the search for heads among messages that are due
 
 
 class State(StrEnum):
@@ -198,38 +205,39 @@ class Relay:
         return self._db.read(lambda tx: tx.fetch(Q["outbox_next_due"], {"channel": self._channel})[0][0])
 
     def _take(self, tx: Tx, holder: str) -> list[Pending]:
-        now, policy = self._clock.now(), self._policy
+        now = self._clock.now()
+        held: list[Row] = []
+        for _ in range(ROUNDS):
+            found, everything = self._hold(tx, holder, now, self._policy.groups - len(held))
+            held += found
+            if everything or len(held) == self._policy.groups:
+                break
+        rows = tx.fetch(
+            Q["outbox_messages"], {"channel": self._channel, "per_group": self._policy.per_group}, rows=held
+        )
+        return _pending(rows, holder, now)
+
+    def _hold(self, tx: Tx, holder: str, now: int, most: int) -> tuple[list[Row], bool]:
+        """Hold heads that are due; gives them, and whether everything that is due was looked at."""
         channel = {"channel": self._channel}
-        candidates = tx.fetch(Q["outbox_candidates"], {**channel, "now": now, "limit": policy.groups * 4})
+        size = 4 * self._policy.groups
+        window = {**channel, "now": now, "window": size}
+        due = tx.fetch(Q["outbox_due"], window)
+        everything = sum(int(count) for _, count in due) < size
         free: list[tuple[int]] = []
-        behind: list[tuple[bytes, int]] = []
-        for seq, group_key, due_at, held_by in tx.fetch(Q["outbox_heads"], channel, rows=candidates):
-            if due_at <= now:
-                free.append((seq,))
-            elif held_by is None:  # the head backs off: what was appended meanwhile waits with it
-                behind.append((group_key, due_at))
-        tx.execute(Q["outbox_wait_behind"], channel, rows=behind)
+        waiting: list[tuple[int]] = []
+        for seq, due_at in tx.fetch(Q["outbox_heads"], channel, rows=[(group_key,) for group_key, _ in due]):
+            (free if due_at <= now else waiting).append((seq,))
         held = tx.fetch(
             Q["outbox_hold"],
-            {"holder": holder, "until": now + policy.hold, "now": now},
-            rows=sorted(free)[: policy.groups],
+            {"holder": holder, "until": now + self._policy.hold, "now": now},
+            rows=sorted(free)[:most],
         )
-        found = tx.fetch(Q["outbox_messages"], {**channel, "per_group": policy.per_group}, rows=held)
-        return sorted(
-            (
-                Pending(
-                    seq=seq,
-                    group_key=bytes(group_key),
-                    key=key,
-                    payload=bytes(payload),
-                    appended_at=appended_at,
-                    attempt=attempt,
-                    failed_at=failed_at,
-                )
-                for seq, group_key, key, payload, appended_at, attempt, failed_at in found
-            ),
-            key=lambda message: message.seq,
-        )
+        locked = tx.fetch(Q["outbox_lock_waiting"], {"now": now}, rows=sorted(waiting))
+        if not everything and len(held) < most:
+            locked = locked + held  # what follows these hides the heads of other groups
+        tx.execute(Q["outbox_park"], {**window, "until": now + PARKED}, rows=locked)
+        return held, everything
 
     def _record(
         self, tx: Tx, holder: str, messages: Sequence[Pending], outcomes: Sequence[Outcome], now: int
@@ -238,7 +246,7 @@ class Relay:
         for message in messages:
             heads.setdefault(message.group_key, message.seq)
         kept = {
-            bytes(group_key)
+            group_key
             for _, group_key in tx.fetch(
                 Q["outbox_still_held"], {"holder": holder}, rows=[(seq,) for seq in heads.values()]
             )
@@ -273,7 +281,11 @@ class Relay:
                 for s in over[State.REFUSED] + over[State.GIVEN_UP]
             ],
         )
-        tx.execute(Q["outbox_go_on"], {"channel": self._channel, "now": now}, rows=[(g,) for g in sorted(kept)])
+        tx.execute(
+            Q["outbox_call_up"],
+            {"channel": self._channel, "now": now, "holder": holder},
+            rows=[(group_key,) for group_key in sorted(kept)],
+        )
         tx.execute(Q["outbox_failed"], rows=failed)
         if self._on_settled is not None and settled:
             self._on_settled(tx, settled, now)
@@ -285,6 +297,31 @@ class Relay:
             given_up=len(over[State.GIVEN_UP]),
             fenced=len(heads) - len(kept),
         )
+
+
+def _pending(rows: Sequence[Row], holder: str, now: int) -> list[Pending]:
+    """The messages of the groups that are held, by `seq`, each group up to where another relay is already at work.
+
+    That happens when a message with a smaller `seq` is committed after the group was taken by the other.
+    """
+    messages: list[Pending] = []
+    others: set[bytes] = set()
+    for seq, group_key, key, payload, appended_at, attempt, failed_at, due_at, held_by in sorted(rows):
+        if group_key in others or (held_by is not None and held_by != holder and due_at > now):
+            others.add(group_key)
+            continue
+        messages.append(
+            Pending(
+                seq=seq,
+                group_key=group_key,
+                key=key,
+                payload=payload,
+                appended_at=appended_at,
+                attempt=attempt,
+                failed_at=failed_at,
+            )
+        )
+    return messages
 
 
 def next_attempt(policy: Policy, attempt: int, first_failure: int, now: int) -> int | None:

@@ -1,17 +1,17 @@
 -- name: outbox_heads
 -- rows: group_key blob
-SELECT h.seq, h.group_key, h.due_at, h.holder
+SELECT h.seq, h.due_at
 FROM rows CROSS JOIN LATERAL (
-  SELECT o.seq, o.group_key, o.due_at, o.holder FROM krn_outbox o
+  SELECT o.seq, o.due_at FROM krn_outbox o
   WHERE o.channel = :channel AND o.group_key = rows.group_key AND o.status = 'pending'
   ORDER BY o.seq LIMIT 1
 ) h
 
 -- name: outbox_messages
--- rows: group_key blob
-SELECT o.seq, o.group_key, o.message_key, o.payload, o.appended_at, o.attempt, o.failed_at
+-- rows: group_key blob, seq int
+SELECT o.seq, o.group_key, o.message_key, o.payload, o.appended_at, o.attempt, o.failed_at, o.due_at, o.holder
 FROM rows CROSS JOIN LATERAL (
   SELECT * FROM krn_outbox e
-  WHERE e.channel = :channel AND e.group_key = rows.group_key AND e.status = 'pending'
+  WHERE e.channel = :channel AND e.group_key = rows.group_key AND e.status = 'pending' AND e.seq >= rows.seq
   ORDER BY e.seq LIMIT :per_group
 ) o

@@ -1,13 +1,13 @@
--- name: outbox_candidates
-SELECT DISTINCT group_key FROM (
+-- name: outbox_due
+SELECT group_key, count(*) FROM (
   SELECT group_key FROM krn_outbox
   WHERE channel = :channel AND status = 'pending' AND due_at <= :now
-  ORDER BY due_at, seq LIMIT :limit
-) AS due
+  ORDER BY due_at, seq LIMIT :window
+) AS due GROUP BY group_key
 
 -- name: outbox_heads
 -- rows: group_key blob
-SELECT h.seq, h.group_key, h.due_at, h.holder
+SELECT h.seq, h.due_at
 FROM rows JOIN krn_outbox h ON h.seq = (
   SELECT o.seq FROM krn_outbox o
   WHERE o.channel = :channel AND o.group_key = rows.group_key AND o.status = 'pending'
@@ -20,20 +20,28 @@ UPDATE krn_outbox SET holder = :holder, due_at = :until
 WHERE due_at <= :now AND status = 'pending' AND seq IN (
   SELECT o.seq FROM krn_outbox o WHERE o.seq IN (SELECT seq FROM rows) AND o.due_at <= :now ORDER BY o.seq {skip_locked}
 )
-RETURNING group_key
+RETURNING group_key, seq
 
--- name: outbox_wait_behind
--- rows: group_key blob, until int
-UPDATE krn_outbox SET due_at = rows.until FROM rows
-WHERE krn_outbox.channel = :channel AND krn_outbox.group_key = rows.group_key AND krn_outbox.status = 'pending'
-  AND krn_outbox.due_at < rows.until
+-- name: outbox_lock_waiting
+-- rows: seq int
+SELECT o.group_key, o.seq FROM krn_outbox o
+WHERE o.seq IN (SELECT seq FROM rows) AND o.status = 'pending' AND o.due_at > :now {skip_locked}
+
+-- name: outbox_park
+-- rows: group_key blob, seq int
+UPDATE krn_outbox SET due_at = :until, holder = NULL FROM rows
+WHERE krn_outbox.group_key = rows.group_key AND krn_outbox.seq > rows.seq AND krn_outbox.seq IN (
+  SELECT o.seq FROM krn_outbox o
+  WHERE o.channel = :channel AND o.status = 'pending' AND o.due_at <= :now
+  ORDER BY o.due_at, o.seq LIMIT :window
+)
 
 -- name: outbox_messages
--- rows: group_key blob
-SELECT o.seq, o.group_key, o.message_key, o.payload, o.appended_at, o.attempt, o.failed_at
+-- rows: group_key blob, seq int
+SELECT o.seq, o.group_key, o.message_key, o.payload, o.appended_at, o.attempt, o.failed_at, o.due_at, o.holder
 FROM rows JOIN krn_outbox o ON o.seq IN (
   SELECT e.seq FROM krn_outbox e
-  WHERE e.channel = :channel AND e.group_key = rows.group_key AND e.status = 'pending'
+  WHERE e.channel = :channel AND e.group_key = rows.group_key AND e.status = 'pending' AND e.seq >= rows.seq
   ORDER BY e.seq LIMIT :per_group
 )
 
@@ -58,11 +66,16 @@ UPDATE krn_outbox SET status = rows.status, attempt = rows.attempt, failed_at = 
   holder = NULL
 FROM rows WHERE krn_outbox.seq = rows.seq
 
--- name: outbox_go_on
+-- name: outbox_call_up
 -- rows: group_key blob
-UPDATE krn_outbox SET due_at = :now, holder = NULL FROM rows
-WHERE krn_outbox.channel = :channel AND krn_outbox.group_key = rows.group_key AND krn_outbox.status = 'pending'
-  AND krn_outbox.due_at > :now
+UPDATE krn_outbox SET due_at = :now, holder = NULL
+WHERE due_at > :now AND (holder IS NULL OR holder = :holder) AND seq IN (
+  SELECT (
+    SELECT o.seq FROM krn_outbox o
+    WHERE o.channel = :channel AND o.group_key = rows.group_key AND o.status = 'pending'
+    ORDER BY o.seq LIMIT 1
+  ) FROM rows
+)
 
 -- name: outbox_next_due
 SELECT min(due_at) FROM krn_outbox WHERE channel = :channel AND status = 'pending'
