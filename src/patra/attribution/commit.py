@@ -7,12 +7,12 @@ start when another process was first with something (STYLE, "thin shells").
 from collections.abc import Callable, Sequence
 
 from patra.attribution.batch import Batch, Item, instant
-from patra.attribution.decide import Answer, decide
+from patra.attribution.decide import Answer, Superseded, Ticked, decide
 from patra.attribution.facts import Decision
 from patra.attribution.store import append_log, due_closures, load_closures, load_ledger, write
 from patra.kernel.db import Database, Tx
 
-Hand = Callable[[Tx, Sequence[tuple[int, Decision]]], None]
+Hand = Callable[[Tx, Sequence[tuple[int, Decision]], Sequence[Superseded]], None]
 """What hands new decisions to an archive outside the store, in the same transaction."""
 
 EVERYTHING = 2**31
@@ -30,14 +30,14 @@ def commit(db: Database, items: Sequence[Item], *, due: int = 0, hand: Hand | No
     def work(tx: Tx) -> list[Answer]:
         overdue = due_closures(tx, latest, due) if due else []
         closures = load_closures(tx, closure_keys.union(overdue))
-        if not closures and not any(isinstance(item, Batch) for item in items):
-            return [None] * len(items)  # a tick that finds nothing to do leaves no trace
+        # a tick that finds nothing to do leaves no trace
+        logged = [item for item in items if isinstance(item, Batch) or overdue]
         ledger = load_ledger(tx, ledger_keys)
-        numbers = append_log(tx, items)
-        answers, changes = decide(ledger, closures, list(zip(numbers, items, strict=True)))
+        answers, changes = decide(ledger, closures, list(zip(append_log(tx, logged), logged, strict=True)))
         decisions = write(tx, changes, archived=hand is None)
         if hand is not None:
-            hand(tx, decisions)
-        return answers
+            hand(tx, decisions, changes.superseded)
+        found = iter(answers)
+        return [next(found) if isinstance(item, Batch) or overdue else Ticked(0) for item in items]
 
     return db.run(work)

@@ -67,7 +67,13 @@ class Changes(msgspec.Struct, kw_only=True):
     superseded: list[Superseded] = []
 
 
-Answer = BatchAck | Refused | None
+class Ticked(msgspec.Struct, frozen=True):
+    """How many deadlines a tick applied."""
+
+    applied: int
+
+
+Answer = BatchAck | Refused | Ticked
 
 
 def decide(
@@ -95,7 +101,7 @@ class _Run:
         self._next = number << ITEM_BITS
         self._lapse(instant(one))
         if isinstance(one, Tick):
-            return None
+            return Ticked(self._next - (number << ITEM_BITS))
         if isinstance(one.envelope, Refused):
             return one.envelope
         return self._batch(number, one, one.envelope)

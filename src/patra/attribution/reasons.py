@@ -23,7 +23,7 @@ class R(Reason):
     STORE_UNAVAILABLE = "f_store_unavailable", "the store cannot be written; the event was not taken: send it again"
     INTAKE_OVERLOADED = "f_intake_overloaded", "the intake is shedding load; the batch was not taken: send it later"
 
-    # Accepted: F8
+    # Accepted, as F8 has it
     ACCEPTED = "f_accepted", "the event is new and passes every check"
     ACCEPTED_UNKNOWN_ENUM = "f_accepted_unknown_enum", "accepted; a sub-enum value is not known and stored as `unknown`"
     IDEMPOTENCY_KEY_FALLBACK = (

@@ -1,7 +1,7 @@
 """A log of batches and ticks goes in; every answer, fact, audit, record and closure that follows from it comes out.
 
 Each line is `{"receivedAt": …, "batch": <any JSON>}` or `{"tick": …}`. Lines are decided in the order of the file. The
-instant of a line, of a well-formed batch as of a tick, first applies every deadline at or before it, as of its own instant
+instant of a line, of a well-formed batch as of a tick, first applies every deadline at or before it, each as of its own
 (A1); what was applied stays, also where a later line has an earlier instant. The built-in archive takes records at
 once. The order of the output: answers as the lines of batches; closures by key; everything else by its instant, then by
 its key. None of it depends on a clock, on the database, or on how batches are grouped into commits.
@@ -18,7 +18,7 @@ import msgspec
 from patra.attribution.ack import BatchAck, encode_ack
 from patra.attribution.batch import Item, Tick, instant, read_batch
 from patra.attribution.commit import EVERYTHING, commit
-from patra.attribution.decide import Answer
+from patra.attribution.decide import Answer, Ticked
 from patra.attribution.facts import attribution_fact, audit, billable_fact, closure_line
 from patra.attribution.intake import Refused
 from patra.attribution.reading import every_closure, every_decision, something_due
@@ -56,7 +56,7 @@ def replay(lines: Iterable[Line], db: Database, *, group: Sequence[int] | None =
         while db.read(lambda tx, first=first: something_due(tx, first)):
             commit(db, [Tick(at=first)], due=BITE)
         answers += commit(db, items, due=EVERYTHING)
-    return _output(db, [_ack(answer) for answer in answers if answer is not None])
+    return _output(db, [_ack(answer) for answer in answers if not isinstance(answer, Ticked)])
 
 
 def write_output(output: ReplayOutput, folder: Path) -> None:

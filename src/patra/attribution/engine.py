@@ -1,0 +1,199 @@
+"""Batches go in from any thread; each is answered when it is durable: one writer takes all that wait into one commit.
+
+Batches are read where they arrive and decided by the writer, one after the other in the order of their `receivedAt`,
+which never goes back within a process. A batch that was queued is answered after the commit or not at all; when too
+many wait, new ones are turned away before they cost anything (F10).
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Any
+
+import msgspec
+
+from patra.attribution.ack import BatchAck, not_taken
+from patra.attribution.batch import Batch, Item, Tick, read_batch
+from patra.attribution.commit import Hand, commit
+from patra.attribution.decide import Answer, Ticked
+from patra.attribution.intake import Envelope, Refused
+from patra.attribution.reasons import R
+from patra.kernel.clock import SECOND, Clock
+from patra.kernel.db import Database
+from patra.kernel.errors import StoreUnavailable, Transient
+from patra.kernel.telemetry import counter, gauge, get_logger, histogram
+
+log = get_logger()
+
+EVENTS = counter("patra_attribution_events_total", "Events answered, by status and reason code.", "status", "code")
+REFUSED = counter("patra_attribution_batches_refused_total", "Batches refused as a whole, by code.", "code")
+COMMIT_SECONDS = histogram("patra_attribution_commit_seconds", "How long one commit of the writer took.")
+COMMIT_BATCHES = histogram(
+    "patra_attribution_commit_batches", "Batches in one commit of the writer.", buckets=(1, 2, 4, 8, 16, 32, 64)
+)
+WAITING = gauge("patra_attribution_waiting_batches", "Batches that wait for the writer.")
+DEADLINES = counter("patra_attribution_deadlines_total", "Deadlines that the timer applied: timeouts, lapsed clicks.")
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """How much the intake takes at a time."""
+
+    waiting: int = 256
+    """Batches that may wait; more are turned away."""
+    group: int = 32
+    """Batches of one commit."""
+    overdue: int = 1000
+    """Closures of one turn of the timer."""
+    lag: int = 2 * SECOND
+    """How far the timer stays behind the clock, so that batches of other processes are decided first."""
+
+
+class Overloaded(msgspec.Struct, frozen=True, kw_only=True):
+    """The batch was turned away unread; `retry_after` is in seconds."""
+
+    retry_after: int = 1
+
+
+class NotTaken(msgspec.Struct, frozen=True, kw_only=True):
+    """The store could not be written: nothing of the batch was taken."""
+
+    ack: BatchAck | None
+
+
+Reply = BatchAck | Refused | NotTaken
+
+
+class _Waiting(msgspec.Struct):
+    item: Item
+    future: "Future[Any]"
+
+
+class Engine:
+    """The intake and the writer of one process."""
+
+    def __init__(self, db: Database, clock: Clock, *, limits: Limits | None = None, hand: Hand | None = None) -> None:
+        self.db = db
+        self._clock = clock
+        self._limits = limits or Limits()
+        self._hand = hand
+        self._arriving = threading.Lock()
+        self._queue: deque[_Waiting] = deque()
+        self._changed = threading.Condition()
+        self._writer: threading.Thread | None = None
+        self._closing = False
+        self._last = 0
+
+    def submit(
+        self, body: bytes, received_at: int | None = None, *, app_id: str | None = None
+    ) -> "Future[Reply] | Overloaded":
+        """Take a batch; the future is answered when its commit is durable. `app_id`: the only app that may send it."""
+        if self._closing or len(self._queue) >= self._limits.waiting:
+            return Overloaded()
+        future: Future[Reply] = Future()
+        with self._arriving:  # one at a time: batches wait in the order of their instants
+            self._last = max(self._last, self._clock.now()) if received_at is None else received_at
+            batch = read_batch(body, self._last)
+            if app_id is not None and isinstance(batch.envelope, Envelope) and batch.envelope.app_id != app_id:
+                future.set_result(Refused(code=R.APP_KEY_FOREIGN, batch_id=batch.envelope.batch_id))
+                return future
+            return future if self._enqueue(_Waiting(batch, future)) else Overloaded()
+
+    def sweep(self) -> Ticked:
+        """Apply one bite of the deadlines that lie behind the clock by the lag, when it is their turn in the queue."""
+        future: Future[Any] = Future()
+        with self._arriving:
+            tick = Tick(at=max(self._last, self._clock.now()) - self._limits.lag)
+            if not self._enqueue(_Waiting(tick, future)):
+                return Ticked(0)
+        done = future.result()
+        if isinstance(done, NotTaken):
+            raise StoreUnavailable("store_unavailable", "the deadlines could not be applied")
+        return done if isinstance(done, Ticked) else Ticked(0)
+
+    def close(self, seconds: float = 10.0) -> None:
+        """Take no more, answer what waits, end the writer."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        if self._writer is not None:
+            self._writer.join(seconds)
+
+    def run_once(self) -> int:
+        """Commit all that waits, up to one group; gives how many batches that were."""
+        with self._changed:
+            taken = [self._queue.popleft() for _ in range(min(len(self._queue), self._limits.group))]
+            WAITING.set(len(self._queue))
+        # whoever stopped waiting before its turn came has no answer, and its batch was not taken
+        taken = [waiting for waiting in taken if waiting.future.set_running_or_notify_cancel()]
+        if taken:
+            self._commit(taken)
+        return len(taken)
+
+    def _enqueue(self, waiting: _Waiting) -> bool:
+        with self._changed:
+            if self._closing:
+                return False
+            self._queue.append(waiting)
+            WAITING.set(len(self._queue))
+            if self._writer is None:
+                self._writer = threading.Thread(target=self._write, name="attribution writer", daemon=True)
+                self._writer.start()
+            self._changed.notify()
+            return True
+
+    def _write(self) -> None:
+        while True:
+            with self._changed:
+                while not self._queue and not self._closing:
+                    self._changed.wait()
+                if not self._queue:
+                    return
+            self.run_once()
+
+    def _commit(self, taken: Sequence[_Waiting]) -> None:
+        began = time.perf_counter()
+        try:
+            items = [waiting.item for waiting in taken]
+            due = self._limits.overdue if any(isinstance(item, Tick) for item in items) else 0
+            answers = commit(self.db, items, due=due, hand=self._hand)
+        except Transient as error:
+            log.warning("attribution_commit_failed", code=error.code, detail=error.detail, batches=len(taken))
+            for waiting in taken:
+                waiting.future.set_result(_not_taken(waiting.item))
+            return
+        except Exception as error:
+            if len(taken) > 1:
+                for waiting in taken:
+                    self._commit([waiting])
+                return
+            log.exception("attribution_batch_failed", reason=str(error))
+            taken[0].future.set_exception(error)
+            return
+        COMMIT_SECONDS.observe(time.perf_counter() - began)
+        COMMIT_BATCHES.observe(len(taken))
+        for waiting, answer in zip(taken, answers, strict=True):
+            waiting.future.set_result(answer)
+            _count(answer)
+
+
+def _not_taken(item: Item) -> NotTaken:
+    if isinstance(item, Batch) and isinstance(item.envelope, Envelope):
+        return NotTaken(ack=not_taken(item.envelope, item.received_at, R.STORE_UNAVAILABLE))
+    return NotTaken(ack=None)
+
+
+def _count(answer: Answer) -> None:
+    if isinstance(answer, Ticked):
+        DEADLINES.inc(answer.applied)
+        return
+    if isinstance(answer, Refused):
+        REFUSED.labels(answer.code.value).inc()
+        return
+    found: dict[tuple[str, str], int] = {}
+    for item in answer.ackItems:
+        key = (item.ackStatus, item.ackReasonCode)
+        found[key] = found.get(key, 0) + 1
+    for (status, code), count in found.items():
+        EVENTS.labels(status, code).inc(count)
