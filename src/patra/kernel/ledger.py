@@ -161,8 +161,6 @@ def _winner(cycle: int, now: int) -> Verdict:
     return Verdict(outcome=Outcome.FIRST if cycle == 1 else Outcome.NEW_CYCLE, cycle=cycle, first_at=now)
 
 
-def _ended(
-    tx: Tx, stmt: Statement, scope: str, keys: Collection[bytes], params: Mapping[str, str | int]
-) -> set[bytes]:
+def _ended(tx: Tx, stmt: Statement, scope: str, keys: Collection[bytes], params: Mapping[str, str | int]) -> set[bytes]:
     found = tx.fetch(stmt, {"scope": scope, **params}, rows=[(key,) for key in sorted(keys)])
     return {key for (key,) in found}
