@@ -1,0 +1,180 @@
+"""hasNext by the order of 4.3.3, and what real providers do at the end of their lists (FACTS 1, 4, 5, 11, 12)."""
+
+from msgspec.structs import replace
+
+from patra.ingest.bits import Initial, Pagination
+from patra.ingest.codes import EmptyPage, PaginationType, RepeatedToken, ShortPage, Step
+from patra.ingest.paging import (
+    MAX_EMPTY_ALLOWED,
+    End,
+    Move,
+    Next,
+    Page,
+    Place,
+    Probe,
+    Range,
+    Stop,
+    first,
+    follow,
+    stateful,
+    too_deep,
+)
+from patra.ingest.reasons_running import X
+
+OFFSET = Pagination(type=PaginationType.OFFSET, page_size=10)
+PAGE = Pagination(type=PaginationType.PAGE, page_size=10, base1=True)
+TOKEN = Pagination(type=PaginationType.TOKEN, page_size=10, initial=Initial(token="*"))
+URL = Pagination(type=PaginationType.URL, page_size=10)
+TIME = Pagination(type=PaginationType.TIME, page_size=10)
+
+
+def reason(move: Move) -> X:
+    assert isinstance(move, End | Stop | Probe), move
+    return move.code
+
+
+def on(move: Move) -> Place:
+    assert isinstance(move, Next), move
+    return move.place
+
+
+def test_where_a_slice_begins() -> None:
+    assert first(OFFSET).offset == 0
+    assert first(OFFSET, from_page=2).offset == 10
+    assert first(replace(OFFSET, base1=False), from_page=2).offset == 20
+    assert first(PAGE).page == 1
+    assert first(replace(PAGE, base1=False)).page == 0
+    assert first(PAGE, from_page=201).page == 201
+    assert first(TOKEN).token == "*"
+    assert first(URL).url is None
+    assert first(TIME, since=5).since == 5
+
+
+def test_an_explicit_has_more_goes_before_everything() -> None:
+    assert reason(follow(OFFSET, first(OFFSET), Page(items=10, has_more=False))) is X.END_HAS_MORE
+    assert on(follow(OFFSET, first(OFFSET), Page(items=3, has_more=True))).offset == 3
+    assert reason(follow(TOKEN, first(TOKEN), Page(items=10, token="t", has_more=False))) is X.END_HAS_MORE
+
+
+def test_a_full_page_without_evidence_may_have_a_next_one() -> None:
+    assert on(follow(PAGE, first(PAGE), Page(items=10, total=10))).page == 2
+
+
+def test_a_short_page_ends_offset_and_page_lists() -> None:
+    assert reason(follow(OFFSET, first(OFFSET), Page(items=9))) is X.END_SHORT
+    assert reason(follow(PAGE, first(PAGE), Page(items=9))) is X.END_SHORT
+    assert reason(follow(PAGE, first(PAGE), Page(items=0))) is X.END_EMPTY
+
+
+def test_page_sizes_that_change_under_us_are_stepped_by_what_was_returned() -> None:
+    biorxiv = replace(OFFSET, page_size=100, short_page=ShortPage.CONTINUE)
+    place = on(follow(biorxiv, first(biorxiv), Page(items=30, total=70)))
+    place = on(follow(biorxiv, place, Page(items=30, total=70)))
+    assert place.offset == 60
+    assert reason(follow(biorxiv, place, Page(items=10, total=70))) is X.END_TOTAL
+    requested = replace(OFFSET, step=Step.REQUESTED, short_page=ShortPage.CONTINUE)
+    assert on(follow(requested, first(requested), Page(items=4))).offset == 10
+
+
+def test_a_chain_ends_where_no_token_follows() -> None:
+    for missing in (None, ""):
+        assert reason(follow(TOKEN, first(TOKEN), Page(items=10, token=missing))) is X.END_NO_NEXT
+        assert reason(follow(URL, first(URL), Page(items=10, url=missing))) is X.END_NO_NEXT
+
+
+def test_crossref_repeats_its_token_and_ends_with_an_empty_page() -> None:
+    crossref = replace(TOKEN, repeated_token=RepeatedToken.CONTINUE)
+    place = on(follow(crossref, first(crossref), Page(items=10, token="A", digest="1")))
+    for number in range(2, 6):
+        place = on(follow(crossref, place, Page(items=10, token="A", digest=str(number))))
+    place = on(follow(crossref, place, Page(items=4, token="A", digest="last")))
+    assert reason(follow(crossref, place, Page(items=0, token="A"))) is X.END_EMPTY
+    assert stateful(crossref)
+    assert not stateful(TOKEN)
+
+
+def test_solr_ends_by_giving_the_token_back() -> None:
+    solr = replace(TOKEN, repeated_token=RepeatedToken.END)
+    place = on(follow(solr, first(solr), Page(items=10, token="A", digest="1")))
+    assert reason(follow(solr, place, Page(items=2, token="A", digest="2"))) is X.END_REPEATED
+
+
+def test_a_star_that_comes_back_for_zero_hits_is_the_end_and_no_circle() -> None:
+    assert reason(follow(TOKEN, first(TOKEN), Page(items=0, token="*"))) is X.END_EMPTY
+
+
+def test_a_repeated_token_is_a_circle_unless_the_pack_says_otherwise() -> None:
+    place = on(follow(TOKEN, first(TOKEN), Page(items=10, token="A", digest="1")))
+    assert reason(follow(TOKEN, place, Page(items=10, token="A", digest="2"))) is X.LOOP
+
+
+def test_empty_pages_in_the_middle_pass_where_the_pack_says_so_but_not_for_ever() -> None:
+    filtered = replace(TOKEN, empty_page=EmptyPage.CONTINUE)
+    place = first(filtered)
+    for number in range(MAX_EMPTY_ALLOWED):
+        place = on(follow(filtered, place, Page(items=0, token=f"t{number}")))
+    assert reason(follow(filtered, place, Page(items=0, token="more"))) is X.LOOP
+
+
+def test_an_empty_page_may_be_probed_before_it_is_believed() -> None:
+    careful = replace(PAGE, empty_page=EmptyPage.PROBE)
+    move = follow(careful, first(careful), Page(items=0))
+    assert isinstance(move, Probe)
+    assert reason(follow(careful, move.place, Page(items=0))) is X.END_EMPTY
+    assert on(follow(careful, move.place, Page(items=10))).page == 2
+
+
+def test_the_last_page_is_probed_once_where_tokens_get_lost() -> None:
+    leaky = replace(TOKEN, last_page_probe=True)
+    move = follow(leaky, first(leaky), Page(items=10, token=None, digest="1"))
+    assert isinstance(move, Probe)
+    assert on(follow(leaky, move.place, Page(items=10, token="A", digest="1"))).token == "A"
+    assert reason(follow(leaky, move.place, Page(items=10, token=None, digest="1"))) is X.END_NO_NEXT
+    assert reason(follow(leaky, first(leaky), Page(items=4, token=None))) is X.END_NO_NEXT
+    assert reason(follow(leaky, first(leaky), Page(items=10, token=None, total=10))) is X.END_NO_NEXT
+
+
+def test_a_page_that_is_repeated_is_asked_for_again_and_then_is_a_circle() -> None:
+    place = on(follow(PAGE, first(PAGE), Page(items=10, digest="same")))
+    move = follow(PAGE, place, Page(items=10, digest="same"))
+    assert isinstance(move, Probe)
+    assert move.place.page == 2
+    assert on(follow(PAGE, move.place, Page(items=10, digest="other"))).page == 3
+    assert reason(follow(PAGE, move.place, Page(items=10, digest="same"))) is X.LOOP
+
+
+def test_max_page_bridges_to_smaller_windows_where_there_are_any() -> None:
+    bounded = replace(PAGE, max_page=1)
+    full = Page(items=10)
+    assert reason(follow(bounded, first(bounded), full, Range(splittable=True))) is X.BRIDGE
+    assert reason(follow(bounded, first(bounded), full, Range(splittable=False))) is X.MAX_PAGE
+    assert (
+        reason(follow(replace(bounded, bridge_to_time=False), first(bounded), full, Range(splittable=True)))
+        is X.MAX_PAGE
+    )
+    assert reason(follow(bounded, first(bounded), Page(items=9), Range(splittable=True))) is X.END_SHORT
+
+
+def test_a_slice_of_pages_ends_with_its_last_page() -> None:
+    place = on(follow(PAGE, first(PAGE, from_page=5), Page(items=10), Range(last_page=2)))
+    assert reason(follow(PAGE, place, Page(items=10), Range(last_page=2))) is X.END_RANGE
+
+
+def test_time_paging_starts_again_at_the_latest_instant() -> None:
+    place = on(follow(TIME, first(TIME, since=100), Page(items=10, newest=150)))
+    assert place.since == 150
+    assert reason(follow(TIME, place, Page(items=4, newest=180))) is X.END_SHORT
+    assert reason(follow(TIME, place, Page(items=10, newest=200), Range(until=200))) is X.END_WINDOW
+    assert reason(follow(TIME, place, Page(items=10, newest=150))) is X.STUCK_INSTANT
+
+
+def test_more_without_a_way_there_is_loud() -> None:
+    assert reason(follow(TOKEN, first(TOKEN), Page(items=10, has_more=True))) is X.LOOP
+    assert reason(follow(OFFSET, first(OFFSET), Page(items=0, has_more=True))) is X.LOOP
+
+
+def test_a_list_deeper_than_the_provider_pages_is_seen_on_its_first_page() -> None:
+    assert too_deep(10_001, 10_000, first(OFFSET))
+    assert not too_deep(10_000, 10_000, first(OFFSET))
+    assert not too_deep(None, 10_000, first(OFFSET))
+    assert not too_deep(20_000, None, first(OFFSET))
