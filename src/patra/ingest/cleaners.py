@@ -11,6 +11,8 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from patra.ingest.times import read_instant
+
 _LONGEST = 1_000_000
 
 
@@ -18,29 +20,42 @@ class Cleaner(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     call: Callable[[Any], Any]
     text: str
+    whole: bool = False
+    """Whether it wants a list as a whole; the others are applied to each item of one."""
 
 
 CLEANERS: dict[str, Cleaner] = {}
 
 
-def _cleaner(name: str, text: str) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
+def _cleaner(name: str, text: str, *, whole: bool = False) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
     def declare(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        CLEANERS[name] = Cleaner(name=name, call=call, text=text)
+        CLEANERS[name] = Cleaner(name=name, call=call, text=text, whole=whole)
         return call
 
     return declare
 
 
 def clean(names: tuple[str, ...] | list[str], value: Any) -> Any:
-    """Apply cleaners in order; nothing stays nothing."""
+    """Apply cleaners in order; nothing stays nothing, and a list of nothings is nothing."""
     for name in names:
         if value is None:
             return None
-        value = CLEANERS[name].call(value)
+        cleaner = CLEANERS[name]
+        if isinstance(value, list) and not cleaner.whole:
+            items = cast("list[Any]", value)
+            value = [found for item in items if (found := cleaner.call(item)) is not None] or None
+        else:
+            value = cleaner.call(value)
     return value
 
 
-_TAG = re.compile(r"<[^<>]{0,500}>")
+_TAG = re.compile(
+    r"<(?:/\s*[A-Za-z][\w:.-]*\s*|!--[^<>]{0,500}--"
+    r"|[A-Za-z][\w:.-]{0,40}(?:\s+[\w:.-]{1,60}(?:\s*=\s*(?:\"[^\"<>]{0,500}\"|'[^'<>]{0,500}'|[^\s\"'<>=]{1,200}))?){0,20}"
+    r"\s*/?)>"
+)
+"""A tag, and nothing that only looks like one: `p < 0.05 and q > 3` stays."""
+
 _SPACE = re.compile(r"\s+")
 
 
@@ -57,8 +72,37 @@ def _text(value: Any) -> str | None:
 
 def _gap(tag: re.Match[str]) -> str:
     """A block ends a word; inline markup does not (`H<sub>2</sub>O`)."""
-    name = tag[0].strip("</> ").partition(" ")[0].lower().rpartition(":")[2]
-    return " " if name in {"p", "br", "div", "li", "title", "sec", "tr", "td", "h1", "h2", "h3", "h4"} else ""
+    name = _NAME.sub("", tag[0]).lower().rpartition(":")[2]
+    return " " if name in _BLOCKS else ""
+
+
+_NAME = re.compile(r"^<\s*/?\s*|[\s/>].*$", re.DOTALL)
+_BLOCKS = frozenset(
+    {"p", "br", "div", "li", "title", "sec", "tr", "td", "th", "ul", "ol", "blockquote", "pre", "list-item"}
+    | {"h1", "h2", "h3", "h4", "h5", "h6"}
+)
+
+
+_HEADING = re.compile(
+    r"\s*<((?:jats:)?title|h[1-6]|b|strong)>\s*(?:abstract|summary|resumo|r[eé]sum[eé]n?|zusammenfassung)[.:]?\s*</\1>",
+    re.IGNORECASE,
+)
+
+
+@_cleaner("abstract", "As text, without the heading that only says that this is the abstract.")
+def _abstract(value: Any) -> str | None:
+    return _text(_HEADING.sub("", value[:_LONGEST], count=1)) if isinstance(value, str) else None
+
+
+@_cleaner("sections", "Sections of an abstract ({label, text}) as one text: `AIM: … METHODS: …`.", whole=True)
+def _sections(value: Any) -> str | None:
+    parts: list[str] = []
+    for item in cast("list[Any]", value if isinstance(value, list) else [value]):
+        section = cast("dict[str, Any]", item) if isinstance(item, dict) else {"text": item}
+        label, text = _text(section.get("label")), _text(section.get("text"))
+        if text:
+            parts.append(f"{label}: {text}" if label and label.upper() != "UNLABELLED" else text)
+    return " ".join(parts) or None
 
 
 @_cleaner("strip", "White space at both ends taken away, empty becomes nothing.")
@@ -119,6 +163,71 @@ def _digits(value: Any) -> str | None:
     return found[0] if found else None
 
 
+_PMCID = re.compile(r"(?:^|PMC|/)(\d{1,9})/?$", re.IGNORECASE)
+
+
+@_cleaner("pmcid", "A PubMed Central id as PMC1234567; else nothing.")
+def _pmcid(value: Any) -> str | None:
+    found = _PMCID.search(str(value).strip()[:200]) if isinstance(value, str | int) else None
+    return f"PMC{found[1]}" if found else None
+
+
+_CREATIVE = re.compile(r"creativecommons\.org/(licenses|publicdomain)/([a-z-]+)(?:/(\d\.\d))?", re.IGNORECASE)
+_SHORT = re.compile(r"(?:CC|Creative Commons)[ -]+([a-z][a-z -]*?)(?:[ -]+v?(\d\.\d))?(?: .*)?", re.IGNORECASE)
+
+
+@_cleaner("license", "A licence as cc-by-4.0 where it is a Creative Commons one; anything else stays.")
+def _license(value: Any) -> str | None:
+    text = value.strip() if isinstance(value, str) else ""
+    if found := _CREATIVE.search(text):
+        name = {"zero": "cc0", "mark": "public-domain"}.get(found[2].lower(), f"cc-{found[2].lower()}")
+        return f"{name}-{found[3]}" if found[3] else name
+    if text.lower() in {"cc0", "cc-0", "cc zero"}:
+        return "cc0"
+    if (found := _SHORT.fullmatch(text)) and set(parts := found[1].lower().replace("-", " ").split()) <= _ELEMENTS:
+        name = "cc-" + "-".join(parts)
+        return f"{name}-{found[2]}" if found[2] else name
+    return text or None
+
+
+_ELEMENTS = frozenset({"by", "nc", "nd", "sa"})
+
+_LANGUAGES = {
+    code: short
+    for short, codes in {
+        "ar": "ara arabic", "bg": "bul bulgarian", "ca": "cat catalan", "cs": "cze ces czech", "da": "dan danish",
+        "de": "ger deu german", "el": "gre ell greek", "en": "eng english", "es": "spa spanish", "et": "est estonian",
+        "eu": "baq eus basque", "fa": "per fas persian", "fi": "fin finnish", "fr": "fre fra french",
+        "he": "heb hebrew", "hi": "hin hindi", "hr": "hrv scr croatian", "hu": "hun hungarian",
+        "id": "ind indonesian", "is": "ice isl icelandic", "it": "ita italian", "ja": "jpn japanese",
+        "ko": "kor korean", "la": "lat latin", "lt": "lit lithuanian", "lv": "lav latvian", "nl": "dut nld dutch",
+        "no": "nor norwegian", "pl": "pol polish", "pt": "por portuguese", "ro": "rum ron romanian",
+        "ru": "rus russian", "sk": "slo slk slovak", "sl": "slv slovenian", "sr": "srp scc serbian",
+        "sv": "swe swedish", "th": "tha thai", "tr": "tur turkish", "uk": "ukr ukrainian", "vi": "vie vietnamese",
+        "zh": "chi zho chinese",
+    }.items()
+    for code in codes.split()
+}  # fmt: skip
+
+
+@_cleaner("language", "A language in two letters (eng, English, en_US become en); what is not known is nothing.")
+def _language(value: Any) -> str | None:
+    text = value.strip().lower() if isinstance(value, str) else ""
+    code = re.split(r"[-_]", text, maxsplit=1)[0]
+    if len(code) == 2 and code.isascii() and code.isalpha():
+        return code
+    return _LANGUAGES.get(code)
+
+
+@_cleaner(
+    "known_date",
+    "A date that means nothing ([[null]], n.d.) becomes nothing instead of a flaw of its record.",
+    whole=True,
+)
+def _known_date(value: Any) -> Any:
+    return value if read_instant(value) is not None else None
+
+
 @_cleaner("url", "An http or https URL; else nothing.")
 def _url(value: Any) -> str | None:
     text = value.strip() if isinstance(value, str) else ""
@@ -129,7 +238,7 @@ def _url(value: Any) -> str | None:
     return text if parts.scheme in {"http", "https"} and parts.netloc else None
 
 
-@_cleaner("first", "The first item of a list; anything else stays.")
+@_cleaner("first", "The first item of a list; anything else stays.", whole=True)
 def _first(value: Any) -> Any:
     if isinstance(value, list):
         items = cast("list[Any]", value)
@@ -137,7 +246,7 @@ def _first(value: Any) -> Any:
     return value
 
 
-@_cleaner("compact", "A list without nothings and empty texts; an empty list becomes nothing.")
+@_cleaner("compact", "A list without nothings and empty texts; an empty list becomes nothing.", whole=True)
 def _compact(value: Any) -> list[Any] | None:
     items = cast("list[Any]", value) if isinstance(value, list) else [value]
     return [item for item in items if item not in (None, "")] or None

@@ -1,0 +1,261 @@
+"""A record as it came goes in; the fields of the output, or the one at fault and why, come out (ch. 3.3.4, 4.8).
+
+Compiled once for an endpoint. A field is found (`path`, `each`, `fields`), computed (`expr`), cleaned (`apply`),
+translated (`map`), made what it must be (`type`) and, where nothing was found, filled in (`default`). What is nothing
+is left out. A flaw is data pollution (L3): the record goes to the quarantine, the others go on.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import msgspec
+from lxml import etree
+
+from patra.ingest.bits import Expr, Field, Output, Response
+from patra.ingest.cleaners import clean
+from patra.ingest.codes import FieldType, ResponseFormat
+from patra.ingest.names import output_names
+from patra.ingest.paths import compile_path, text_at
+from patra.ingest.template import compile_template, has_expression
+from patra.ingest.times import read_instant
+from patra.ingest.values import Context, Env, Instant, Span, number_of
+from patra.kernel.clock import format_instant
+from patra.kernel.errors import Invalid
+
+
+class Flaw(msgspec.Struct, frozen=True):
+    """The field at fault, as it is named in the pack, and what is wrong with it, for people."""
+
+    place: str
+    detail: str
+
+
+class Row(msgspec.Struct):
+    """One record on its way: the part that paths start from, the whole, and the fields found so far."""
+
+    node: Any
+    record: Any
+    item: Any
+    found: dict[str, Any]
+    env: Env
+    plan: Mapping[str, Any]
+
+
+Get = Callable[[Row], Any]
+
+
+class _Flawed(Exception):  # noqa: N818  carries a flaw out of nested fields; never leaves this module
+    def __init__(self, place: str, detail: str) -> None:
+        self.flaw = Flaw(place, detail)
+
+
+class Mapper:
+    """The output of one endpoint, compiled. Raises Invalid when it is built from what never passed the checks."""
+
+    def __init__(
+        self, output: Output, response: Response, expr: Expr, params: Mapping[str, Any], zone: str = "UTC"
+    ) -> None:
+        self.output = output
+        self._expr = expr
+        self._params = params
+        self._format = response.format
+        self._namespaces = response.namespaces
+        self._zone = zone
+        self._fields = self._compiled(output.fields, "fields", item=False)
+
+    def __call__(self, record: Any, now: int, plan: Mapping[str, Any] | None = None) -> dict[str, Any] | Flaw:
+        """The fields of a record, JSON values all of them."""
+        expr = self._expr
+        env = Env(now=now, time_format=expr.time_format, zone=expr.timezone, max_text=expr.max_output)
+        row = Row(node=record, record=record, item=None, found={}, env=env, plan=plan or {})
+        try:
+            return _object(self._fields, row)
+        except _Flawed as flawed:
+            return flawed.flaw
+
+    def _compiled(self, fields: Mapping[str, Field | str], at: str, *, item: bool) -> list[tuple[str, Get]]:
+        out: list[tuple[str, Get]] = []
+        for name, field in fields.items():
+            known = [done for done, _ in out]
+            if isinstance(field, str):
+                whole = Field(expr=field) if has_expression(field) else Field(path=field)
+            else:
+                whole = field
+            out.append((name, self._field(whole, f"{at}.{name}", known, item=item)))
+        return out
+
+    def _field(self, field: Field, place: str, above: list[str], *, item: bool) -> Get:
+        find = self._finder(field, place, item=item)
+        compute = self._computed(field.expr, above, item=item) if field.expr is not None else None
+        names, translate = tuple(field.apply), field.map
+        convert = None if field.type is FieldType.JSON else _CONVERT[field.type]
+        formats, zone = field.format, self._zone
+
+        def get(row: Row) -> Any:
+            value = find(row)
+            if compute is not None:
+                try:
+                    value = _plain(compute(row, value))
+                except Invalid as error:
+                    raise _Flawed(place, error.detail) from error
+            if names:
+                value = clean(names, value)
+            if translate:
+                value = _translated(value, translate)
+            if convert is not None and value is not None:
+                try:
+                    value = convert(value, formats, zone)
+                except (ValueError, Invalid) as error:
+                    raise _Flawed(place, f"{_shown(value)} is not {field.type.text}") from error
+            if value is None:
+                value = field.default
+            if value is None and field.required:
+                raise _Flawed(place, "the record does not have it, and it is required")
+            return value
+
+        return get
+
+    def _finder(self, field: Field, place: str, *, item: bool) -> Get:
+        """What `path`, `each` and `fields` say."""
+        path = self._path(field.path) if field.path is not None else None
+        if field.fields:
+            inner = self._compiled(field.fields, place, item=item or field.each is not None)
+            if field.each is not None:
+                each = self._path(field.each)
+                return lambda row: (
+                    [found for node in each.find(row.node) if (found := _object(inner, _below(row, node)))] or None
+                )
+            if path is None:
+                return lambda row: _object(inner, _below(row, row.node)) or None
+            return lambda row: None if (node := path.first(row.node)) is None else _object(inner, _below(row, node))
+        if path is None:
+            return lambda _: None
+        value = _text if self._format is ResponseFormat.XML else _same
+        if field.all:
+            return lambda row: (
+                [found for node in path.find(row.node) if (found := value(node)) not in (None, "")] or None
+            )
+        return lambda row: value(path.first(row.node))
+
+    def _path(self, text: str) -> Any:
+        return compile_path(text, self._format, self._namespaces)
+
+    def _computed(self, text: str, above: list[str], *, item: bool) -> Callable[[Row, Any], Any]:
+        names = output_names(self._params, above, item=item)
+        template = compile_template(text, names, self._expr.allowed_functions)
+
+        def compute(row: Row, value: Any) -> Any:
+            values = {
+                "plan": row.plan,
+                "params": self._params,
+                "fields": row.found,
+                "value": value,
+                "record": row.record,
+                "item": row.item,
+            }
+            return template.value(Context(values, row.env))
+
+        return compute
+
+
+def raw_of(record: Any) -> Any:
+    """The record as it came, for keeping: JSON stays JSON, an element becomes the text of its XML."""
+    if isinstance(record, etree._Element):  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  lxml exports no public name
+        return etree.tostring(record, encoding="unicode", with_tail=False)
+    return record
+
+
+def _object(fields: list[tuple[str, Get]], row: Row) -> dict[str, Any]:
+    for name, get in fields:
+        value = get(row)
+        if value is not None:
+            row.found[name] = value
+    return row.found
+
+
+def _below(row: Row, node: Any) -> Row:
+    return Row(node=node, record=row.record, item=node, found={}, env=row.env, plan=row.plan)
+
+
+def _text(node: Any) -> str | None:
+    return text_at(node) or None
+
+
+def _same(node: Any) -> Any:
+    return node
+
+
+def _plain(value: Any) -> Any:
+    """Times become text where an expression has made them."""
+    if isinstance(value, Instant):
+        return format_instant(value)
+    return int(value) if isinstance(value, Span) else value
+
+
+def _translated(value: Any, names: Mapping[str, str]) -> Any:
+    if isinstance(value, list):
+        return [_translated(item, names) for item in cast("list[Any]", value)]
+    key = text_at(value)
+    return names.get(key, value) if key is not None else value
+
+
+def _shown(value: Any) -> str:
+    text = msgspec.json.encode(value).decode(errors="replace")
+    return text if len(text) <= 80 else f"{text[:80]}…"
+
+
+Convert = Callable[[Any, tuple[str, ...], str], Any]
+
+
+def _as_text(value: Any, _: tuple[str, ...], __: str) -> str | None:
+    text = text_at(value)
+    if text is None:
+        raise ValueError
+    return text or None
+
+
+def _as_int(value: Any, _: tuple[str, ...], __: str) -> int:
+    number = number_of(value)
+    if isinstance(number, float) and not number.is_integer():
+        raise ValueError
+    return int(number)
+
+
+def _as_number(value: Any, _: tuple[str, ...], __: str) -> int | float:
+    return number_of(value)
+
+
+_TRUE, _FALSE = frozenset({"true", "y", "yes", "1"}), frozenset({"false", "n", "no", "0"})
+
+
+def _as_bool(value: Any, _: tuple[str, ...], __: str) -> bool:
+    text = (text_at(value) or "").lower()
+    if text in _TRUE:
+        return True
+    if text in _FALSE:
+        return False
+    raise ValueError
+
+
+def _as_instant(value: Any, formats: tuple[str, ...], zone: str) -> str:
+    moment = read_instant(value, formats, zone)
+    if moment is None:
+        raise ValueError
+    return format_instant(moment.at)
+
+
+def _as_date(value: Any, formats: tuple[str, ...], zone: str) -> dict[str, str]:
+    moment = read_instant(value, formats, zone)
+    if moment is None:
+        raise ValueError
+    return {"at": format_instant(moment.at), "precision": moment.precision.value}
+
+
+_CONVERT: dict[FieldType, Convert] = {
+    FieldType.TEXT: _as_text,
+    FieldType.INT: _as_int,
+    FieldType.NUMBER: _as_number,
+    FieldType.BOOL: _as_bool,
+    FieldType.INSTANT: _as_instant,
+    FieldType.DATE: _as_date,
+}

@@ -1,0 +1,136 @@
+"""The common shape: what a pack mapped goes in, one `Work` whatever source it came from comes out (rulings I6, I7).
+
+Text in it is for people: markup out, white space single. The record as it came stays beside it in `raw`. A field that
+the source does not have is absent; nothing is guessed.
+
+    work = work_of({"doi": "10.1/x", "title": "On boats"}, Origin(source="crossref", endpoint="works", id="10.1/x"))
+"""
+
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+import msgspec
+
+from patra.ingest.bits import Field, Output
+from patra.ingest.bits.base import doc
+from patra.kernel.clock import format_instant
+
+
+class Shaped(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Base of the shape: what is absent is not written."""
+
+
+class When(Shaped, frozen=True, kw_only=True, tag=None):
+    """A date and how exactly it is known: `at` is the earliest instant that it can mean (ruling I7)."""
+
+    at: Annotated[str, doc("The earliest instant that the source's date can mean.", "2019-03-01T00:00:00Z")]
+    precision: Annotated[str, doc("`year`, `month`, `day` or `instant`.", "month")]
+
+
+class Author(Shaped, frozen=True, kw_only=True):
+    """A person, or a group: a group has a name only."""
+
+    name: Annotated[str, doc("As a person reads it, the given name first.", "Ada Lovelace")]
+    given: Annotated[str | None, doc("Given names.", "Ada")] = None
+    family: Annotated[str | None, doc("Family name.", "Lovelace")] = None
+    orcid: Annotated[str | None, doc("ORCID iD.", "0000-0002-1825-0097")] = None
+    affiliation: Annotated[list[str], doc("Affiliations as written.", ["University of Oslo"])] = []
+
+
+class Work(Shaped, frozen=True, kw_only=True):
+    """A work as one source describes it."""
+
+    source: Annotated[str, doc("The source's code.", "crossref")]
+    endpoint: Annotated[str, doc("The endpoint that it came from.", "works")]
+    id: Annotated[str, doc("The source's own id of the record.", "10.7717/peerj.4375")]
+    doi: Annotated[str | None, doc("DOI, bare and in small letters.", "10.7717/peerj.4375")] = None
+    pmid: Annotated[str | None, doc("PubMed id.", "29456894")] = None
+    pmcid: Annotated[str | None, doc("PubMed Central id.", "PMC5815332")] = None
+    arxiv: Annotated[str | None, doc("arXiv id without its version.", "2202.12139")] = None
+    openalex: Annotated[str | None, doc("OpenAlex id.", "W2741809807")] = None
+    ids: Annotated[dict[str, str], doc("Further identifiers by kind.", {"mag": "2741809807"})] = {}
+    title: Annotated[str | None, doc("Title.", "The state of OA")] = None
+    abstract: Annotated[str | None, doc("Abstract.", "Despite growing interest …")] = None
+    authors: Annotated[list[Author], doc("Authors in order.", [{"name": "Ada Lovelace"}])] = []
+    container: Annotated[str | None, doc("Journal, book, series or repository.", "PeerJ")] = None
+    publisher: Annotated[str | None, doc("Publisher, or sponsor of a trial.", "PeerJ, Inc.")] = None
+    type: Annotated[str | None, doc("What it is, in the words of `TYPES` where the pack knows them.", "article")] = None
+    issued: Annotated[When | None, doc("When it was published, with its precision.", {"precision": "year"})] = None
+    updated: Annotated[str | None, doc("When the source last changed the record.", "2025-06-11T00:03:37Z")] = None
+    language: Annotated[str | None, doc("Language in two letters.", "en")] = None
+    license: Annotated[str | None, doc("Licence; Creative Commons as cc-by-4.0.", "cc-by-4.0")] = None
+    oa_url: Annotated[str | None, doc("Where it can be read freely.", "https://peerj.com/articles/4375.pdf")] = None
+    url: Annotated[str | None, doc("Its page.", "https://doi.org/10.7717/peerj.4375")] = None
+    retracted: Annotated[bool, doc("The source says that it was retracted.", False)] = False
+    deleted: Annotated[bool, doc("The source has taken the record back.", False)] = False
+    raw: Annotated[Any, doc("The record as it came: JSON, or the text of its XML.", {})] = None
+
+
+TYPES: Mapping[str, str] = {
+    "article": "in a journal",
+    "preprint": "not yet reviewed",
+    "review": "a review of literature",
+    "conference-paper": "in the proceedings of a meeting",
+    "book": "a book or monograph",
+    "chapter": "part of a book, or an entry of one",
+    "thesis": "a thesis or dissertation",
+    "report": "a report or working paper",
+    "dataset": "data",
+    "software": "a program or notebook",
+    "trial": "a registered study",
+    "peer-review": "a review of a manuscript",
+    "journal": "a journal itself",
+    "letter": "a letter, comment or editorial",
+    "erratum": "a correction or retraction notice",
+    "component": "a figure, table or supplement",
+    "other": "anything else",
+}
+"""The words that packs translate types to; what a pack does not know stays as the source wrote it."""
+
+FIELDS = frozenset(field.name for field in msgspec.structs.fields(Work)) - {
+    "source", "endpoint", "id", "updated", "deleted", "raw"
+}  # fmt: skip
+"""What a pack may map; the rest is known from where the record came from."""
+
+_AUTHOR = frozenset(field.name for field in msgspec.structs.fields(Author))
+
+
+class Origin(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a record came from, as the reading stage has found it."""
+
+    source: str
+    endpoint: str
+    id: str
+    updated_at: int | None = None
+    deleted: bool = False
+
+
+def work_of(fields: Mapping[str, Any], origin: Origin, raw: Any = None) -> Work:
+    """The work of mapped fields. Raises msgspec.ValidationError where a pack maps something of another kind."""
+    updated = format_instant(origin.updated_at) if origin.updated_at is not None else None
+    whole = {
+        **fields,
+        "source": origin.source,
+        "endpoint": origin.endpoint,
+        "id": origin.id,
+        "updated": updated,
+        "deleted": origin.deleted,
+    }
+    work = msgspec.convert(whole, Work)
+    return work if raw is None else msgspec.structs.replace(work, raw=raw)
+
+
+def check_shape(output: Output) -> Iterator[tuple[str, str]]:
+    """What an output of shape `work` maps that the shape does not have: (name, what is wrong)."""
+    if output.shape != "work":
+        return
+    for name, field in output.fields.items():
+        if name not in FIELDS:
+            yield name, f"a work has no field {name!r}; further identifiers go into ids"
+        elif name == "authors" and isinstance(field, Field):
+            for inner in field.fields:
+                if inner not in _AUTHOR:
+                    yield f"authors.{inner}", f"an author has no field {inner!r}"
+    if not {"doi", "title", "ids", "pmid", "arxiv"} & set(output.fields):
+        yield "fields", "a work needs at least an identifier or a title"
