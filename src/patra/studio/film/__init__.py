@@ -1,0 +1,11 @@
+"""Frames, sound and captions go in; clips and films come out of ffmpeg, streamed, never held in memory (B6).
+
+| file | in | out |
+|---|---|---|
+| `quality` | draft, standard, high | size, frame rate, encoder settings |
+| `ffmpeg` | raw frames, samples, files | clips, probes; the one place that runs ffmpeg |
+| `timeline` | the shots that were made | when each begins, and what is said when |
+| `subtitles` | a timeline | SRT and ASS |
+| `loudness` | samples | how loud they are, and the gain they need |
+| `compose` | a timeline with its clips | the film |
+"""

@@ -1,0 +1,69 @@
+"""A title goes in; lettering that fades in and out over the first picture comes out (B6). One font for all scripts."""
+
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from PIL import Image, ImageDraw, ImageFilter, ImageFont
+
+from patra.kernel.errors import ConfigInvalid
+from patra.studio.reasons import R
+
+NOTE = {"zh": "由 Patra 本地绘制与朗读", "en": "drawn and narrated by Patra, without footage"}
+
+
+@lru_cache(maxsize=1)
+def font_file() -> Path:
+    """Noto Sans SC from the wheel `zhplot`; it has Latin and Chinese letters."""
+    spec = find_spec("zhplot")
+    if spec is None or not spec.submodule_search_locations:
+        raise ConfigInvalid(
+            R.EXTRA_MISSING, "lettering needs the font of zhplot", place="studio", advice="pip install 'patra[studio]'"
+        )
+    return Path(spec.submodule_search_locations[0]) / "fonts" / "NotoSansSC-Regular.ttf"
+
+
+def font(pixels: int) -> ImageFont.FreeTypeFont:
+    return ImageFont.truetype(str(font_file()), pixels)
+
+
+def title_card(title: str, language: str, width: int, height: int) -> Image.Image:
+    """The title and what kind of film this is, as a layer of its own; RGBA."""
+    layer = Image.new("RGBA", (width, height), (0, 0, 0, 0))
+    lines = _wrapped(title, width * 0.8, round(height * 0.092))
+    size = round(height * (0.092 if len(lines) < 3 else 0.07))
+    pen = ImageDraw.Draw(layer)
+    y = height * 0.36 - size * 0.62 * len(lines)
+    face = font(size)
+    for line in lines:
+        pen.text((width / 2, y), line, font=face, fill=(252, 246, 232, 255), anchor="ma")
+        y += size * 1.28
+    pen.line(
+        [(width * 0.42, y + size * 0.2), (width * 0.58, y + size * 0.2)],
+        fill=(252, 246, 232, 200),
+        width=max(1, height // 300),
+    )
+    note = NOTE.get(language, NOTE["en"])
+    pen.text(
+        (width / 2, y + size * 0.45), note, font=font(round(height * 0.03)), fill=(252, 246, 232, 210), anchor="ma"
+    )
+    shade = Image.new("RGBA", (width, height), (12, 8, 18, 0))
+    shade.putalpha(
+        layer.getchannel("A").filter(ImageFilter.GaussianBlur(height * 0.012)).point(lambda v: min(255, v * 2))
+    )
+    shade.alpha_composite(layer)
+    return shade
+
+
+def _wrapped(text: str, width: float, size: int) -> list[str]:
+    face = font(size)
+    lines: list[str] = []
+    here = ""
+    for piece in text.split(" ") if " " in text else list(text):
+        longer = f"{here} {piece}".strip() if " " in text else here + piece
+        if here and face.getlength(longer) > width:
+            lines.append(here)
+            here = piece
+        else:
+            here = longer
+    return [*lines, here]

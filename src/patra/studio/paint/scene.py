@@ -1,0 +1,274 @@
+"""A picture in words goes in; the painted layers of its shot come out: what is behind, and what passes in front (B6)."""
+
+import msgspec
+import numpy as np
+from PIL import Image, ImageOps
+
+from patra.studio.paint import things
+from patra.studio.paint.canvas import Canvas, noise, vignette
+from patra.studio.paint.figures import HEIGHT, YOUNG, Look, animal, person, umbrella
+from patra.studio.paint.inserts import paint_insert
+from patra.studio.paint.interiors import paint_interior
+from patra.studio.paint.palette import Palette, mix, palette_for, scaled
+from patra.studio.paint.places import SNOW, paint_place
+from patra.studio.script.scenes import INSIDE
+from patra.studio.script.shots import Figure, Picture
+
+ROOM = 1.2  # the painting is larger than the frame, so that the camera can move
+PAINTER_VERSION = "painter-1"
+WET = frozenset({"sea", "lake", "river", "harbour", "island"})
+
+
+class Layers(msgspec.Struct, frozen=True, kw_only=True):
+    """Two layers, ROOM times the frame: `back` is whole, `front` has a mask and starts at `front_top`."""
+
+    back: Image.Image
+    front: Image.Image | None
+    mask: Image.Image | None
+    front_top: int
+    palette: Palette
+
+
+def paint(picture: Picture, width: int, height: int, smooth: float = 1.6) -> Layers:
+    """Paint a shot for frames of this size. The same picture gives the same pixels."""
+    w, h = round(width * ROOM), round(height * ROOM)
+    palette = palette_for(picture.time, picture.weather, picture.mood)
+    back = Canvas(round(w * smooth), round(h * smooth), palette, picture.seed)
+    front = Canvas(round(w * smooth), round(h * smooth), palette, picture.seed + 1)
+    inside = picture.place in INSIDE
+    if picture.framing == "insert":
+        paint_insert(back, picture)
+    else:
+        paint_interior(back, picture) if inside else paint_place(back, picture)
+        if picture.framing == "medium":
+            _soften(back)
+        _people(back, front, picture, inside=inside)
+        _foreground(front, picture, inside=inside)
+    if picture.weather == "fog" and not inside:
+        _fog(back, picture)
+    if picture.mirror and picture.framing == "wide":
+        for canvas in (back, front):
+            canvas.image = ImageOps.mirror(canvas.image)
+    shown = vignette(back.image.resize((w, h), Image.Resampling.LANCZOS), 0.42 if palette.dark else 0.3)
+    return _layers(shown, front.image.resize((w, h), Image.Resampling.LANCZOS), palette)
+
+
+def _layers(back: Image.Image, front: Image.Image, palette: Palette) -> Layers:
+    bounds = front.getchannel("A").getbbox()
+    if bounds is None:
+        return Layers(back=back, front=None, mask=None, front_top=0, palette=palette)
+    top = max(0, bounds[1] - 2)
+    part = front.crop((0, top, front.width, front.height))
+    return Layers(back=back, front=part.convert("RGB"), mask=part.getchannel("A"), front_top=top, palette=palette)
+
+
+def _soften(c: Canvas) -> None:
+    """What is behind a person is a little out of focus."""
+    c.blurred(0.0035)
+
+
+def _people(back: Canvas, front: Canvas, picture: Picture, *, inside: bool) -> None:
+    rng, motifs = back.rng, picture.motifs
+    figures = picture.figures
+    if picture.framing == "medium" and figures:
+        afloat = picture.place in WET and "boat" in motifs
+        size = 0.82 if not afloat else 0.6
+        base = 1.12 if not afloat else 0.97
+        if afloat:
+            things.rowboat(front, 0.5, 0.9, 0.62, 1.0)
+        elif picture.place in WET:  # nobody stands on the water
+            _bank(front, picture)
+        places = ((0.36,), (0.3, 0.56), (0.26, 0.48, 0.68))[len(figures) - 1] if not afloat else (0.44, 0.56, 0.5)
+        for number, (figure, x) in enumerate(zip(figures, places, strict=False)):
+            facing = 1 if number % 2 == 0 else -1
+            holds = bool({"letter", "lamp", "umbrella", "book", "paperboat", "cup"} & set(motifs)) and number == 0
+            pose = "sit" if afloat else ("hold" if holds else "stand")
+            own = size * (1.18 if figure.kind in YOUNG else 1.0)
+            feet = base if afloat else 0.3 + own * HEIGHT.get(figure.kind, 1.0)
+            person(front, figure, x, feet, own, 1.0, pose=pose, facing=facing)
+            if holds and not afloat:
+                _held(front, motifs, figure, x, feet, own, facing)
+        if afloat:
+            hull = mix(front.palette.land(1.0), (110, 64, 40), 0.3)
+            front.poly(
+                [
+                    (0.5 - 0.45 / front.aspect, 0.8),
+                    (0.5 + 0.45 / front.aspect, 0.8),
+                    (0.5 + 0.32 / front.aspect, 0.96),
+                    (0.5 - 0.3 / front.aspect, 0.96),
+                ],
+                hull,
+            )
+            front.line(
+                [(0.5 - 0.45 / front.aspect, 0.802), (0.5 + 0.45 / front.aspect, 0.802)],
+                mix(hull, front.palette.light, 0.35),
+                0.012,
+            )
+        for kind in ("cat", "dog"):
+            if kind in motifs:
+                animal(front, kind, 0.66, 1.0, 0.26, 1.0, -1)
+        return
+    ground = 0.9 if inside else 0.86
+    for number, figure in enumerate(figures):
+        x = 0.42 + 0.11 * number + 0.03 * rng.random() if not inside else 0.36 + 0.12 * number
+        size = 0.42 if inside else 0.2
+        if picture.place in WET and not inside:
+            if picture.place == "river" and "bridge" in motifs:
+                person(back, figure, 0.5 + 0.05 * number, 0.56, 0.16, 0.75, pose="sit")
+                continue
+            x, ground = 0.4 + 0.06 * number, 0.93
+        person(
+            back,
+            figure,
+            x,
+            ground,
+            size,
+            0.9,
+            pose="walk" if picture.place in {"street", "road"} else "stand",
+            facing=1 if number % 2 == 0 else -1,
+        )
+        if "umbrella" in motifs and number == 0:
+            umbrella(back, x, ground - size * HEIGHT.get(figure.kind, 1) * 1.06, size * 0.75, (206, 120, 60))
+    if picture.crowd or (not figures and {"dog", "horse"} & set(motifs) and not inside):
+        for k in range(11 if picture.crowd else 4):
+            kind = ("man", "woman", "old", "child")[k % 4]
+            x, y = 0.2 + 0.6 * rng.random(), 0.78 + 0.1 * rng.random()
+            person(
+                back,
+                Figure(kind=kind, name=f"crowd {k}"),
+                x,
+                y,
+                0.13 + 0.5 * (y - 0.78),
+                0.8,
+                facing=rng.choice((-1, 1)),
+            )
+    for kind, size in (("cat", 0.07), ("dog", 0.09), ("horse", 0.16)):
+        if kind in motifs:
+            animal(back, kind, 0.62, ground, size * (2 if inside else 1), 0.9, -1)
+
+
+def _bank(c: Canvas, picture: Picture) -> None:
+    p = c.palette
+    tone = scaled(p.land(0.95), 0.9)
+    if picture.place == "harbour":
+        tone = mix(tone, (104, 78, 60), 0.35)
+    elif picture.place in {"sea", "island"}:
+        tone = mix(tone, (190, 164, 128), 0.35 if not p.dark else 0.1)
+    line = [(k / 30, 0.9 + 0.012 * np.sin(k * 0.5) + 0.004 * np.sin(k * 1.9)) for k in range(31)]
+    c.poly([*line, (1, 1.01), (0, 1.01)], tone)
+    c.line(line, mix(tone, p.light, 0.3), 0.006)
+
+
+def _held(c: Canvas, motifs: tuple[str, ...], figure: Figure, x: float, base: float, s: float, facing: int) -> None:
+    """What someone holds before them: a letter, a lantern, an umbrella."""
+    h = s * HEIGHT.get(figure.kind, 1.0)
+    hx, hy = x + facing * 0.2 * h / c.aspect, base - 0.62 * h
+    dim = 0.3 if c.palette.dark else 0.05
+    if "umbrella" in motifs:
+        umbrella(c, hx - facing * 0.06, hy - 0.5 * h, 0.62 * h, (206, 120, 60))
+    elif "lamp" in motifs:
+        c.glow(hx, hy + 0.1 * h, 0.4 * h, c.palette.window, 0.7)
+        things.lantern(c, hx, hy + 0.02 * h, 0.11 * h)
+    elif "paperboat" in motifs:
+        white, a = mix((250, 248, 240), c.palette.near, dim), c.aspect
+        c.poly(
+            [
+                (hx - 0.1 * h / a, hy - 0.05 * h),
+                (hx + 0.1 * h / a, hy - 0.05 * h),
+                (hx + 0.06 * h / a, hy + 0.01 * h),
+                (hx - 0.06 * h / a, hy + 0.01 * h),
+            ],
+            white,
+        )
+        c.poly(
+            [(hx - 0.045 * h / a, hy - 0.05 * h), (hx, hy - 0.12 * h), (hx + 0.045 * h / a, hy - 0.05 * h)],
+            scaled(white, 0.92),
+        )
+    elif {"letter", "book"} & set(motifs):
+        white, a = mix((248, 242, 226), c.palette.near, dim), c.aspect
+        c.poly(
+            [
+                (hx - 0.05 * h / a, hy - 0.1 * h),
+                (hx + 0.07 * h / a, hy - 0.08 * h),
+                (hx + 0.06 * h / a, hy + 0.05 * h),
+                (hx - 0.06 * h / a, hy + 0.03 * h),
+            ],
+            white,
+        )
+        for k in range(4):
+            c.line(
+                [
+                    (hx - 0.035 * h / a, hy - 0.065 * h + 0.025 * k * h),
+                    (hx + 0.045 * h / a, hy - 0.05 * h + 0.025 * k * h),
+                ],
+                scaled(white, 0.66),
+                0.006 * h,
+            )
+    del figure
+
+
+def _foreground(c: Canvas, picture: Picture, *, inside: bool) -> None:
+    """Something near and dark that passes faster than the rest."""
+    p = c.palette
+    ink = scaled(mix(p.near, p.land(0.9), 0.4), 0.75)
+    if inside:
+        if picture.framing == "wide":
+            c.poly([(0, 0), (0.035, 0), (0.028, 1), (0, 1)], scaled(mix((70, 44, 32), p.near, 0.5), 0.7))
+        return
+    if picture.framing == "medium":
+        return
+    blossom = "blossom" in picture.motifs
+    if picture.place in {"forest", "garden", "mountain", "lake", "temple"} or blossom:
+        _bough(
+            c,
+            ink,
+            mix(ink, (244, 176, 194), 0.78 if not p.dark else 0.4)
+            if blossom
+            else mix(ink, (206, 116, 46), 0.6)
+            if "leaf" in picture.motifs
+            else mix(ink, SNOW, 0.8)
+            if picture.weather == "snow"
+            else mix(ink, (74, 112, 70), 0.3),
+        )
+    if picture.place in {"field", "garden", "mountain", "road", "village", "island", "forest", "temple"}:
+        tone = (
+            mix(ink, SNOW, 0.55) if picture.weather == "snow" else mix(ink, (70, 110, 62), 0.25 if not p.dark else 0.05)
+        )
+        things.grass(c, tone, 260)
+    if picture.place in {"river", "lake"}:
+        for k in range(46):  # reeds
+            x = (0.0 if k % 2 else 0.82) + 0.18 * c.rng.random()
+            tall = 0.12 + 0.17 * c.rng.random()
+            lean = (c.rng.random() - 0.4) * 0.03
+            c.line([(x, 1.01), (x + lean, 1 - tall)], scaled(ink, 1.15), 0.005)
+            c.line([(x + lean, 1 - tall), (x + lean * 1.15, 1 - tall - 0.05)], mix(ink, (140, 100, 60), 0.5), 0.012)
+    if picture.place == "harbour":
+        for x in (0.1, 0.135):
+            c.box(x, 0.84, 0.05, 0.2, ink, round_=0.012)
+        c.line([(0.13, 0.88), (0.3, 0.96), (0.5, 0.985), (0.8, 1.01)], scaled(ink, 1.3), 0.012)
+    if "fence" in picture.motifs:
+        for k in range(14):
+            c.box(0.02 + 0.07 * k, 0.86, 0.03, 0.16, scaled(ink, 1.1))
+        c.box(0, 0.9, c.aspect, 0.02, ink)
+
+
+def _bough(c: Canvas, wood: tuple[int, int, int], leaf: tuple[int, int, int]) -> None:
+    """A branch that hangs into the picture from above."""
+    rng = c.rng
+    points = [(-0.02 + 0.34 * k / 9, 0.02 + 0.13 * (k / 9) ** 1.5 + 0.008 * rng.random()) for k in range(10)]
+    c.line(points, wood, 0.016)
+    for x, y in points[1:]:
+        for _ in range(9):
+            dx, dy, r = (rng.random() - 0.5) * 0.075, (rng.random() - 0.35) * 0.13, 0.008 + 0.011 * rng.random()
+            c.oval(x + dx, y + dy, r * 1.3, r, scaled(leaf, 0.85 + 0.3 * rng.random()))
+
+
+def _fog(c: Canvas, picture: Picture) -> None:
+    p = c.palette
+    rows = np.linspace(0, 1, 90, dtype=np.float32)[:, None]
+    cloud = noise(160, 90, picture.seed, scale=3, octaves=4, stretch=3)
+    band = np.exp(-(((rows - 0.58) / 0.26) ** 2)) * (0.35 + 0.6 * cloud)
+    c.veil(band * 0.78, mix(p.horizon, p.middle, 0.35))
+
+
+__all__ = ["PAINTER_VERSION", "ROOM", "Layers", "Look", "paint"]

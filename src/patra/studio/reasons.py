@@ -1,0 +1,50 @@
+"""Every code that the studio gives, with one line on when (B6, C§2, C§6)."""
+
+from patra.kernel.reason import Reason
+
+
+class R(Reason):
+    EXTRA_MISSING = "s_extra_missing", "a library of the extra `studio` is not installed"
+    CHAPTER_EMPTY = "s_chapter_empty", "the chapter holds nothing that can be said"
+    CHAPTER_TOO_LONG = "s_chapter_too_long", "the chapter has more characters than studio.max_characters"
+    OPTION_INVALID = "s_option_invalid", "a wish of the task is not one the studio knows"
+    TASK_UNKNOWN = "s_task_unknown", "no task has this id"
+    RUN_UNKNOWN = "s_run_unknown", "no run has this id"
+    RUN_NOT_RUNNING = "s_run_not_running", "a run that has ended cannot be cancelled"
+    RUN_NOT_ENDED = "s_run_not_ended", "a run that is under way cannot be resumed or run again"
+    STAGE_UNKNOWN = "s_stage_unknown", "a run is run again from planning, executing or composing"
+    VOICE_UNKNOWN = "s_voice_unknown", "the speech synthesiser has no such voice"
+    SPEECH_FAILED = "s_speech_failed", "the speech synthesiser gave no sound"
+    ENCODER_FAILED = "s_encoder_failed", "ffmpeg ended with an error"
+    MEDIA_UNREADABLE = "s_media_unreadable", "a file is not the sound or picture it should be"
+    PICTURE_INVALID = "s_picture_invalid", "a staging names a place, time or thing that the painter does not know"
+    ARTIFACT_MISSING = "s_artifact_missing", "an artifact that a manifest names is not in the store"
+    ARTIFACT_CORRUPT = "s_artifact_corrupt", "an artifact does not have the hash that was recorded"
+    PROFILE_UNKNOWN = "s_profile_unknown", "no model profile has this id"
+    NO_PROFILE = "s_no_profile", "no model profile can do this kind of work"
+    SERVER_REFUSED = "s_server_refused", "a model server refused the request; asking again will not help"
+    SERVER_UNAVAILABLE = "s_server_unavailable", "a model server cannot be reached, is overloaded or failed"
+    SERVER_ANSWER_INVALID = "s_server_answer_invalid", "a model server answered something that is not what was asked"
+    WORKER_CRASHED = "s_worker_crashed", "a worker raised something that no rule foresees"
+    LEASE_LOST = "s_lease_lost", "the worker was thought dead and its job went to another"
+    JOB_TIMEOUT = "s_job_timeout", "a job took longer than studio.job_seconds"
+    JOB_CANCELLED = "s_job_cancelled", "the run was cancelled while the job was at work"
+    RETRIES_EXHAUSTED = (
+        "s_retries_exhausted",
+        "the job failed as often as studio.max_attempts on every profile of its chain",
+    )
+    SHOT_FAILED = "s_shot_failed", "a shot could not be made and the policy is to stop"
+    SHOT_LEFT_OUT = "s_shot_left_out", "a shot could not be made and was left out by policy"
+    NOTHING_LEFT = "s_nothing_left", "no shot could be made"
+    COMPOSE_FAILED = "s_compose_failed", "the film could not be put together"
+    ROUTE_PREFERRED = "s_route_preferred", "the profile that the task asked for was chosen"
+    ROUTE_CHEAPEST = "s_route_cheapest", "the cheapest profile that keeps the quality was chosen"
+    CANCELLED = "s_cancelled", "someone cancelled the run"
+    RESUMED = "s_resumed", "someone resumed the run"
+    RERUN = "s_rerun", "someone ran the run again from a stage"
+    ALL_PLANNED = "s_all_planned", "the plan is there and its first job is routed"
+    ALL_ROUTED = "s_all_routed", "every job of the plan has a route"
+    ALL_SETTLED = "s_all_settled", "every job has ended and the film can be put together"
+    COMPOSED = "s_composed", "the film is put together"
+    PUBLISHED = "s_published", "the film is published"
+    STARTED = "s_started", "the run began"
