@@ -1,0 +1,278 @@
+"""What came back from a provider goes in; its class L1 to L4, or what else it means, and what to do come out (ch. 12).
+
+The pack's rules are asked first, in their order; then the table below. Errors inside a 200 (FACTS 6, 14), an HTML page
+in place of JSON and a document cut short are errors like any other. L3 is not decided here: it concerns records.
+"""
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from patra.ingest.bits import ErrorRule
+from patra.ingest.codes import MissingItems, Outcome, ResponseFormat
+from patra.ingest.paths import Path, compile_path, text_at
+from patra.ingest.pattern import Pattern, pattern
+from patra.ingest.ratepolicy import retry_after_of
+from patra.ingest.reading import Document, Listed, Parsed, Unreadable, parse
+from patra.ingest.reasons_running import X
+from patra.ingest.spec import Leg
+from patra.ingest.transport import Answer, Exchange, Failure, Fault
+from patra.kernel.clock import parse_duration
+from patra.kernel.redact import redact_text
+
+BEGINNING = 4096  # characters of a body that a rule's pattern looks at
+EXCERPT = 300
+
+
+class Action(StrEnum):
+    """What the executor does about it (the first column of 12.2 where it concerns one request)."""
+
+    ACCEPT = "accept"
+    EMPTY = "empty"
+    END = "end"
+    RETRY = "retry"
+    RESTART = "restart"
+    RESLICE = "reslice"
+    FAIL = "fail"
+    HALT = "halt"
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """The class (`L1`…`L4`, none where all is well), the code, the action, and words for the batch row."""
+
+    action: Action
+    code: X
+    level: str | None = None
+    rule: str = ""
+    retry_after: int | None = None
+    detail: str = ""
+    advice: str = ""
+    confirm: bool = False
+    """A verdict that stops a source is asked for a second time before it counts."""
+
+
+_ACTIONS: dict[Outcome, Action] = {
+    Outcome.L1: Action.RETRY,
+    Outcome.L2: Action.FAIL,
+    Outcome.L3: Action.EMPTY,
+    Outcome.L4: Action.HALT,
+    Outcome.EMPTY: Action.EMPTY,
+    Outcome.END: Action.END,
+    Outcome.RESTART: Action.RESTART,
+}
+
+_FAULTS: dict[Fault, tuple[Outcome, X]] = {
+    Fault.TIMEOUT: (Outcome.L1, X.TIMEOUT),
+    Fault.DNS: (Outcome.L1, X.DNS),
+    Fault.TLS: (Outcome.L1, X.TLS),
+    Fault.CONNECT: (Outcome.L1, X.CONNECT),
+    Fault.RESET: (Outcome.L1, X.RESET),
+    Fault.TRUNCATED: (Outcome.L1, X.TRUNCATED),
+    Fault.BAD_ENCODING: (Outcome.L1, X.NOT_TEXT),
+    Fault.TOO_LARGE: (Outcome.L2, X.TOO_LARGE),
+    Fault.UNSENDABLE: (Outcome.L2, X.UNSENDABLE),
+    Fault.REDIRECT_REFUSED: (Outcome.L2, X.REDIRECT_REFUSED),
+    Fault.HOST_REFUSED: (Outcome.L4, X.HOST_REFUSED),
+}
+
+_STATUSES: tuple[tuple[frozenset[int], Outcome, X], ...] = (
+    (frozenset({204, 205}), Outcome.EMPTY, X.NO_CONTENT),
+    (frozenset(range(300, 400)), Outcome.L2, X.REDIRECT_REFUSED),
+    (frozenset({401, 407}), Outcome.L4, X.UNAUTHORIZED),
+    (frozenset({404, 410}), Outcome.L2, X.NOT_FOUND),
+    (frozenset({408, 425}), Outcome.L1, X.TIMEOUT),
+    (frozenset({413, 414}), Outcome.L2, X.URI_TOO_LONG),
+    (frozenset({429}), Outcome.L1, X.THROTTLED),
+    (frozenset(range(400, 500)), Outcome.L2, X.REQUEST_REFUSED),
+    (frozenset({501, 505}), Outcome.L2, X.REQUEST_REFUSED),
+    (frozenset(range(500, 600)), Outcome.L1, X.SERVER_ERROR),
+)
+"""The first row that holds the status decides, after the pack's rules and `retry.retryableStatus`."""
+
+_ADVICE: dict[X, str] = {
+    X.UNAUTHORIZED: "check the credential that the pack refers to, then lift the halt",
+    X.HOST_REFUSED: "if the provider moved, add the host to the pack's `hosts`; then lift the halt",
+    X.SCHEMA_CHANGED: "compare the answer with the pack's `itemsPath` (patra ingest blackbox), then lift the halt",
+    X.URI_TOO_LONG: "send ids by POST, or lower `batching.idBatchSize`",
+    X.TOO_LARGE: "lower `pagination.pageSize`, or raise `http.maxResponseBytes`",
+    X.REQUEST_REFUSED: "compare the rendered request (patra ingest blackbox) with the provider's documentation",
+    X.NOT_FOUND: "check `http.baseUrl` and `http.pathTemplate`",
+    X.REDIRECT_REFUSED: "set `http.followRedirects`, or write the new address into the pack",
+}
+
+
+class Classifier:
+    """One leg's rules, compiled."""
+
+    def __init__(self, leg: Leg) -> None:
+        self._leg = leg
+        self._rules = [_Rule(rule, leg) for rule in leg.errors]
+        self._needs_document = any(rule.path for rule in leg.errors)
+
+    def judge(self, exchange: Exchange, now: int) -> tuple[Verdict, Document | None]:
+        """The verdict on one exchange, and its document where there is one to go on with."""
+        if isinstance(exchange, Failure):
+            return self._failure(exchange), None
+        answer = exchange
+        readable = answer.status < 300 and answer.status not in {204, 205}
+        parsed = self._parsed(answer) if readable or (self._needs_document and answer.body) else None
+        document = parsed if isinstance(parsed, Document) else None
+        for rule in self._rules:
+            if rule.holds(answer, document):
+                return rule.verdict(answer, now), document
+        if not readable:
+            return self._status(answer, now), None
+        if (wrong := self._body(answer, parsed)) is not None:
+            return wrong, None
+        return Verdict(action=Action.ACCEPT, code=X.OK), document
+
+    def listed(self, page: Listed) -> Verdict | None:
+        """The verdict on a document that lacks the place of its list, if the pack calls that an error."""
+        if page.items is not None or self._leg.response.items_missing is MissingItems.EMPTY:
+            return None
+        return Verdict(
+            action=Action.HALT,
+            code=X.SCHEMA_CHANGED,
+            level="L4",
+            detail=f"the answer has no {self._leg.response.items_path}",
+            advice=_ADVICE[X.SCHEMA_CHANGED],
+            confirm=True,
+        )
+
+    def _failure(self, failure: Failure) -> Verdict:
+        outcome, code = _FAULTS[failure.fault]
+        known = self._leg.retry.retryable_errors
+        if outcome is Outcome.L1 and failure.fault.value in _OPTIONAL and failure.fault.value not in known:
+            outcome = Outcome.L2
+        action = Action.RESLICE if code is X.TOO_LARGE else _ACTIONS[outcome]
+        return Verdict(
+            action=action, code=code, level=outcome.value, detail=failure.detail, advice=_ADVICE.get(code, "")
+        )
+
+    def _status(self, answer: Answer, now: int) -> Verdict:
+        status = answer.status
+        if status in self._leg.retry.retryable_status and status not in {401, 407}:
+            outcome, code = Outcome.L1, X.THROTTLED if status == 429 else X.SERVER_ERROR
+        else:
+            outcome, code = next(
+                ((outcome, code) for statuses, outcome, code in _STATUSES if status in statuses),
+                (Outcome.L2, X.REQUEST_REFUSED),
+            )
+        return Verdict(
+            action=_ACTIONS[outcome],
+            code=code,
+            level=outcome.value if outcome.value.startswith("L") else None,
+            retry_after=retry_after_of(answer.headers, now) if outcome is Outcome.L1 else None,
+            detail=f"status {status}: {excerpt(answer.body)}".rstrip(": "),
+            advice=_ADVICE.get(code, ""),
+        )
+
+    def _parsed(self, answer: Answer) -> Parsed:
+        if not answer.body.strip():
+            return Unreadable(truncated=True, detail="no body")
+        return parse(answer.body, self._leg.response.format, _charset(answer))
+
+    def _body(self, answer: Answer, parsed: Parsed | None) -> Verdict | None:
+        """What is wrong with the body of a 200, if something is."""
+        code = None
+        allowed = self._leg.response.content_types
+        start = answer.body[:512].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+        if not answer.body.strip():
+            code = X.EMPTY_BODY
+        elif (
+            (allowed and not any(answer.content_type.startswith(kind.lower()) for kind in allowed))
+            or start.startswith((b"<!doctype html", b"<html"))
+            or (self._leg.response.format is ResponseFormat.JSON and start.startswith(b"<"))
+        ):
+            code = X.ERROR_PAGE
+        elif isinstance(parsed, Unreadable):
+            code = X.TRUNCATED if parsed.truncated else X.UNREADABLE
+        if code is None:
+            return None
+        detail = parsed.detail if isinstance(parsed, Unreadable) else answer.content_type
+        return Verdict(action=Action.RETRY, code=code, level="L1", detail=f"{detail}: {excerpt(answer.body)}")
+
+
+_OPTIONAL = frozenset({"timeout", "dns", "tls", "connect", "reset", "truncated"})
+"""Failures that a pack may take off the list of those worth a second attempt."""
+
+
+class _Rule:
+    """One `ErrorRule`, compiled."""
+
+    def __init__(self, rule: ErrorRule, leg: Leg) -> None:
+        self._rule = rule
+        self._statuses = _statuses(rule.status)
+        self._path: Path | None = None
+        if rule.path is not None:
+            self._path = compile_path(rule.path, leg.response.format, leg.response.namespaces)
+        self._pattern: Pattern | None = pattern(rule.pattern) if rule.pattern is not None else None
+        self._equals = frozenset(rule.equals)
+
+    def holds(self, answer: Answer, document: Document | None) -> bool:
+        rule = self._rule
+        if self._statuses and answer.status not in self._statuses:
+            return False
+        if rule.content_type is not None and not answer.content_type.startswith(rule.content_type.lower()):
+            return False
+        if rule.header is not None and rule.header.lower() not in answer.headers:
+            return False
+        if self._path is not None:
+            return document is not None and self._found(self._path, document)
+        if self._pattern is not None:
+            return self._pattern.found(answer.body[: BEGINNING * 4].decode("utf-8", "replace")[:BEGINNING])
+        return True
+
+    def _found(self, path: Path, document: Document) -> bool:
+        values = path.find(document.root)
+        texts = [text for text in map(_text, values) if text is not None]
+        if self._equals and not self._equals & set(texts):
+            return False
+        if self._pattern is not None:
+            return any(self._pattern.found(text[:BEGINNING]) for text in texts)
+        return bool(values)
+
+    def verdict(self, answer: Answer, now: int) -> Verdict:
+        rule = self._rule
+        wait = parse_duration(rule.retry_after) if rule.retry_after is not None else None
+        said = retry_after_of(answer.headers, now) if answer.status >= 300 else None
+        return Verdict(
+            action=_ACTIONS[rule.outcome],
+            code=X.TOKEN_EXPIRED if rule.outcome is Outcome.RESTART else X.PACK_RULE,
+            level=rule.outcome.value if rule.outcome.value.startswith("L") else None,
+            rule=rule.name,
+            retry_after=max((span for span in (wait, said) if span is not None), default=None),
+            detail=f"{rule.name}: status {answer.status}: {excerpt(answer.body)}",
+            advice=rule.advice,
+        )
+
+
+def excerpt(body: bytes) -> str:
+    """The beginning of a body for people: one line, without what identifies anyone."""
+    text = " ".join(body[: EXCERPT * 4].decode("utf-8", "replace").split())
+    return redact_text(text[:EXCERPT])
+
+
+def _text(value: Any) -> str | None:
+    return text_at(value)
+
+
+def _statuses(given: Sequence[str | int]) -> frozenset[int]:
+    out: set[int] = set()
+    for entry in given:
+        out.update(_class(entry))
+    return frozenset(out)
+
+
+def _class(entry: str | int) -> Iterable[int]:
+    text = str(entry).lower()
+    if text.endswith("xx") and text[:1].isdecimal():
+        return range(int(text[0]) * 100, int(text[0]) * 100 + 100)
+    return (int(text),) if text.isdecimal() else ()
+
+
+def _charset(answer: Answer) -> str:
+    _, _, rest = answer.headers.get("content-type", "").partition("charset=")
+    return rest.partition(";")[0].strip(" \"'") or "utf-8"

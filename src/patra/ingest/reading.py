@@ -1,0 +1,265 @@
+"""The body of an answer goes in; the items of the page and what it says about the rest of the list come out (ch. 4.7).
+
+One `Reader` a leg, compiled once. It knows where things stand, not what they mean: whether an answer is an error is
+`classify.py`'s business, whether a list goes on `paging.py`'s, what becomes of an item `mapping.py`'s.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, TypeAlias, cast
+from urllib.parse import parse_qsl, urljoin, urlsplit
+
+import msgspec
+from lxml import etree
+
+from patra.ingest.codes import ResponseFormat
+from patra.ingest.paths import Path, compile_path, items_at, parse_xml, text_at
+from patra.ingest.reasons_running import X
+from patra.ingest.spec import Leg
+from patra.ingest.times import read_instant
+from patra.kernel.errors import Invalid
+
+MAX_ID = 1024
+_BOM = b"\xef\xbb\xbf"
+_json = msgspec.json.Decoder().decode
+
+
+class Document(msgspec.Struct, frozen=True):
+    """A parsed body: JSON values, or the root element of XML."""
+
+    root: Any
+    format: ResponseFormat
+
+
+class Unreadable(msgspec.Struct, frozen=True, kw_only=True):
+    """A body that is not what its format says; `truncated` where it only lacks its end."""
+
+    truncated: bool
+    detail: str
+
+
+class Listed(msgspec.Struct, frozen=True, kw_only=True):
+    """A page. `items` is None where the document lacks the place of the list."""
+
+    items: list[Any] | None
+    total: int | None = None
+    has_more: bool | None = None
+    token: str | None = None
+    url: str | None = None
+
+
+class Identity(msgspec.Struct, frozen=True, kw_only=True):
+    """Which record an item is, and which version of it."""
+
+    id: str
+    updated_at: int | None
+    version: str | None = None
+    deleted: bool = False
+
+
+class Polluted(msgspec.Struct, frozen=True, kw_only=True):
+    """L3: an item without an identity; `path` says where it was looked for."""
+
+    code: X
+    path: str
+    detail: str
+    id: str | None = None
+
+
+Parsed: TypeAlias = Document | Unreadable
+
+
+def parse(body: bytes, fmt: ResponseFormat, charset: str = "utf-8") -> Parsed:
+    """The document of a body."""
+    if fmt is ResponseFormat.XML:
+        return _xml(body)
+    try:
+        return Document(_json(body.removeprefix(_BOM)), fmt)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return _lenient(body, charset, str(error))
+
+
+class Reader:
+    """One leg's paths. Raises Invalid when it is built from a leg that never passed the checks."""
+
+    def __init__(self, leg: Leg, zone: str = "UTC") -> None:
+        response, pagination = leg.response, leg.pagination
+        self._format = response.format
+        self._namespaces = response.namespaces
+        self._zone = zone
+        self._formats = response.updated_at_format
+        self._deleted_values = frozenset(response.deleted_values)
+        self._items = self._path(response.items_path)
+        self._parent = self._optional(_parent_of(response.items_path, response.format))
+        self._id = self._path(response.id_path)
+        self._updated = self._optional(response.updated_at_path or None)
+        self._version = self._optional(response.version_path)
+        self._deleted = self._optional(response.deleted_path)
+        self._has_more = self._optional(response.has_more_path)
+        self._total = self._optional(response.total_path)
+        self._token = self._optional(pagination.next_token_path)
+        self._token_param = pagination.next_token_param
+        self._url = self._optional(pagination.next_url_path)
+        self._link = pagination.next_url_link
+
+    def page(self, document: Document, headers: Mapping[str, str], url: str) -> Listed:
+        """What a document says of its page; `url` is where it came from, for relative next URLs."""
+        root = document.root
+        following = linked(headers.get("link", ""), self._link) if self._link else None
+        if following is None and self._url is not None:
+            following = self._url.text(root)
+        return Listed(
+            items=self._listed(root),
+            total=_whole(self._total.text(root)) if self._total else None,
+            has_more=_truth(self._has_more.first(root)) if self._has_more else None,
+            token=self._next_token(root),
+            url=urljoin(url, following) if following else None,
+        )
+
+    def identity(self, item: Any, *, dated: bool = True) -> Identity | Polluted:
+        """Which record an item is. `dated`: it must say when it was last changed."""
+        found = self._id.text(item)
+        if not found:
+            return Polluted(code=X.NO_ID, path=self._id.source, detail="no id there")
+        if len(found) > MAX_ID or not found.isprintable():
+            return Polluted(
+                code=X.FIELD_INVALID, path=self._id.source, detail="an id of strange or too many characters"
+            )
+        updated_at: int | None = None
+        if self._updated is not None:
+            raw = _plain(self._updated.first(item))
+            moment = read_instant(raw, self._formats, self._zone)
+            if moment is None:
+                detail = f"{_shown(raw)} means no instant"
+                return Polluted(code=X.NO_UPDATED_AT, path=self._updated.source, detail=detail, id=found)
+            updated_at = moment.at
+        elif dated:
+            return Polluted(code=X.NO_UPDATED_AT, path="updatedAtPath", detail="the pack names none", id=found)
+        return Identity(
+            id=found,
+            updated_at=updated_at,
+            version=self._version.text(item) if self._version else None,
+            deleted=self._is_deleted(item),
+        )
+
+    def _listed(self, root: Any) -> list[Any] | None:
+        items = items_at(self._items, root)
+        if items is None:
+            present = self._parent is None if self._format is ResponseFormat.XML else False
+            return [] if present or (self._parent is not None and self._parent.find(root)) else None
+        if self._format is ResponseFormat.JSON and len(items) == 1 and items[0] is None:
+            return None  # `"items": null`
+        return items
+
+    def _next_token(self, root: Any) -> str | None:
+        if self._token is None:
+            return None
+        token = self._token.text(root)
+        if token and self._token_param is not None:
+            pairs = parse_qsl(urlsplit(token).query, keep_blank_values=True)
+            return next((value for name, value in pairs if name == self._token_param), None)
+        return token or None
+
+    def _is_deleted(self, item: Any) -> bool:
+        if self._deleted is None:
+            return False
+        value = self._deleted.first(item)
+        if isinstance(value, bool):
+            return value
+        text = text_at(value)
+        if text is None:
+            return value is not None
+        return text in self._deleted_values if self._deleted_values else bool(text)
+
+    def _path(self, source: str) -> Path:
+        return compile_path(source, self._format, self._namespaces)
+
+    def _optional(self, source: str | None) -> Path | None:
+        return None if source is None else self._path(source)
+
+
+def linked(header: str, relation: str) -> str | None:
+    """The URL of a relation in a `Link` header (RFC 8288)."""
+    for target, params in re.findall(r"<([^<>]*)>((?:\s*;\s*[^,;=<>]+(?:=(?:\"[^\"]*\"|[^,;]*))?)*)", header):
+        named = re.search(r";\s*rel\s*=\s*(?:\"([^\"]*)\"|([^\s;,]*))", params, re.IGNORECASE)
+        if named and relation.lower() in (named[1] or named[2] or "").lower().split():
+            return target
+    return None
+
+
+def page_digest(ids: list[str]) -> str:
+    """What tells one page from another: its ids, in their order."""
+    return sha256("\n".join(ids).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _parent_of(items_path: str, fmt: ResponseFormat) -> str | None:
+    """The place that holds the list: it is there although the list is empty; None where that cannot be told."""
+    if fmt is ResponseFormat.JSON:
+        return items_path.removesuffix("[*]") if items_path.endswith("[*]") else None
+    head, _, last = items_path.rpartition("/")
+    return head if head and not head.endswith("/") and "[" not in last and "(" not in items_path else None
+
+
+def _xml(body: bytes) -> Parsed:
+    try:
+        return Document(parse_xml(body), ResponseFormat.XML)
+    except etree.XMLSyntaxError as error:
+        text = str(error)
+        truncated = any(mark in text for mark in ("Premature end", "EndTag", "not finished", "Couldn't find end"))
+        return Unreadable(truncated=truncated or not body.strip(), detail=text[:200])
+    except (ValueError, Invalid) as error:
+        return Unreadable(truncated=False, detail=str(error)[:200])
+
+
+def _lenient(body: bytes, charset: str, first: str) -> Parsed:
+    """JSON that is not quite: raw control characters, NaN, halves of surrogates, another charset."""
+    try:
+        text = body.removeprefix(_BOM).decode(charset or "utf-8")
+    except (UnicodeDecodeError, LookupError):
+        text = body.decode("utf-8", "replace")
+    try:
+        value = json.loads(text, strict=False, parse_constant=lambda _: None)
+    except (ValueError, RecursionError) as error:
+        over = isinstance(error, json.JSONDecodeError) and error.pos >= len(text.rstrip())
+        ended = over or "truncated" in first or "Unterminated" in str(error)
+        return Unreadable(truncated=ended, detail=first[:200])
+    return Document(_well_formed(value), ResponseFormat.JSON)
+
+
+def _well_formed(value: Any) -> Any:
+    match value:
+        case str():
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        case list():
+            return [_well_formed(item) for item in cast("list[Any]", value)]
+        case dict():
+            pairs = cast("dict[str, Any]", value).items()
+            return {_well_formed(key): _well_formed(item) for key, item in pairs}
+        case _:
+            return value
+
+
+def _plain(value: Any) -> Any:
+    """Elements become their text; JSON stays as it is, since a date may be a structure."""
+    return text_at(value) if isinstance(value, etree._Element) else value  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+
+def _whole(text: str | None) -> int | None:
+    digits = (text or "").replace(",", "").replace(" ", "")
+    return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 16 else None
+
+
+def _truth(value: Any) -> bool | None:
+    if isinstance(value, bool):
+        return value
+    text = (text_at(value) or "").lower()
+    if text in {"true", "yes", "y", "1"}:
+        return True
+    return False if text in {"false", "no", "n", "0"} else None
+
+
+def _shown(value: Any) -> str:
+    text = "nothing" if value is None else repr(value)
+    return text if len(text) <= 80 else text[:80] + "…"

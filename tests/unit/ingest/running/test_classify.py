@@ -1,0 +1,231 @@
+"""The table of chapter 12 row by row, and errors that do not look like errors (FACTS 2, 5, 6, 7, 14)."""
+
+import pytest
+
+from patra.ingest.bits import ErrorRule, Response, Retry
+from patra.ingest.classify import Action, Classifier, Verdict
+from patra.ingest.codes import MissingItems, Outcome, ResponseFormat
+from patra.ingest.reading import Document, Listed
+from patra.ingest.reasons_running import X
+from patra.ingest.transport import Answer, Failure, Fault
+from patra.kernel.clock import MINUTE, SECOND
+from tests.unit.ingest.running.legs import leg
+
+JSON = Response(items_path="$.items", id_path="$.id", updated_at_path="$.updated")
+XML = Response(format=ResponseFormat.XML, items_path="//r", id_path="@id", updated_at_path="@u")
+
+
+def answer(status: int = 200, body: bytes = b'{"items": []}', **headers: str) -> Answer:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Answer(status=status, headers=named, body=body, url="https://x/", elapsed=1, wire_bytes=len(body))
+
+
+def judged(exchange, **given) -> Verdict:
+    return Classifier(leg(**given)).judge(exchange, 0)[0]
+
+
+@pytest.mark.parametrize(
+    ("fault", "level", "action", "code"),
+    [
+        (Fault.TIMEOUT, "L1", Action.RETRY, X.TIMEOUT),
+        (Fault.DNS, "L1", Action.RETRY, X.DNS),
+        (Fault.TLS, "L1", Action.RETRY, X.TLS),
+        (Fault.CONNECT, "L1", Action.RETRY, X.CONNECT),
+        (Fault.RESET, "L1", Action.RETRY, X.RESET),
+        (Fault.TRUNCATED, "L1", Action.RETRY, X.TRUNCATED),
+        (Fault.BAD_ENCODING, "L1", Action.RETRY, X.NOT_TEXT),
+        (Fault.TOO_LARGE, "L2", Action.RESLICE, X.TOO_LARGE),
+        (Fault.UNSENDABLE, "L2", Action.FAIL, X.UNSENDABLE),
+        (Fault.REDIRECT_REFUSED, "L2", Action.FAIL, X.REDIRECT_REFUSED),
+        (Fault.HOST_REFUSED, "L4", Action.HALT, X.HOST_REFUSED),
+    ],
+)
+def test_every_failure_without_an_answer_has_its_class(fault: Fault, level: str, action: Action, code: X) -> None:
+    verdict = judged(Failure(fault=fault, detail="d"))
+    assert (verdict.level, verdict.action, verdict.code) == (level, action, code)
+
+
+def test_every_fault_is_in_the_table() -> None:
+    assert {judged(Failure(fault=fault, detail="")).level for fault in Fault} == {"L1", "L2", "L4"}
+
+
+def test_a_pack_may_take_a_failure_off_the_list() -> None:
+    assert judged(Failure(fault=Fault.TLS, detail=""), retry=Retry(retryable_errors=("timeout",))).level == "L2"
+
+
+@pytest.mark.parametrize(
+    ("status", "level", "action", "code"),
+    [
+        (400, "L2", Action.FAIL, X.REQUEST_REFUSED),
+        (401, "L4", Action.HALT, X.UNAUTHORIZED),
+        (403, "L2", Action.FAIL, X.REQUEST_REFUSED),
+        (404, "L2", Action.FAIL, X.NOT_FOUND),
+        (407, "L4", Action.HALT, X.UNAUTHORIZED),
+        (408, "L1", Action.RETRY, X.SERVER_ERROR),
+        (409, "L2", Action.FAIL, X.REQUEST_REFUSED),
+        (410, "L2", Action.FAIL, X.NOT_FOUND),
+        (414, "L2", Action.FAIL, X.URI_TOO_LONG),
+        (422, "L2", Action.FAIL, X.REQUEST_REFUSED),
+        (429, "L1", Action.RETRY, X.THROTTLED),
+        (500, "L1", Action.RETRY, X.SERVER_ERROR),
+        (501, "L2", Action.FAIL, X.REQUEST_REFUSED),
+        (502, "L1", Action.RETRY, X.SERVER_ERROR),
+        (503, "L1", Action.RETRY, X.SERVER_ERROR),
+        (520, "L1", Action.RETRY, X.SERVER_ERROR),
+        (302, "L2", Action.FAIL, X.REDIRECT_REFUSED),
+        (204, None, Action.EMPTY, X.NO_CONTENT),
+        (999, "L2", Action.FAIL, X.REQUEST_REFUSED),
+    ],
+)
+def test_every_status_has_its_class(status: int, level: str | None, action: Action, code: X) -> None:
+    verdict = judged(answer(status, b"text"))
+    assert (verdict.level, verdict.action, verdict.code) == (level, action, code)
+
+
+def test_a_4xx_is_worth_a_second_attempt_where_the_pack_says_so() -> None:
+    assert judged(answer(409), retry=Retry(retryable_status=(409,))).level == "L1"
+    assert judged(answer(429), retry=Retry(retryable_status=(409,))).level == "L1"
+    assert judged(answer(401), retry=Retry(retryable_status=(401,))).level == "L4"
+
+
+def test_retry_after_is_read_zero_included() -> None:
+    assert judged(answer(429, retry_after="0")).retry_after == 0
+    assert judged(answer(503, retry_after="120")).retry_after == 2 * MINUTE
+    assert judged(answer(429)).retry_after is None
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"", X.EMPTY_BODY),
+        (b"  \n", X.EMPTY_BODY),
+        (b"<!DOCTYPE html><html><body>Maintenance</body></html>", X.ERROR_PAGE),
+        (b"<HTML><h1>502</h1>", X.ERROR_PAGE),
+        (b"<error>no</error>", X.ERROR_PAGE),
+        (b'{"items": [{"id": 1}, {"id"', X.TRUNCATED),
+        (b'{"items": ["abc', X.TRUNCATED),
+        (b"Service temporarily unavailable", X.UNREADABLE),
+        (b'{"items": [}', X.UNREADABLE),
+    ],
+)
+def test_a_200_that_is_no_answer_is_tried_again(body: bytes, code: X) -> None:
+    verdict = judged(answer(200, body, content_type="application/json"), response=JSON)
+    assert (verdict.level, verdict.action, verdict.code) == ("L1", Action.RETRY, code)
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"<list><r id='1'/>", X.TRUNCATED),
+        (b"<list><r id='1'></list>", X.UNREADABLE),
+        (b"<html><body>sorry</body></html>", X.ERROR_PAGE),
+        (b"no xml", X.UNREADABLE),
+    ],
+)
+def test_broken_xml_is_tried_again(body: bytes, code: X) -> None:
+    verdict = judged(answer(200, body), response=XML)
+    assert verdict.level == "L1"
+    if code is not X.UNREADABLE:
+        assert verdict.code is code
+
+
+def test_a_content_type_that_the_pack_does_not_name_is_an_error_page() -> None:
+    picky = Response(items_path="$.items", id_path="$.id", updated_at_path="$.u", content_types=["application/json"])
+    assert judged(answer(200, b"{}", content_type="text/plain"), response=picky).code is X.ERROR_PAGE
+    assert judged(answer(200, b"{}", content_type="application/json; charset=utf-8"), response=picky).code is X.OK
+
+
+def test_json_served_as_html_is_still_json() -> None:
+    assert judged(answer(200, b'{"items": []}', content_type="text/html")).code is X.OK
+
+
+def test_an_entity_bomb_is_refused() -> None:
+    bomb = b'<!DOCTYPE x [<!ENTITY a "aaaa">' + b"".join(
+        b'<!ENTITY %c "%s">' % (c, b"&%c;" % (c - 1) * 10) for c in range(98, 110)
+    )
+    verdict, document = Classifier(leg(response=XML)).judge(answer(200, bomb + b"]><list>&m;</list>"), 0)
+    assert verdict.level == "L1" or len("".join(document.root.itertext())) < 1000
+
+
+RULES = [
+    ErrorRule(name="viewer", status=[400], pattern="External viewer error", outcome=Outcome.L1, retry_after="PT10S"),
+    ErrorRule(
+        name="expired", status=[404], path="$.message[0].type", equals=["cursor-invalid"], outcome=Outcome.RESTART
+    ),
+    ErrorRule(name="quota", status=["4xx"], header="X-Blocked", outcome=Outcome.L4, advice="call them"),
+    ErrorRule(name="inside", path="$.ERROR", outcome=Outcome.L2),
+    ErrorRule(name="none", path="$.message", pattern="(?i)not found", outcome=Outcome.EMPTY),
+    ErrorRule(name="over", status=[416], outcome=Outcome.END),
+]
+
+
+@pytest.mark.parametrize(
+    ("given", "rule", "level", "action"),
+    [
+        (answer(400, b"... External viewer error: Timeout"), "viewer", "L1", Action.RETRY),
+        (answer(404, b'{"message": [{"type": "cursor-invalid"}]}'), "expired", None, Action.RESTART),
+        (answer(403, b"", x_blocked="1"), "quota", "L4", Action.HALT),
+        (answer(200, b'{"ERROR": "bad term", "items": []}'), "inside", "L2", Action.FAIL),
+        (answer(200, b'{"message": "Not Found"}'), "none", None, Action.EMPTY),
+        (answer(416, b"past the end"), "over", None, Action.END),
+    ],
+)
+def test_the_packs_rules_go_first(given: Answer, rule: str, level: str | None, action: Action) -> None:
+    verdict = judged(given, errors=RULES)
+    assert (verdict.rule, verdict.level, verdict.action) == (rule, level, action)
+
+
+def test_a_rule_says_how_long_to_wait_unless_the_provider_says_longer() -> None:
+    body = b"External viewer error"
+    assert judged(answer(400, body), errors=RULES).retry_after == 10 * SECOND
+    assert judged(answer(400, body, retry_after="60"), errors=RULES).retry_after == MINUTE
+
+
+def test_an_oai_error_in_a_200_is_found_by_its_path() -> None:
+    oai = Response(
+        format=ResponseFormat.XML,
+        items_path="//o:record",
+        id_path="o:header/o:identifier",
+        updated_at_path="o:header/o:datestamp",
+        namespaces={"o": "http://www.openarchives.org/OAI/2.0/"},
+    )
+    rules = [
+        ErrorRule(name="no_records", path="//o:error/@code", equals=["noRecordsMatch"], outcome=Outcome.EMPTY),
+        ErrorRule(name="expired", path="//o:error/@code", equals=["badResumptionToken"], outcome=Outcome.RESTART),
+        ErrorRule(name="other", path="//o:error", outcome=Outcome.L2),
+    ]
+    body = b'<OAI-PMH xmlns="http://www.openarchives.org/OAI/2.0/"><error code="%s">x</error></OAI-PMH>'
+    found = [
+        judged(answer(200, body % code), response=oai, errors=rules).rule
+        for code in (b"noRecordsMatch", b"badResumptionToken", b"badVerb")
+    ]
+    assert found == ["no_records", "expired", "other"]
+
+
+def test_a_document_without_its_list_is_a_changed_schema_that_is_confirmed_first() -> None:
+    classifier = Classifier(leg())
+    verdict = classifier.listed(Listed(items=None))
+    assert verdict is not None
+    assert (verdict.level, verdict.action, verdict.confirm) == ("L4", Action.HALT, True)
+    assert "$.items" in verdict.detail
+    assert classifier.listed(Listed(items=[])) is None
+    lenient = Response(items_path="$.items", id_path="$.id", updated_at_path="$.u", items_missing=MissingItems.EMPTY)
+    assert Classifier(leg(response=lenient)).listed(Listed(items=None)) is None
+
+
+def test_the_excerpt_names_nobody() -> None:
+    verdict = judged(answer(400, b"bad key api_key=SECRET123 for jane@example.org"))
+    assert "SECRET123" not in verdict.detail
+    assert "jane@" not in verdict.detail
+
+
+def test_a_good_answer_comes_with_its_document() -> None:
+    verdict, document = Classifier(leg()).judge(answer(200, b'\xef\xbb\xbf{"items": [1]}'), 0)
+    assert verdict.action is Action.ACCEPT
+    assert isinstance(document, Document)
+    assert document.root == {"items": [1]}
+
+
+def test_verdicts_that_stop_something_say_what_to_do() -> None:
+    for exchange in (answer(401), answer(414), Failure(fault=Fault.HOST_REFUSED, detail="")):
+        assert judged(exchange).advice

@@ -1,0 +1,171 @@
+"""Where things stand in an answer (ch. 4.7; FACTS 4, 5, 9, 11, 12, 13)."""
+
+import pytest
+
+from patra.ingest.bits import Pagination, Response
+from patra.ingest.codes import PaginationType, ResponseFormat
+from patra.ingest.reading import Document, Identity, Polluted, Reader, Unreadable, linked, page_digest, parse
+from patra.ingest.reasons_running import X
+from patra.kernel.clock import parse_instant
+from tests.unit.ingest.running.legs import leg
+
+
+def reader(pagination: Pagination | None = None, **response) -> Reader:
+    sections = {
+        "response": Response(**({"items_path": "$.items", "id_path": "$.id", "updated_at_path": "$.u"} | response))
+    }
+    if pagination is not None:
+        sections["pagination"] = pagination
+    return Reader(leg(**sections))
+
+
+def doc(root) -> Document:
+    return Document(root, ResponseFormat.JSON)
+
+
+def xml(text: str) -> Document:
+    found = parse(text.encode(), ResponseFormat.XML)
+    assert isinstance(found, Document)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("root", "items"),
+    [
+        ({"items": [1, 2]}, [1, 2]),
+        ({"items": []}, []),
+        ({"items": None}, None),
+        ({}, None),
+        ({"items": {"id": 1}}, [{"id": 1}]),
+        ([], None),
+    ],
+)
+def test_a_missing_list_is_not_an_empty_one(root, items) -> None:
+    assert reader().page(doc(root), {}, "").items == items
+
+
+def test_a_wildcard_path_tells_missing_from_empty_by_its_parent() -> None:
+    wild = reader(items_path="$.a.items[*]")
+    assert wild.page(doc({"a": {"items": [1, 2]}}), {}, "").items == [1, 2]
+    assert wild.page(doc({"a": {"items": []}}), {}, "").items == []
+    assert wild.page(doc({"a": {}}), {}, "").items is None
+
+
+def test_an_xml_list_is_empty_where_its_parent_is_there() -> None:
+    found = reader(format=ResponseFormat.XML, items_path="/set/article", id_path="id", updated_at_path="u")
+    assert len(found.page(xml("<set><article/><article/></set>"), {}, "").items or []) == 2
+    assert found.page(xml("<set/>"), {}, "").items == []
+    assert found.page(xml("<error/>"), {}, "").items is None
+
+
+@pytest.mark.parametrize(
+    ("value", "total"), [(7, 7), ("1,234", 1234), ("12", 12), (None, None), ("many", None), ({}, None)]
+)
+def test_totals_may_be_text(value, total: int | None) -> None:
+    assert reader(total_path="$.n").page(doc({"items": [], "n": value}), {}, "").total == total
+
+
+@pytest.mark.parametrize(("value", "more"), [(True, True), (False, False), ("true", True), ("0", False), (None, None)])
+def test_has_more_is_true_false_or_not_said(value, more: bool | None) -> None:
+    assert reader(has_more_path="$.more").page(doc({"items": [], "more": value}), {}, "").has_more is more
+
+
+def test_a_token_may_stand_in_a_url() -> None:
+    plain = Pagination(type=PaginationType.TOKEN, next_token_path="$.next")
+    inside = Pagination(type=PaginationType.TOKEN, next_token_path="$.next", next_token_param="page[cursor]")
+    assert reader(plain).page(doc({"items": [], "next": 17}), {}, "").token == "17"
+    assert reader(plain).page(doc({"items": [], "next": ""}), {}, "").token is None
+    root = {"items": [], "next": "https://api.datacite.org/dois?page%5Bcursor%5D=MTIz&page%5Bsize%5D=5"}
+    assert reader(inside).page(doc(root), {}, "").token == "MTIz"
+
+
+def test_a_next_url_may_be_relative_or_stand_in_a_link_header() -> None:
+    body = Pagination(type=PaginationType.URL, next_url_path="$.links.next")
+    head = Pagination(type=PaginationType.URL, next_url_link="next")
+    here = "https://api.example.org/v1/works?page=1"
+    assert reader(body).page(doc({"items": [], "links": {"next": "/v1/works?page=2"}}), {}, here).url == (
+        "https://api.example.org/v1/works?page=2"
+    )
+    assert reader(body).page(doc({"items": [], "links": {}}), {}, here).url is None
+    headers = {"link": '<https://x/?p=2>; rel="next", <https://x/?p=9>; rel="last"'}
+    assert reader(head).page(doc({"items": []}), headers, here).url == "https://x/?p=2"
+
+
+@pytest.mark.parametrize(
+    ("header", "url"),
+    [
+        ('<https://x/?a=1,2>; rel="next"', "https://x/?a=1,2"),
+        ("<u>; rel=next", "u"),
+        ('<p>; rel="prev", <n>; title="a, b"; rel="next last"', "n"),
+        ('<p>; rel="prev"', None),
+        ("", None),
+        ("rubbish; rel=next", None),
+    ],
+)
+def test_link_headers(header: str, url: str | None) -> None:
+    assert linked(header, "next") == url
+
+
+def test_an_identity_is_id_instant_version_and_deletion() -> None:
+    found = reader(version_path="$.v", deleted_path="$.state", deleted_values=["gone"])
+    item = {"id": " 10.1/x ", "u": "2019-03", "v": 3, "state": "gone"}
+    assert found.identity(item) == Identity(
+        id="10.1/x", updated_at=parse_instant("2019-03-01T00:00:00Z"), version="3", deleted=True
+    )
+    assert found.identity({"id": 1, "u": "2019", "state": "there"}) == Identity(
+        id="1", updated_at=parse_instant("2019-01-01T00:00:00Z")
+    )
+
+
+@pytest.mark.parametrize(
+    ("item", "code", "path"),
+    [
+        ({"u": "2019"}, X.NO_ID, "$.id"),
+        ({"id": "", "u": "2019"}, X.NO_ID, "$.id"),
+        ({"id": None, "u": "2019"}, X.NO_ID, "$.id"),
+        ({"id": "a\nb", "u": "2019"}, X.FIELD_INVALID, "$.id"),
+        ({"id": "a\0b", "u": "2019"}, X.FIELD_INVALID, "$.id"),
+        ({"id": "x" * 2000, "u": "2019"}, X.FIELD_INVALID, "$.id"),
+        ({"id": "a"}, X.NO_UPDATED_AT, "$.u"),
+        ({"id": "a", "u": [[None]]}, X.NO_UPDATED_AT, "$.u"),
+        ({"id": "a", "u": "n.d."}, X.NO_UPDATED_AT, "$.u"),
+        ("just text", X.NO_ID, "$.id"),
+    ],
+)
+def test_an_item_without_an_identity_is_pollution(item, code: X, path: str) -> None:
+    found = reader().identity(item)
+    assert isinstance(found, Polluted)
+    assert (found.code, found.path) == (code, path)
+
+
+def test_ids_alone_need_no_update_time() -> None:
+    ids = reader(id_path="$", updated_at_path="")
+    assert ids.identity("123", dated=False) == Identity(id="123", updated_at=None)
+
+
+@pytest.mark.parametrize(
+    ("body", "root"),
+    [
+        (b'{"a": "\x01"}', {"a": "\x01"}),
+        (b'{"a": NaN}', {"a": None}),
+        (b'{"a": "\\ud800"}', {"a": "\ufffd"}),
+        (b'{"a": 123456789012345678901234567890}', {"a": 123456789012345678901234567890}),
+        ('{"a": "é"}'.encode("latin-1"), {"a": "é"}),
+    ],
+)
+def test_json_that_is_not_quite_json_is_read(body: bytes, root) -> None:
+    found = parse(body, ResponseFormat.JSON, "latin-1" if b"\xe9" in body else "utf-8")
+    assert isinstance(found, Document)
+    assert found.root == root or isinstance(found.root["a"], float)
+
+
+def test_what_cannot_be_read_says_whether_it_only_lacks_its_end() -> None:
+    for body, truncated in ((b'{"a": [1, 2', True), (b'{"a": x}', False), (b"plain", False)):
+        found = parse(body, ResponseFormat.JSON)
+        assert isinstance(found, Unreadable)
+        assert found.truncated is truncated
+
+
+def test_pages_are_told_apart_by_their_ids() -> None:
+    assert page_digest(["a", "b"]) != page_digest(["b", "a"])
+    assert page_digest(["ab"]) != page_digest(["a", "b"])
