@@ -58,8 +58,21 @@ def load_pack(document: Document) -> LoadedPack | None:
     """The pack of a document without errors, else None."""
     if errors(document.problems):
         return None
-    tree = document.tree
+    tree = _without_empty(document.tree)
     return LoadedPack(tree=tree, pack=msgspec.convert(tree, Pack), hash=fingerprint(tree), source=document.source)
+
+
+def _without_empty(tree: Tree) -> Tree:
+    """The tree without mappings that say nothing, which the registry has no row for."""
+    out = {
+        key: value for key, value in tree.items() if value != {} or key not in {"defaults", "credentials", "schedules"}
+    }
+    for name, endpoint in tree["endpoints"].items():
+        kept = {key: value for key, value in endpoint.items() if value != {}}
+        if kept.get("output", {}).get("fields") == {}:
+            kept["output"] = {key: value for key, value in kept["output"].items() if key != "fields"}
+        out["endpoints"] = {**out["endpoints"], name: kept}
+    return out
 
 
 def check_pack(loaded: LoadedPack, dictionary: Dictionary = BUILT_IN) -> list[Problem]:
@@ -242,6 +255,7 @@ def _spec(loaded: LoadedPack, draft: Draft, degradations: list[str]) -> Spec:
             key=key,
             namespace_key=namespace,
         ),
+        selection_key=f"{loaded.pack.source}/{draft.name}:{selection}",
         two_phase=at.two_phase,
         detail=_leg(draft.detail) if draft.detail else None,
         planning=msgspec.structs.replace(

@@ -109,6 +109,9 @@ class Spec(Leg, frozen=True, kw_only=True):
     hosts: Annotated[list[str], doc("Hosts that may be asked (ruling I8).", ["eutils.ncbi.nlm.nih.gov"])]
     window: Annotated[Window, doc("The window of time.", {})]
     cursor: Annotated[CursorSpec, doc("The watermark.", {})]
+    selection_key: Annotated[
+        str, doc("Source, endpoint and the parameters that select: what estimates go by.", "a/b:3f…")
+    ]
     two_phase: Annotated[TwoPhase, doc("Whether ids come first.", {})]
     detail: Annotated[Leg | None, doc("The second phase, or what UPDATE asks.", None)] = None
     planning: Annotated[Planning, doc("How the plan is cut; `dimension` and `priority` are decided.", {})]
