@@ -1,7 +1,7 @@
-"""App keys: an app goes in, a key that is shown once comes out; a presented key goes in, the app it speaks for comes out.
+"""App keys: an app goes in, a key that is shown once comes out; a presented key goes in, the app it is for comes out.
 
-A key is kept as its sha256 only. Once an app has ever been registered, a batch needs a key, also when every key has been
-revoked since: revoking must never open the intake (F11).
+A key is kept as its sha256 only. Once an app has ever been registered, a batch needs a key, also when every key has
+been revoked since: revoking must never open the intake (F11).
 """
 
 import secrets

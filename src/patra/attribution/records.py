@@ -70,6 +70,7 @@ class Record(NamedTuple):
     type: RecordType
     key: str
     status: Status
+    at: int
     body: dict[str, Any]
     payload: dict[str, Any]
 
@@ -110,7 +111,7 @@ def group_of(decision: Decision) -> str:
 
 def in_write_order(found: Sequence[Record]) -> list[Record]:
     """The records of several decisions in the order in which one group is written (§3.8.29.2)."""
-    return sorted(found, key=lambda record: (record.group, RANK[record.type], record.body["outputAt"], record.key))
+    return sorted(found, key=lambda record: (record.group, RANK[record.type], record.at, record.key))
 
 
 def sealed(record: Record) -> Record:
@@ -156,4 +157,4 @@ def _record(decision: Decision, kind: RecordType, payload_key: str, status: Stat
             "extensions": decision.extensions,
         }
         body |= {name: value for name, value in optional.items() if value}
-    return Record(kind, body["recordKey"], status, body, payload)
+    return Record(kind, body["recordKey"], status, decision.at, body, payload)

@@ -4,7 +4,8 @@ import pytest
 
 from patra.attribution.closure import Status
 from patra.attribution.records import RECORD, Record, RecordType, in_write_order, sealed
-from tests.unit.attribution.said import FIELDS, at, audited, event, facts, records, replayed, sent, terminal, tick
+from patra.kernel.clock import SECOND
+from tests.unit.attribution.said import FIELDS, T0, at, audited, event, facts, records, replayed, sent, terminal, tick
 
 ATTRIBUTION = {
     "opportunity_created": "attr_opportunity_created",
@@ -230,12 +231,12 @@ def test_within_a_group_and_an_instant_the_audit_is_written_before_the_facts():
 
 def test_records_of_one_group_are_sorted_by_type_then_instant_then_key():
     def record(kind: RecordType, key: str, instant: float) -> Record:
-        body = {"relationKeys": {"closureKeyOrNA": "c"}, "sourceKeys": {"traceKey": "t"}, "outputAt": at(instant)}
-        return Record(kind, key, Status.NEW, body, {})
+        body = {"relationKeys": {"closureKeyOrNA": "c"}, "sourceKeys": {"traceKey": "t"}}
+        return Record(kind, key, Status.NEW, T0 + round(instant * SECOND), body, {})
 
     wanted = [
         record(RecordType.AUDIT, "b", 1),
-        record(RecordType.AUDIT, "a", 2),
+        record(RecordType.AUDIT, "a", 1.5),
         record(RecordType.AUDIT, "z", 2),
         record(RecordType.BILLABLE, "a", 1),
         record(RecordType.ATTRIBUTION, "a", 0),
@@ -250,7 +251,7 @@ def test_a_record_without_a_version_anchor_is_rejected():
         "versionAnchors": dict(ANCHORS),
         "decisionReasonCode": "f_accepted",
     }
-    whole = Record(RecordType.AUDIT, "k", Status.NEW, body, {})
+    whole = Record(RecordType.AUDIT, "k", Status.NEW, T0, body, {})
     assert sealed(whole) is whole
     for name in ANCHORS:
         for value in (None, ""):

@@ -1,5 +1,6 @@
 -- The built-in archive: one row a decision, in the order of decision, with all that its records are made of. Only the
--- status of a record changes, along the edges of §3.8.27. On SQLite the key is the row number.
+-- status of a record changes, along the edges of §3.8.27. `settled_at` and `settled_code` say when an archive outside
+-- the store took the records, or why it did not. On SQLite the key is the row number.
 CREATE TABLE att_decision (
   id BIGINT PRIMARY KEY,
   at BIGINT NOT NULL,
@@ -8,5 +9,7 @@ CREATE TABLE att_decision (
     CHECK (audit_status IN ('new', 'committed', 'duplicate', 'conflicted', 'rejected', 'superseded')),
   attribution_status TEXT
     CHECK (attribution_status IN ('new', 'committed', 'duplicate', 'conflicted', 'rejected', 'superseded')),
+  settled_at BIGINT,
+  settled_code TEXT,
   body {blob} NOT NULL
 );

@@ -1,0 +1,211 @@
+"""Decisions are handed over in their transaction; their records reach an archive outside the store, in order (§3.8.29).
+
+One message of the outbox stands for one decision, in the group of its closure and trace. In every call the audits go
+first, then the billable facts of those whose audit is written, then the attribution facts. What the archive cannot take
+now is tried again under the same keys after 1 s, 5 s, 30 s, 120 s and so on; after 15 minutes what is still missing
+becomes `conflicted`, and the row says so.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from patra.attribution.archive import Again, Archive, Never, Outcome, Written
+from patra.attribution.closure import Status
+from patra.attribution.commit import Hand
+from patra.attribution.decide import Superseded
+from patra.attribution.facts import Decision, billing_key_of
+from patra.attribution.reading import Archived, decisions_by_id
+from patra.attribution.reasons import R
+from patra.attribution.records import (
+    RANK,
+    RECORD,
+    On,
+    Record,
+    RecordType,
+    Statuses,
+    group_of,
+    in_write_order,
+    records,
+    sealed,
+)
+from patra.attribution.store import Q
+from patra.kernel.canonical import key16
+from patra.kernel.clock import MINUTE, SECOND, Clock
+from patra.kernel.db import Database, Row, Tx
+from patra.kernel.machine import Move, journal
+from patra.kernel.outbox import Delivered, Message, Pending, Policy, Relay, Retry, Settled, State, Untried, append
+from patra.kernel.outbox import Outcome as Sent
+from patra.kernel.retry import DelayTable
+
+CHANNEL = "attribution.archive"
+POLICY = Policy(delays=DelayTable((SECOND, 5 * SECOND, 30 * SECOND, 120 * SECOND), cycle=True), window=15 * MINUTE)
+MOST = 500
+"""Records of one call of the archive."""
+
+
+class Fate(NamedTuple):
+    """What became of one record in the last attempt: where it stands now, and why if not as planned."""
+
+    record: Record
+    outcome: Outcome | None
+
+
+def handing(clock: Clock) -> Hand:
+    """Hand new decisions to the outbox; a late impression takes the record along that it supersedes."""
+
+    def hand(tx: Tx, decisions: Sequence[tuple[int, Decision]], superseded: Sequence[Superseded]) -> None:
+        gone = {record.record_key: record.decision_id for record in superseded}
+        messages = [
+            Message(group=group_of(decision), key=str(number), payload=_payload(gone.get(decision.supersedes or "")))
+            for number, decision in decisions
+        ]
+        append(tx, CHANNEL, messages, clock.now())
+
+    return hand
+
+
+class Delivery:
+    """Takes what waits in the outbox to an archive; `relay.run_once()` is one turn."""
+
+    def __init__(self, db: Database, archive: Archive, clock: Clock) -> None:
+        self._db = db
+        self._archive = archive
+        self._fates: dict[int, list[Fate]] = {}
+        self.relay = Relay(db, CHANNEL, self._deliver, POLICY, clock, self._settled)
+
+    def _deliver(self, messages: Sequence[Pending]) -> list[Sent]:
+        self._fates = self._attempt(messages)
+        stopped: dict[bytes, int] = {}
+        sent: list[Sent] = []
+        for message in messages:
+            if message.group_key in stopped:
+                sent.append(Untried())
+                continue
+            failed = [
+                fate.outcome for fate in self._fates[message.seq] if not isinstance(fate.outcome, Written | Never)
+            ]
+            if not failed:
+                sent.append(Delivered())
+                continue
+            stopped[message.group_key] = message.seq
+            codes = [outcome.code for outcome in failed if isinstance(outcome, Again)]
+            sent.append(Retry((codes or [R.ARCHIVE_UNAVAILABLE])[0].value))
+        return sent
+
+    def _attempt(self, messages: Sequence[Pending]) -> dict[int, list[Fate]]:
+        """Write the records of all messages, type by type; a fact only after the audit of its decision."""
+        owners = self._records(messages)
+        outcomes: dict[str, Outcome] = {}
+        for kind in RANK:
+            ready = [
+                record
+                for found in owners.values()
+                if kind is RecordType.AUDIT or isinstance(outcomes.get(found[0].key), Written)
+                for record in found
+                if record.type is kind
+            ]
+            ordered = in_write_order(ready)
+            for start in range(0, len(ordered), MOST):
+                part = ordered[start : start + MOST]
+                for record, outcome in zip(part, self._archive.write(part), strict=True):
+                    # of a record that is written twice, as committed and as superseded, the worse outcome counts
+                    if not isinstance(outcomes.get(record.key), Again):
+                        outcomes[record.key] = outcome
+        refused = {seq for seq, found in owners.items() if isinstance(outcomes.get(found[0].key), Never)}
+        return {
+            seq: [Fate(r, outcomes.get(r.key, outcomes[found[0].key] if seq in refused else None)) for r in found]
+            for seq, found in owners.items()
+        }
+
+    def _records(self, messages: Sequence[Pending]) -> dict[int, list[Record]]:
+        """The records of each message, as they will stand once written; none for a decision that was purged."""
+        gone = {message.seq: _superseded_by(message.payload) for message in messages}
+        wanted = [int(message.key) for message in messages] + [number for number in gone.values() if number is not None]
+        found = {one.id: one for one in self._db.read(lambda tx: decisions_by_id(tx, wanted))}
+        owners: dict[int, list[Record]] = {}
+        for message in messages:
+            archived, other = found.get(int(message.key)), found.get(gone[message.seq] or -1)
+            own = [sealed(r) for r in records(archived.decision, _planned(archived))] if archived else []
+            if own and other is not None:
+                own += [record for record in other.records if record.type is RecordType.ATTRIBUTION]
+            if own:
+                owners[message.seq] = own
+        return owners
+
+    def _settled(self, tx: Tx, settled: Sequence[Settled], now: int) -> None:
+        """Move the records of messages that are over, in the transaction that takes the messages out."""
+        over = {int(one.message.key): one for one in settled}
+        moved: list[tuple[Archived, dict[RecordType, Moved]]] = []
+        for archived in decisions_by_id(tx, over):
+            one = over[archived.id]
+            own = {record.key for record in archived.records}
+            fates = {f.record.type: f for f in self._fates.get(one.message.seq, ()) if f.record.key in own}
+            given_up = one.state is State.GIVEN_UP
+            moved.append((archived, {kind: _move(fate, given_up=given_up) for kind, fate in fates.items()}))
+        _write_moves(tx, moved, now)
+
+
+class Moved(NamedTuple):
+    on: On
+    code: str | None
+
+
+def _move(fate: Fate, *, given_up: bool) -> Moved:
+    """Which edge a record takes, and the code where it is not plainly written."""
+    match fate.outcome:
+        case Written():
+            if fate.record.status is Status.REJECTED:  # it lacked a version anchor, and the archive knows it as such
+                return Moved(On.REFUSED, R.MISSING_VERSION_ANCHOR.value)
+            return Moved(On.WRITTEN, None)
+        case Never(code) if code == R.RECORDKEY_MISMATCH.value:
+            return Moved(On.CONFLICT, code)
+        case Never(code):
+            return Moved(On.REFUSED, code)
+        case _:
+            code = R.COMPENSATION_EXHAUSTED if given_up else R.ARCHIVE_UNAVAILABLE
+            return Moved(On.CONFLICT, code.value)
+
+
+def _write_moves(tx: Tx, moved: Sequence[tuple[Archived, dict[RecordType, Moved]]], now: int) -> None:
+    """Move what still is `new`; a record that was born as a duplicate or a conflict stays one."""
+    decisions: list[Row] = []
+    billables: list[Row] = []
+    unusual: list[Move] = []
+    for archived, moves in moved:
+        targets = {kind: RECORD.target(Status.NEW, move.on).value for kind, move in moves.items()}
+        codes = [move.code for move in moves.values() if move.code]
+        attribution = targets.get(RecordType.ATTRIBUTION)
+        decisions.append((archived.id, targets.get(RecordType.AUDIT), attribution, now, codes[0] if codes else None))
+        billing = billing_key_of(archived.decision)
+        if billing is not None and RecordType.BILLABLE in targets:
+            billables.append((key16(billing), targets[RecordType.BILLABLE]))
+        unusual += [
+            RECORD.move(record.key, Status.NEW, move.on, reason=move.code, at=now)
+            for record in archived.records
+            if record.status is Status.NEW and (move := moves.get(record.type)) and move.code
+        ]
+    tx.execute(Q["settle_decisions"], rows=sorted(decisions))
+    tx.execute(Q["settle_billables"], rows=sorted(billables))
+    journal(tx, unusual)
+
+
+def _planned(archived: Archived) -> Statuses:
+    """What the archive is told: a record that is still on its way is committed by arriving."""
+    audit, billable, attribution = archived.statuses
+    committed = RECORD.target(Status.NEW, On.WRITTEN)
+    born = Status(archived.decision.status)
+    if attribution is not None:
+        attribution = committed if born is Status.NEW else born
+    return Statuses(
+        committed if audit is Status.NEW else audit, committed if billable is not None else None, attribution
+    )
+
+
+def _payload(gone: int | None) -> bytes:
+    return b"" if gone is None else msgspec.json.encode(gone)
+
+
+def _superseded_by(payload: bytes) -> int | None:
+    return msgspec.json.decode(payload, type=int) if payload else None

@@ -1,0 +1,151 @@
+"""An archive of Parquet files in a folder: each call adds one file, and no record stands in two (F21).
+
+Beside the files lies `index.db`, which names every record that was written, its status and the digest of its payload.
+A file counts once the index names it: one that a crash left behind is removed when the archive is opened again.
+"""
+
+import os
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from patra.attribution.archive import Again, Never, Outcome, Written
+from patra.attribution.reasons import R
+from patra.attribution.records import Record
+from patra.kernel.errors import ConfigInvalid
+from patra.kernel.ids import new_id
+
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS file (name TEXT PRIMARY KEY, records INTEGER NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS record (key BLOB, status TEXT, digest BLOB, PRIMARY KEY (key, status)) WITHOUT ROWID",
+)
+COLUMNS = (
+    "record_key",
+    "record_type",
+    "record_status",
+    "payload_type",
+    "payload_key",
+    "event_id",
+    "source_event_id",
+    "trace_key",
+    "request_key",
+    "attempt_key",
+    "opportunity_key",
+    "response_reference",
+    "render_attempt_id",
+    "closure_key",
+    "billing_key",
+    "attribution_key",
+    "canonical_dedup_key",
+    "decision_reason_code",
+    "output_at",
+    "payload_digest",
+    "payload",
+    "record",
+)
+
+
+class ParquetArchive:
+    """One folder of files; one process writes to it."""
+
+    def __init__(self, folder: str) -> None:
+        if not folder:
+            raise ConfigInvalid("config_archive_folder", "parquet: names no folder", place="attribution.archive")
+        try:
+            import duckdb  # noqa: PLC0415  (an extra)
+        except ModuleNotFoundError as error:
+            raise ConfigInvalid(
+                "config_extra_missing", "Parquet files need the extra: pip install 'patra[parquet]'"
+            ) from error
+        self._duckdb: Any = duckdb
+        self._folder = Path(folder)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._index = sqlite3.connect(self._folder / "index.db", isolation_level=None, check_same_thread=False)
+        self._index.execute("PRAGMA synchronous=FULL")
+        for table in _TABLES:
+            self._index.execute(table)
+        self._remove_leftovers()
+
+    def write(self, records: Sequence[Record]) -> list[Outcome]:
+        known = [self._known(record) for record in records]
+        new = [record for record, outcome in zip(records, known, strict=True) if outcome is None]
+        try:
+            if new:
+                self._add(new)
+        except (OSError, sqlite3.Error, self._duckdb.Error):
+            return [outcome or Again(R.ARCHIVE_UNAVAILABLE) for outcome in known]
+        return [outcome or Written() for outcome in known]
+
+    def close(self) -> None:
+        self._index.close()
+
+    def _known(self, record: Record) -> Outcome | None:
+        """Whether the archive has the record: under another payload it is a mismatch, in another status it is new."""
+        found = dict(
+            self._index.execute(
+                "SELECT status, digest FROM record WHERE key = ?", (bytes.fromhex(record.key),)
+            ).fetchall()
+        )
+        if any(digest != bytes.fromhex(record.digest) for digest in found.values()):
+            return Never(R.RECORDKEY_MISMATCH.value)
+        return Written() if record.status.value in found else None
+
+    def _add(self, records: Sequence[Record]) -> None:
+        name = f"records-{new_id()}.parquet"
+        self._save(records, self._folder / name)
+        self._index.execute("BEGIN IMMEDIATE")
+        try:
+            self._index.execute("INSERT INTO file VALUES (?, ?)", (name, len(records)))
+            self._index.executemany(
+                "INSERT OR IGNORE INTO record VALUES (?, ?, ?)",
+                [(bytes.fromhex(r.key), r.status.value, bytes.fromhex(r.digest)) for r in records],
+            )
+            self._index.execute("COMMIT")
+        except BaseException:
+            self._index.execute("ROLLBACK")
+            raise
+
+    def _save(self, records: Sequence[Record], path: Path) -> None:
+        columns = list(zip(*map(_row, records), strict=True))
+        db = self._duckdb.connect()
+        try:
+            names = ", ".join(f"unnest(?) AS {name}" for name in COLUMNS)
+            typed = "* REPLACE (output_at::TIMESTAMP AS output_at)"
+            db.execute(f"CREATE TABLE records AS SELECT {typed} FROM (SELECT {names})", [list(c) for c in columns])
+            db.execute(
+                f"COPY records TO '{str(path).replace(chr(39), chr(39) * 2)}' (FORMAT parquet, COMPRESSION zstd)"
+            )
+        finally:
+            db.close()
+        for durable in (path, path.parent):
+            handle = os.open(durable, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+
+    def _remove_leftovers(self) -> None:
+        counted = {name for (name,) in self._index.execute("SELECT name FROM file")}
+        for path in self._folder.glob("records-*.parquet"):
+            if path.name not in counted:
+                path.unlink()
+
+
+def _row(record: Record) -> tuple[Any, ...]:
+    body = record.body
+    return (
+        record.key,
+        record.type.value,
+        record.status.value,
+        *body["payloadRef"].values(),
+        *body["sourceKeys"].values(),
+        *body["relationKeys"].values(),
+        str(body["decisionReasonCode"]),
+        body["outputAt"],
+        record.digest,
+        msgspec.json.encode(record.payload).decode(),
+        msgspec.json.encode(body).decode(),
+    )

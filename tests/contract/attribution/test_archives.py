@@ -1,0 +1,207 @@
+"""Parquet files and an HTTP endpoint as archives: F21."""
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from patra.attribution.archive import Again, Never, Written, open_archive
+from patra.attribution.http import HttpArchive
+from patra.attribution.parquet import ParquetArchive
+from patra.attribution.reading import every_decision
+from patra.attribution.reasons import R
+from patra.attribution.records import Record
+from patra.attribution.replay import replay
+from patra.kernel.errors import ConfigInvalid
+from tests.unit.attribution.said import event, fresh, sent, tick
+
+
+def some_records() -> list[Record]:
+    db = fresh()
+    replay(
+        [sent(0, event("ad_filled"), event("click", traceKey="é\x00'")), tick(120), sent(130, event("impression"))], db
+    )
+    return [record for decision in every_decision(db) for record in decision.records]
+
+
+def rows(folder: Path) -> list[tuple[Any, ...]]:
+    return duckdb.sql(
+        f"SELECT record_key, record_status, payload, record, output_at FROM '{folder}/records-*.parquet' ORDER BY 1, 2"
+    ).fetchall()
+
+
+def test_parquet_files_hold_every_record_once(tmp_path: Path):
+    records = some_records()
+    archive = ParquetArchive(str(tmp_path / "it's"))
+    assert archive.write(records[:3]) == [Written()] * 3
+    assert archive.write(records) == [Written()] * len(records)
+    archive.close()
+    found = rows(tmp_path / "it''s")
+    assert [row[0] for row in found] == sorted(record.key for record in records)
+    by_key = {record.key: record for record in records}
+    for key, status, payload, record, output_at in found:
+        assert (status, json.loads(payload), json.loads(record)) == (
+            by_key[key].status,
+            by_key[key].payload,
+            by_key[key].body,
+        )
+        assert output_at.year == 2026
+
+
+def test_a_record_in_a_new_status_is_added_and_another_payload_is_a_mismatch(tmp_path: Path):
+    record = some_records()[0]
+    archive = ParquetArchive(str(tmp_path))
+    archive.write([record])
+    superseded = record._replace(
+        status=type(record.status).SUPERSEDED, body={**record.body, "recordStatus": "superseded"}
+    )
+    assert archive.write([superseded]) == [Written()]
+    assert archive.write([record._replace(payload={**record.payload, "traceKey": "other"})]) == [
+        Never(R.RECORDKEY_MISMATCH)
+    ]
+    assert [row[1] for row in rows(tmp_path)] == ["committed", "superseded"]
+
+
+def test_a_file_that_a_crash_left_behind_does_not_count(tmp_path: Path):
+    records = some_records()
+    archive = ParquetArchive(str(tmp_path))
+    archive.write(records)
+    archive.close()
+    (tmp_path / "records-left.parquet").write_bytes(b"half a file")
+    archive = ParquetArchive(str(tmp_path))
+    assert archive.write(records) == [Written()] * len(records)
+    assert len(rows(tmp_path)) == len(records)
+    assert len(list(tmp_path.glob("*.parquet"))) == 1
+
+
+def test_a_folder_that_cannot_be_written_is_tried_again(tmp_path: Path):
+    archive = ParquetArchive(str(tmp_path))
+    blocker = sqlite3.connect(tmp_path / "index.db", isolation_level=None)
+    archive._index.execute("PRAGMA busy_timeout=0")
+    blocker.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(sqlite3.OperationalError):
+        archive._index.execute("SELECT 1 FROM record")
+    blocker.execute("ROLLBACK")
+    blocker.close()
+    archive._folder = tmp_path / "gone"
+    assert archive.write(some_records()[:1]) == [Again(R.ARCHIVE_UNAVAILABLE)]
+
+
+class Endpoint:
+    def __init__(self) -> None:
+        self.bodies: list[Any] = []
+        self.answers: list[tuple[int, bytes]] = []
+        self.refuses: set[str] = set()
+
+
+@contextmanager
+def endpoint() -> Iterator[tuple[Endpoint, str]]:
+    state = Endpoint()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            state.bodies.append(body)
+            status, answer = state.answers.pop(0) if state.answers else (200, b"")
+            if {entry["record"]["recordKey"] for entry in body["records"]} & state.refuses:
+                status, answer = 422, b'{"code": "too_odd"}'
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield state, f"http://127.0.0.1:{server.server_port}/archive"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_an_endpoint_gets_record_payload_and_digest():
+    records = some_records()
+    with endpoint() as (state, url):
+        archive = HttpArchive(url)
+        assert archive.write(records) == [Written()] * len(records)
+        archive.close()
+    assert [entry["record"] for entry in state.bodies[0]["records"]] == [record.body for record in records]
+    assert [entry["payload"] for entry in state.bodies[0]["records"]] == [record.payload for record in records]
+    assert [entry["payloadDigest"] for entry in state.bodies[0]["records"]] == [record.digest for record in records]
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (408, R.ARCHIVE_TIMEOUT),
+        (429, R.ARCHIVE_RATE_LIMITED),
+        (500, R.ARCHIVE_UNAVAILABLE),
+        (503, R.ARCHIVE_UNAVAILABLE),
+        (302, R.ARCHIVE_UNAVAILABLE),
+    ],
+)
+def test_an_endpoint_that_cannot_now_is_tried_again(status: int, code: R):
+    with endpoint() as (state, url):
+        archive = HttpArchive(url)
+        state.answers = [(status, b"")]
+        assert archive.write(some_records()[:2]) == [Again(code)] * 2
+        archive.close()
+
+
+def test_an_endpoint_that_is_not_there_or_silent_is_tried_again():
+    assert HttpArchive("http://127.0.0.1:9/").write(some_records()[:1]) == [Again(R.ARCHIVE_UNAVAILABLE)]
+    listener = __import__("socket").create_server(("127.0.0.1", 0))
+    archive = HttpArchive(f"http://127.0.0.1:{listener.getsockname()[1]}/", read=0.05)
+    assert archive.write(some_records()[:1]) == [Again(R.ARCHIVE_TIMEOUT)]
+    archive.close()
+    listener.close()
+
+
+def test_one_record_that_is_refused_does_not_take_the_others_along():
+    records = some_records()
+    with endpoint() as (state, url):
+        archive = HttpArchive(url)
+        state.refuses = {records[2].key}
+        outcomes = archive.write(records)
+        archive.close()
+    assert outcomes == [Never("too_odd") if record is records[2] else Written() for record in records]
+
+
+def test_an_endpoint_may_answer_for_each_record():
+    records = some_records()[:4]
+    results = [
+        {"recordKey": records[0].key, "status": "written"},
+        {"recordKey": records[1].key, "status": "retry", "code": "g_archive_rate_limited"},
+        {"recordKey": records[2].key, "status": "refused", "code": "f_output_recordkey_payload_mismatch"},
+    ]
+    with endpoint() as (state, url):
+        archive = HttpArchive(url)
+        state.answers = [(200, json.dumps({"results": results}).encode())]
+        assert archive.write(records) == [
+            Written(),
+            Again(R.ARCHIVE_RATE_LIMITED),
+            Never(R.RECORDKEY_MISMATCH),
+            Written(),
+        ]
+        archive.close()
+
+
+def test_an_archive_is_named_by_where_it_is(tmp_path: Path):
+    assert open_archive("store") is None
+    assert isinstance(open_archive(f"parquet:{tmp_path}"), ParquetArchive)
+    assert isinstance(open_archive("https://archive.example/records"), HttpArchive)
+    for wrong in ("tape", "parquet:", ""):
+        with pytest.raises(ConfigInvalid):
+            open_archive(wrong)

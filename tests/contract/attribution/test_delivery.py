@@ -1,0 +1,221 @@
+"""From decisions to an archive outside the store: §3.8.27 to §3.8.29, F17, F21."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from patra.attribution.archive import Again, Never
+from patra.attribution.batch import Item, Tick, read_batch
+from patra.attribution.commit import EVERYTHING, commit
+from patra.attribution.delivery import Delivery, handing
+from patra.attribution.reading import Archived, every_decision
+from patra.attribution.reasons import R
+from patra.attribution.records import RANK, RecordType
+from patra.kernel.clock import MINUTE, SECOND
+from patra.kernel.db import Database, migrate
+from patra.kernel.machine import history
+from patra.kernel.testing import ManualClock
+from tests.contract.attribution.archives import ListedArchive
+from tests.unit.attribution.said import PACKAGES, T0, event, sent, terminal
+
+
+class House:
+    """A store, an archive and what goes between them, with a clock set by hand."""
+
+    def __init__(self, db: Database) -> None:
+        migrate(db, PACKAGES)
+        self.db = db
+        self.clock = ManualClock(T0)
+        self.archive = ListedArchive()
+        self.delivery = Delivery(db, self.archive, self.clock)
+
+    def take(self, *lines: Any) -> None:
+        for line in lines:
+            item: Item = (
+                Tick(at=T0 + line * SECOND)
+                if isinstance(line, int)
+                else read_batch(msgspec.json.encode(line["batch"]), self.clock.now())
+            )
+            commit(self.db, [item], due=EVERYTHING, hand=handing(self.clock))
+
+    def deliver(self) -> None:
+        while not self.delivery.relay.run_once().idle:
+            pass
+
+    def decisions(self) -> list[Archived]:
+        return list(every_decision(self.db))
+
+    def statuses(self) -> list[tuple[str, str, str]]:
+        return [
+            (r.type.value, r.body["decisionReasonCode"], r.status.value) for d in self.decisions() for r in d.records
+        ]
+
+
+@pytest.fixture
+def house(database: Database) -> Iterator[House]:
+    return House(database)
+
+
+def test_records_are_new_until_the_archive_has_them_and_committed_then(house: House):
+    house.take(sent(0, event("impression")), sent(0, event("click")))
+    assert {status for _, _, status in house.statuses()} == {"new"}
+    house.deliver()
+    assert {status for _, _, status in house.statuses()} == {"committed"}
+    assert len(house.archive.written) == 6
+    assert {record.status.value for record in house.archive.written} == {"committed"}
+    assert house.deliver() is None
+    assert len(house.archive.written) == 6
+
+
+def test_duplicates_conflicts_and_rejections_are_output_too(house: House):
+    house.take(
+        sent(
+            0,
+            event("impression", "i1"),
+            event("impression", "i2"),
+            event("view"),
+            event("postback", postbackStatus="failed"),
+        )
+    )
+    house.deliver()
+    assert sorted(house.archive.told) == sorted(house.statuses())
+    assert ("attribution_fact", "f_billing_conflict_duplicate_impression", "duplicate") in house.archive.told
+    assert ("attribution_fact", "f_postback_terminal_conflict", "conflicted") in house.archive.told
+    assert ("decision_audit", "f_event_type_unsupported", "committed") in house.archive.told
+
+
+def test_within_a_group_audits_are_written_before_billable_facts_before_attribution_facts(house: House):
+    house.take(sent(0, event("ad_filled"), event("click")), sent(0, event("impression")))
+    house.deliver()
+    ranks = [RANK[record.type] for record in house.archive.written]
+    assert ranks == sorted(ranks)
+
+
+def test_no_fact_is_written_before_its_audit_is(house: House):
+    house.take(sent(0, event("impression")))
+    house.archive.fails = lambda record: Again(R.ARCHIVE_TIMEOUT) if record.type is RecordType.AUDIT else None
+    house.deliver()
+    assert house.archive.written == []
+    assert {status for _, _, status in house.statuses()} == {"new"}
+
+
+@pytest.mark.parametrize("code", [R.ARCHIVE_TIMEOUT, R.ARCHIVE_UNAVAILABLE, R.ARCHIVE_RATE_LIMITED])
+def test_what_can_be_retried_is_tried_again_after_1_5_30_120_seconds_and_so_on(house: House, code: R):
+    house.take(sent(0, event("opportunity_created")))
+    house.archive.fails = lambda record: Again(code)
+    house.deliver()
+    for wait in (1, 5, 30, 120, 1, 5, 30, 120):
+        calls = house.archive.calls
+        house.clock.advance(wait * SECOND - 1)
+        house.deliver()
+        assert house.archive.calls == calls
+        house.clock.advance(1)
+        house.deliver()
+        assert house.archive.calls == calls + 1
+    house.archive.fails = lambda record: None
+    house.clock.advance(120 * SECOND)
+    house.deliver()
+    assert {status for _, _, status in house.statuses()} == {"committed"}
+    assert len({record.key for record in house.archive.written}) == len(house.archive.written) == 2
+
+
+def test_after_15_minutes_what_is_missing_is_conflicted_and_the_row_says_why(house: House):
+    house.take(sent(0, event("impression")))
+    house.archive.fails = lambda record: None if record.type is RecordType.AUDIT else Again(R.ARCHIVE_UNAVAILABLE)
+    for _ in range(40):
+        house.deliver()
+        house.clock.advance(30 * SECOND)
+    house.deliver()
+    assert sorted(house.statuses()) == [
+        ("attribution_fact", "f_accepted", "conflicted"),
+        ("billable_fact", "f_accepted", "conflicted"),
+        ("decision_audit", "f_accepted", "committed"),
+    ]
+    keys = [record.key for record in house.decisions()[0].records]
+    moves = house.db.read(lambda tx: history(tx, keys))
+    assert {(move.was, move.to, move.reason) for move in moves} == {
+        ("new", "conflicted", "f_output_archive_compensation_exhausted")
+    }
+    assert min(move.at for move in moves) >= T0 + 15 * MINUTE
+
+
+def test_another_payload_under_the_same_record_key_is_a_conflict(house: House):
+    house.take(sent(0, event("opportunity_created")))
+    house.archive.fails = lambda record: (
+        Never(R.RECORDKEY_MISMATCH.value) if record.type is RecordType.ATTRIBUTION else None
+    )
+    house.deliver()
+    assert sorted(house.statuses()) == [
+        ("attribution_fact", "f_accepted", "conflicted"),
+        ("decision_audit", "f_accepted", "committed"),
+    ]
+
+
+def test_a_record_that_the_archive_refuses_is_rejected_with_its_facts(house: House):
+    house.take(sent(0, event("impression")))
+    house.archive.fails = lambda record: Never(R.ARCHIVE_REFUSED.value) if record.type is RecordType.AUDIT else None
+    house.deliver()
+    assert {status for _, _, status in house.statuses()} == {"rejected"}
+    assert house.archive.written == []
+
+
+def test_a_group_that_fails_does_not_hold_up_the_others(house: House):
+    house.take(sent(0, event("impression", "i1", traceKey="stuck"), event("impression", "i2", renderAttemptId="two")))
+    house.archive.fails = lambda record: (
+        Again(R.ARCHIVE_TIMEOUT) if record.body["sourceKeys"]["traceKey"] == "stuck" else None
+    )
+    house.deliver()
+    assert {record.body["sourceKeys"]["renderAttemptIdOrNA"] for record in house.archive.written} == {"two"}
+
+
+def test_later_decisions_of_a_group_wait_for_earlier_ones(house: House):
+    house.take(sent(0, event("ad_filled")))
+    house.archive.fails = lambda record: Again(R.ARCHIVE_TIMEOUT)
+    house.deliver()
+    house.clock.advance(1)
+    house.take(sent(0, event("interaction")))
+    house.archive.fails = lambda record: None
+    house.deliver()
+    assert house.archive.written == []
+    house.clock.advance(SECOND)
+    house.deliver()
+    facts = [
+        record.payload["attributionType"] for record in house.archive.written if record.type is RecordType.ATTRIBUTION
+    ]
+    assert facts == ["attr_ad_filled", "attr_interaction"]
+
+
+@pytest.mark.parametrize("delivered_between", [True, False])
+def test_a_superseded_timeout_reaches_the_archive_as_committed_and_then_as_superseded(
+    house: House, delivered_between: bool
+):
+    house.take(sent(0, event("ad_filled")), 120)
+    if delivered_between:
+        house.deliver()
+    house.clock.advance(200 * SECOND)
+    house.take(sent(200, event("impression")))
+    house.deliver()
+    of_timeout = [
+        status
+        for kind, reason, status in house.archive.told
+        if reason == "f_terminal_timeout_autofill" and kind == "attribution_fact"
+    ]
+    assert of_timeout == ["committed", "superseded"]
+    assert ("attribution_fact", "f_terminal_timeout_autofill", "superseded") in house.statuses()
+    assert {status for kind, _, status in house.statuses() if kind != "attribution_fact"} == {"committed"}
+    key = next(r.key for d in house.decisions() for r in d.records if r.status.value == "superseded")
+    moves = [(move.was, move.to) for move in house.db.read(lambda tx: history(tx, [key]))]
+    assert moves[-1] == ("committed", "superseded")
+    assert moves == (
+        [("committed", "superseded")] if delivered_between else [("new", "committed"), ("committed", "superseded")]
+    )
+
+
+def test_dropping_the_same_event_again_outputs_nothing_new(house: House):
+    house.take(
+        sent(0, event("view")), sent(0, event("view")), sent(0, terminal()), sent(0, terminal()), sent(0, terminal())
+    )
+    house.deliver()
+    assert len(house.archive.written) == 4
