@@ -54,9 +54,12 @@ class Known(msgspec.Struct, frozen=True):
 
 
 def examine(
-    catalogue: Catalogue, envelope: Envelope, publisher: str | None = None, index: int = 0
+    catalogue: Catalogue, envelope: Envelope, publisher: str | None = None, index: int = 0, *, retired: bool = False
 ) -> Candidate | Refused:
-    """Every check that needs no store. `publisher` is who hands the event in, where that is known."""
+    """Every check that needs no store. `publisher` is who hands the event in, where that is known.
+
+    With `retired`, a retired version passes: what was published before it retired may still be on its way.
+    """
     if refusal := check(envelope):
         return refusal
     kind = catalogue.types.get(envelope.event_type)
@@ -67,7 +70,7 @@ def examine(
     if contract is None:
         known = ", ".join(str(c.version) for c in kind.contracts.values())
         return _refused(R.VERSION_UNKNOWN, "/event_version", f"{version} of {kind.name} is unknown; there is {known}")
-    if contract.status is Status.RETIRED:
+    if contract.status is Status.RETIRED and not retired:
         return _refused(R.VERSION_RETIRED, "/event_version", f"{version.major}.x of {kind.name} is retired")
     if refusal := authority(kind, envelope, publisher):
         return refusal

@@ -73,3 +73,8 @@ WHERE e.event_id = :event_id ORDER BY g.name
 
 -- name: slot
 SELECT 1
+
+-- name: deliveries_count_attempts
+-- rows: seq int
+UPDATE bus_delivery SET attempts = attempts + :by FROM rows
+WHERE bus_delivery.group_id = :group_id AND bus_delivery.seq = rows.seq

@@ -26,6 +26,10 @@ RETURNING identity, major, seq
 SELECT e.identity, e.event_id, e.major, e.fingerprint
 FROM rows JOIN bus_event e ON e.identity = rows.identity
 
+-- name: event_seqs
+-- rows: event_id text, major int
+SELECT e.event_id, e.major, e.seq FROM rows JOIN bus_event e ON e.event_id = rows.event_id AND e.major = rows.major
+
 -- name: event_remove
 -- rows: seq int
 DELETE FROM bus_event WHERE seq IN (SELECT seq FROM rows)

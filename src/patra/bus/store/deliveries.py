@@ -78,6 +78,10 @@ def hold(tx: Tx, group_id: int, seqs: Collection[int]) -> None:
     tx.execute(Q["deliveries_hold"], {"group_id": group_id}, rows=[(seq, NEVER) for seq in sorted(seqs)])
 
 
+def count_attempts(tx: Tx, group_id: int, seqs: Collection[int], by: int = 1) -> None:
+    tx.execute(Q["deliveries_count_attempts"], {"group_id": group_id, "by": by}, rows=[(s,) for s in sorted(seqs)])
+
+
 def failed(tx: Tx, group_id: int, failures: Sequence[Failure]) -> None:
     rows = [msgspec.structs.astuple(f) for f in sorted(failures, key=lambda f: f.seq)]
     tx.execute(Q["deliveries_failed"], {"group_id": group_id}, rows=rows)

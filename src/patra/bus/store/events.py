@@ -6,7 +6,7 @@ import msgspec
 
 from patra.bus.delivery import Subscription, recipients
 from patra.bus.envelope import Envelope, Refused
-from patra.bus.publish import Known, Publication
+from patra.bus.publish import Candidate, Known, Publication
 from patra.bus.versions import Version, parse_range
 from patra.kernel.canonical import key16
 from patra.kernel.db import Queries, Tx
@@ -83,6 +83,17 @@ def insert(tx: Tx, publications: Sequence[Publication], now: int) -> dict[tuple[
     ]
     return {
         (bytes(identity), major): seq for identity, major, seq in tx.fetch(Q["event_insert"], {"now": now}, rows=rows)
+    }
+
+
+def seqs(tx: Tx, candidates: Sequence[Candidate]) -> dict[tuple[bytes, int], int]:
+    """Where events stand in the log, by key and major, as far as they are there under the same id."""
+    rows = [(c.envelope.event_id, c.major) for c in candidates]
+    found = {(event_id, major): seq for event_id, major, seq in tx.fetch(Q["event_seqs"], rows=rows)}
+    return {
+        (c.identity, c.major): found[c.envelope.event_id, c.major]
+        for c in candidates
+        if (c.envelope.event_id, c.major) in found
     }
 
 

@@ -1,0 +1,197 @@
+"""An operator's word goes in; letters replayed or discarded, groups paused, types frozen come out, with who did it.
+
+Every act leaves a row (`bus_act`) in its own transaction. Refusals are values, as everywhere (C§6, B5).
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from patra.bus import freeze as freezing
+from patra.bus import replay as rules
+from patra.bus import settlement
+from patra.bus.bus import Bus
+from patra.bus.deadletter import DeadLetter, Filter, L, On, letter_id
+from patra.bus.envelope import Refused
+from patra.bus.freeze import Freeze
+from patra.bus.reasons import R
+from patra.bus.store import deliveries, events, groups, letters
+from patra.kernel.db import Tx
+
+MOST_AT_ONCE = 1000
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of each letter: moved, or why not."""
+
+    letters: list[str]
+    refused: dict[str, Refused] = {}
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True):
+    """What an operator must know: frozen types, dead letters, groups that are paused or behind."""
+
+    frozen: list[Freeze]
+    dead_letters: dict[str, int]
+    groups: list[groups.GroupTotals]
+
+    @property
+    def troubles(self) -> list[str]:
+        found = [f"publishing of {f.event_type} is frozen: {f.reason}" for f in self.frozen]
+        found += [f"{count} dead letters of {name}" for name, count in self.dead_letters.items()]
+        return found + [f"group {g.name} is paused" for g in self.groups if g.state is groups.G.PAUSED]
+
+
+def replay(tx: Tx, bus: Bus, group: str, event_ids: Sequence[str], *, by: str, confirm: str) -> Done | Refused:
+    """Send dead letters to the group that failed once more: same `event_id`, past its inbox, counted (C§6)."""
+    if refusal := rules.confirmation(group, confirm, by):
+        return refusal
+    ids = [letter_id(group, event_id) for event_id in event_ids]
+    return _replayed(tx, bus, group, ids, letters.by_id(tx, ids), by)
+
+
+def replay_found(
+    tx: Tx, bus: Bus, wanted: Filter, *, by: str, confirm: str, limit: int = MOST_AT_ONCE
+) -> Done | Refused:
+    """Replay whatever a query finds in one group, the latest to fail first, at most so many."""
+    if wanted.group is None:
+        return Refused(code=R.GROUP_UNKNOWN, place="/group", detail="a replay goes to one group: name it")
+    if refusal := rules.confirmation(wanted.group, confirm, by):
+        return refusal
+    found = letters.find(tx, msgspec.structs.replace(wanted, state=L.OPEN), limit=min(limit, MOST_AT_ONCE))
+    return _replayed(tx, bus, wanted.group, [one.letter.letter_id for one in found], found, by)
+
+
+def _replayed(tx: Tx, bus: Bus, group: str, ids: Sequence[str], found: Sequence[letters.Located], by: str) -> Done:
+    now = bus.clock.now()
+    known = {one.letter.letter_id: one for one in found}
+    plan = rules.plan([one.letter for one in found], On.REPLAY, R.REPLAY_ASKED, now)
+    moved = sorted(letters.move(tx, plan.moves), key=ids.index)
+    letters.count_replay(tx, moved, by, now)
+    for group_id in {known[i].group_id for i in moved}:
+        deliveries.replay(tx, group_id, [(known[i].seq, known[i].order_key) for i in moved], now)
+    if moved:
+        events.wake(tx)
+        detail = {"events": [known[i].letter.event_id for i in moved]}
+        groups.record_act(tx, by=by, act="replay", subject=group, detail=detail, now=now)
+    return Done(letters=moved, refused=plan.refused | _unknown(ids, known))
+
+
+def discard(tx: Tx, bus: Bus, group: str, event_ids: Sequence[str], *, by: str, reason: str) -> Done | Refused:
+    """Set dead letters aside for good, with a reason; they stay readable."""
+    if refusal := rules.discharge(by, reason):
+        return refusal
+    now = bus.clock.now()
+    ids = [letter_id(group, event_id) for event_id in event_ids]
+    known = {one.letter.letter_id: one for one in letters.by_id(tx, ids)}
+    plan = rules.plan([one.letter for one in known.values()], On.DISCARD, R.DISCARDED, now)
+    moved = sorted(letters.move(tx, plan.moves), key=ids.index)
+    letters.close(tx, moved, by, reason, now)
+    gone = [known[i] for i in moved]
+    for group_id in {one.group_id for one in gone}:
+        deliveries.done(tx, group_id, [one.seq for one in gone])
+        deliveries.wake_followers(tx, group_id, {one.order_key for one in gone if one.order_key is not None}, now)
+    deliveries.discarded(tx, group, [one.letter.event_id for one in gone])
+    if moved:
+        detail = {"events": [one.letter.event_id for one in gone], "reason": reason}
+        groups.record_act(tx, by=by, act="discard", subject=group, detail=detail, now=now)
+        known_types = {one.letter.event_type for one in gone} & bus.catalogue.types.keys()
+        settlement.backlog_changed(tx, bus, known_types, now)
+    return Done(letters=moved, refused=plan.refused | _unknown(ids, known))
+
+
+def freeze(tx: Tx, bus: Bus, event_type: str, *, by: str, reason: str) -> Freeze | Refused:
+    """Stop publishing of a type by an operator's word."""
+    if refusal := _type(bus, event_type, by):
+        return refusal
+    now = bus.clock.now()
+    after = freezing.by_hand(letters.freeze_of(tx, event_type), by, reason, now)
+    letters.set_freeze(tx, after)
+    groups.record_act(tx, by=by, act="freeze", subject=event_type, detail={"reason": reason}, now=now)
+    return after
+
+
+def thaw(tx: Tx, bus: Bus, event_type: str, *, by: str) -> Freeze | Refused:
+    """Lift a freeze by an operator's word."""
+    if refusal := _type(bus, event_type, by):
+        return refusal
+    now = bus.clock.now()
+    backlog = letters.backlog(tx, event_type)
+    after = freezing.thawed(letters.freeze_of(tx, event_type), backlog, by, now)
+    letters.set_freeze(tx, after)
+    groups.record_act(tx, by=by, act="thaw", subject=event_type, detail={"backlog": backlog}, now=now)
+    return after
+
+
+def pause(tx: Tx, bus: Bus, group: str, *, by: str) -> bool | Refused:
+    """Stop handing events to a group; they wait. Gives whether it was active."""
+    return _set_state(tx, bus, group, groups.G.PAUSED, by)
+
+
+def resume(tx: Tx, bus: Bus, group: str, *, by: str) -> bool | Refused:
+    return _set_state(tx, bus, group, groups.G.ACTIVE, by)
+
+
+def unsubscribe(tx: Tx, bus: Bus, group: str, event_type: str, *, by: str) -> bool | Refused:
+    """A group no longer gets a type; what it has of it already stays in its line."""
+    groups.lock(tx)
+    found = groups.find(tx, group)
+    if found is None or not by.strip():
+        return _no_group(group, by)
+    gone = groups.unsubscribe(tx, found.group_id, event_type) > 0
+    groups.record_act(tx, by=by, act="unsubscribe", subject=group, detail={"type": event_type}, now=bus.clock.now())
+    return gone
+
+
+def forget(tx: Tx, bus: Bus, group: str, *, by: str, confirm: str) -> int | Refused:
+    """Remove a group and what it had still to handle; gives how many events that were. Its dead letters stay."""
+    if refusal := rules.confirmation(group, confirm, by):
+        return refusal
+    groups.lock(tx)
+    found = groups.find(tx, group)
+    if found is None:
+        return _no_group(group, by)
+    waiting = groups.remove(tx, found.group_id)
+    groups.record_act(tx, by=by, act="forget", subject=group, detail={"waiting": waiting}, now=bus.clock.now())
+    return waiting
+
+
+def health(tx: Tx) -> Health:
+    return Health(frozen=letters.freezes(tx), dead_letters=letters.backlogs(tx), groups=groups.totals(tx))
+
+
+def find_letters(tx: Tx, wanted: Filter, *, limit: int, before: str | None = None) -> list[DeadLetter]:
+    """A page of dead letters, the latest to fail first; `before` is the last id of the page before."""
+    last = letters.by_id(tx, [before]) if before else []
+    return [one.letter for one in letters.find(tx, wanted, limit=limit, before=last[0].letter if last else None)]
+
+
+def _set_state(tx: Tx, bus: Bus, group: str, state: groups.G, by: str) -> bool | Refused:
+    if groups.find(tx, group) is None or not by.strip():
+        return _no_group(group, by)
+    now = bus.clock.now()
+    changed = groups.set_state(tx, group, state, now)
+    act = "pause" if state is groups.G.PAUSED else "resume"
+    groups.record_act(tx, by=by, act=act, subject=group, detail={"changed": changed}, now=now)
+    if state is groups.G.ACTIVE:
+        events.wake(tx)
+    return changed
+
+
+def _unknown(ids: Sequence[str], known: "dict[str, letters.Located]") -> dict[str, Refused]:
+    missing = Refused(code=R.LETTER_UNKNOWN, place="/event_id", detail="there is no such dead letter in this group")
+    return {i: missing for i in ids if i not in known}
+
+
+def _type(bus: Bus, event_type: str, by: str) -> Refused | None:
+    if event_type not in bus.catalogue.types:
+        return Refused(code=R.TYPE_UNKNOWN, place="/event_type", detail=f"the catalogue has no {event_type}")
+    if not by.strip():
+        return Refused(code=R.REPLAY_UNNAMED, place="/by", detail="say who does it")
+    return None
+
+
+def _no_group(group: str, by: str) -> Refused:
+    if not by.strip():
+        return Refused(code=R.REPLAY_UNNAMED, place="/by", detail="say who does it")
+    return Refused(code=R.GROUP_UNKNOWN, place="/group", detail=f"there is no group {group}")

@@ -1,0 +1,135 @@
+"""Commits of any process go in, a waiting worker wakes: latency does not hang on polling.
+
+PostgreSQL tells its listeners at commit (`LISTEN`/`NOTIFY`). SQLite counts commits in the file; asking for the count
+costs microseconds, so a waiting worker asks every two milliseconds. A store in memory has one process, which pokes.
+"""
+
+import sqlite3
+import threading
+import time
+from contextlib import suppress
+from typing import Any, Protocol
+
+from patra.kernel.db import Database
+from patra.kernel.errors import StoreUnavailable
+
+CHANNEL = "patra_bus"
+POLL_SECONDS = 0.002
+
+
+class Waker(Protocol):
+    """Something to wait on."""
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until something was committed, at most so long; gives whether something was."""
+        ...
+
+    def poke(self) -> None:
+        """Wake whoever waits in this process."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def waker(db: Database) -> Waker:
+    """The waker for a store. Each waiting thread has its own."""
+    if db.dialect == "postgres":
+        return PostgresWaker(db.url)
+    path = db.url.removeprefix("sqlite:///")
+    return MemoryWaker() if path == ":memory:" else SQLiteWaker(path)
+
+
+class MemoryWaker:
+    def __init__(self) -> None:
+        self._poked = threading.Event()
+
+    def wait(self, seconds: float) -> bool:
+        woken = self._poked.wait(seconds)
+        self._poked.clear()
+        return woken
+
+    def poke(self) -> None:
+        self._poked.set()
+
+    def close(self) -> None:
+        self._poked.set()
+
+
+class SQLiteWaker:
+    """Watches the file's version, which every commit of another connection changes."""
+
+    def __init__(self, path: str) -> None:
+        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        self._poked = False
+        self._seen = self._version()
+
+    def wait(self, seconds: float) -> bool:
+        until = time.monotonic() + seconds
+        while True:
+            version = self._version()
+            if version != self._seen or self._poked:
+                self._seen, self._poked = version, False
+                return True
+            left = until - time.monotonic()
+            if left <= 0:
+                return False
+            time.sleep(min(POLL_SECONDS, left))
+
+    def poke(self) -> None:
+        self._poked = True
+
+    def close(self) -> None:
+        self._poked = True
+        self._connection.close()
+
+    def _version(self) -> int:
+        try:
+            return self._connection.execute("PRAGMA data_version").fetchone()[0]
+        except sqlite3.ProgrammingError:  # closed while a thread waited
+            return -1
+
+
+class PostgresWaker:
+    """A connection of its own that listens; when it is lost, the next wait makes a new one and wakes at once."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._connection: Any = None
+        self._poked = threading.Event()
+
+    def wait(self, seconds: float) -> bool:
+        import psycopg  # noqa: PLC0415  an extra: only a PostgreSQL store needs it
+
+        try:
+            if self._connection is None:
+                self._connection = psycopg.connect(self._url, autocommit=True, application_name="patra waker")
+                self._connection.execute(f"LISTEN {CHANNEL}".encode())
+                return True  # what was committed before we listened is found now
+            return self._heard(seconds)
+        except psycopg.OperationalError as error:
+            self._drop()
+            raise StoreUnavailable("store_unavailable", f"the listening connection was lost: {error}") from error
+
+    def _heard(self, seconds: float) -> bool:
+        until = time.monotonic() + seconds
+        while True:
+            left = until - time.monotonic()
+            if self._poked.is_set() or left <= 0:
+                woken = self._poked.is_set()
+                self._poked.clear()
+                return woken
+            for _ in self._connection.notifies(timeout=min(left, 0.5), stop_after=1):
+                return True
+
+    def poke(self) -> None:
+        self._poked.set()
+
+    def close(self) -> None:
+        self._poked.set()
+        self._drop()
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(Exception):
+                connection.close()

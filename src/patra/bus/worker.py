@@ -1,0 +1,216 @@
+"""Events under a lease go in; long handlers run in threads, are renewed while they do, and their results are written.
+
+A handler that outlives a time-out would run twice; here the lease is renewed for as long as the process lives. A
+process that dies leaves leases that run out: the event goes to another worker, its attempt counted, and whatever the
+dead one still tries to write is fenced off. Every taking counts as an attempt, so an event that kills its worker each
+time ends as a dead letter and not in a circle.
+"""
+
+import random
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+
+import msgspec
+
+from patra.bus import settlement
+from patra.bus.bus import Bus
+from patra.bus.consumer import Consumer, Event, Finish, Hold, Kind, Trouble, event, trouble
+from patra.bus.delivery import Waiting
+from patra.bus.dispatcher import item, pool_name, store_trouble
+from patra.bus.reasons import R
+from patra.bus.store import deliveries, groups
+from patra.kernel import leases
+from patra.kernel.db import Database, Tx
+from patra.kernel.errors import Fenced
+from patra.kernel.ids import new_id
+from patra.kernel.telemetry import get_logger
+
+log = get_logger()
+
+
+class Counts(msgspec.Struct, frozen=True, kw_only=True):
+    started: int = 0
+    handled: int = 0
+    later: int = 0
+    dead: int = 0
+    fenced: int = 0
+
+
+class _Hand(msgspec.Struct, kw_only=True, eq=False):
+    """One event in hand."""
+
+    waiting: Waiting
+    lease: leases.Lease
+    hold: Hold
+    future: "Future[Finish | None]"
+
+
+class _Taken(msgspec.Struct, frozen=True, kw_only=True):
+    lease: leases.Lease
+    waiting: Waiting
+    consumer: Consumer
+
+
+class LongWorker:
+    """Runs the long handlers of one group in this process, at most as many at once as the group allows."""
+
+    def __init__(self, db: Database, bus: Bus, group: str, *, jitter: Callable[[], float] = random.random) -> None:
+        mine = [c for c in bus.consumers if c.group == group and c.kind is Kind.LONG]
+        self.group = group
+        self._db = db
+        self._bus = bus
+        self._jitter = jitter
+        self._bound = next((c.concurrency for c in mine if c.concurrency), None) or 1
+        self._ttl = min((c.lease for c in mine), default=0)
+        self._pool = leases.pool(pool_name(group))
+        self._holder = new_id()
+        self._hands: dict[str, _Hand] = {}
+        self._threads = ThreadPoolExecutor(self._bound, thread_name_prefix=f"bus {group}")
+        self._group_id: int | None = None
+
+    @property
+    def in_hand(self) -> int:
+        return len(self._hands)
+
+    def run_once(self, seconds: float = 0.0) -> Counts:
+        """Write what is done, renew what is not, take what is free. Waits up to `seconds` for the first to be done."""
+        if self._hands and seconds:
+            wait([hand.future for hand in self._hands.values()], timeout=seconds, return_when=FIRST_COMPLETED)
+        counts = [self._settle(hand) for hand in list(self._hands.values()) if hand.future.done()]
+        self._renew()
+        started, lost = self._take()
+        return Counts(
+            started=started,
+            handled=sum(c.handled for c in counts),
+            later=sum(c.later for c in counts),
+            dead=sum(c.dead for c in counts) + lost,
+            fenced=sum(c.fenced for c in counts),
+        )
+
+    def close(self) -> None:
+        """Give back what is in hand: the next worker may take it at once. Handlers are told that they lost it."""
+        for hand in self._hands.values():
+            hand.hold.lose()
+            hand.future.cancel()
+        held = list(self._hands.values())
+        self._hands.clear()
+        if held:
+            self._db.run(lambda tx: self._given_back(tx, held))
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _given_back(self, tx: Tx, held: list[_Hand]) -> None:
+        """An orderly end is no attempt: only what this worker still held is taken off its count."""
+        kept = {lease.id for lease in leases.renew(tx, self._pool, [h.lease for h in held], now=0, ttl=0)}
+        leases.release(tx, self._pool, [h.lease for h in held])
+        deliveries.count_attempts(tx, self._id(tx), [h.waiting.seq for h in held if h.lease.id in kept], by=-1)
+
+    def _take(self) -> tuple[int, int]:
+        free = self._bound - len(self._hands)
+        if free <= 0:
+            return 0, 0
+        taken, lost = self._db.run(lambda tx: self._acquired(tx, free))
+        for one in taken:
+            hold = Hold()
+            future = self._threads.submit(_run, one.consumer, event(one.waiting), hold)
+            self._hands[one.lease.id] = _Hand(waiting=one.waiting, lease=one.lease, hold=hold, future=future)
+        return len(taken), lost
+
+    def _acquired(self, tx: Tx, free: int) -> tuple[list[_Taken], int]:
+        now = self._bus.clock.now()
+        group_id = self._id(tx)
+        if groups.state(tx, group_id) is not groups.G.ACTIVE:
+            return [], 0
+        leases.expire(tx, self._pool, now=now)
+        got = leases.acquire(
+            tx, self._pool, holder=self._holder, n=free, now=now, ttl=self._ttl, per_partition=self._bound
+        )
+        if not got:
+            return [], 0
+        waiting = {item(w.seq): w for w in deliveries.held(tx, group_id, [int(lease.id) for lease in got])}
+        taken: list[_Taken] = []
+        strange: list[leases.Lease] = []
+        lost: list[settlement.Failed] = []
+        for lease in got:
+            one = waiting.get(lease.id)
+            consumer = self._bus.handler(self.group, one.event_type, one.version) if one else None
+            if one is None:
+                leases.finish(tx, self._pool, [lease])
+            elif consumer is None or consumer.kind is not Kind.LONG:
+                strange.append(lease)
+            elif one.attempts > self._bus.catalogue.types[one.event_type].retry.max_retries:
+                gone = Trouble(code=R.HANDLER_LOST, detail="every worker that took the event was lost", poison=False)
+                lost.append(settlement.Failed(waiting=one, failures=one.attempts, trouble=gone))
+                leases.finish(tx, self._pool, [lease])
+            else:
+                taken.append(_Taken(lease=lease, waiting=one, consumer=consumer))
+        leases.release(tx, self._pool, strange)
+        deliveries.count_attempts(tx, group_id, [t.waiting.seq for t in taken])
+        settled = settlement.failed(tx, self._bus, self.group, group_id, lost, now, [self._jitter() for _ in lost])
+        return taken, settled.dead
+
+    def _renew(self) -> None:
+        """Hold on to what is in hand, once a third of the lease is over."""
+        now = self._bus.clock.now()
+        old = [hand.lease for hand in self._hands.values() if hand.lease.until - now < self._ttl * 2 // 3]
+        if not old:
+            return
+        kept = {
+            lease.id: lease
+            for lease in self._db.run(lambda tx: leases.renew(tx, self._pool, old, now=now, ttl=self._ttl))
+        }
+        for lease in old:
+            hand = self._hands[lease.id]
+            if lease.id in kept:
+                hand.lease = kept[lease.id]
+            else:
+                hand.hold.lose()
+
+    def _settle(self, hand: _Hand) -> Counts:
+        try:
+            counts = self._db.run(lambda tx: self._written(tx, hand))
+        except Fenced:
+            log.warning("bus_lease_lost", group=self.group, event_id=hand.waiting.event_id)
+            counts = Counts(fenced=1)
+        except Exception as error:
+            if store_trouble(error):
+                raise  # the result stays in hand and is written at the next turn
+            why = trouble(error)
+            counts = self._db.run(lambda tx: self._failed(tx, hand, why))
+        del self._hands[hand.lease.id]
+        return counts
+
+    def _written(self, tx: Tx, hand: _Hand) -> Counts:
+        now = self._bus.clock.now()
+        group_id = self._id(tx)
+        error = hand.future.exception()
+        if error is not None:
+            return self._failed(tx, hand, trouble(error))
+        leases.finish(tx, self._pool, [hand.lease])
+        if deliveries.accept(tx, self.group, [hand.waiting], now) and (finish := hand.future.result()) is not None:
+            finish(tx)
+        settlement.succeeded(tx, self._bus, self.group, group_id, [_as_failed_before(hand.waiting)], now)
+        return Counts(handled=1)
+
+    def _failed(self, tx: Tx, hand: _Hand, why: Trouble) -> Counts:
+        now = self._bus.clock.now()
+        leases.finish(tx, self._pool, [hand.lease])
+        failed = settlement.Failed(waiting=hand.waiting, failures=hand.waiting.attempts + 1, trouble=why)
+        settled = settlement.failed(tx, self._bus, self.group, self._id(tx), [failed], now, [self._jitter()])
+        return Counts(later=settled.later, dead=settled.dead)
+
+    def _id(self, tx: Tx) -> int:
+        if self._group_id is None:
+            found = groups.find(tx, self.group)
+            if found is None:
+                raise LookupError(f"the group {self.group} has not joined this store")
+            self._group_id = found.group_id
+        return self._group_id
+
+
+def _run(consumer: Consumer, what: Event, hold: Hold) -> Finish | None:
+    return consumer.handler(what, hold)
+
+
+def _as_failed_before(waiting: Waiting) -> Waiting:
+    """Followers were put off while it was in hand: they are woken as after a failure."""
+    return msgspec.structs.replace(waiting, attempts=max(waiting.attempts, 1))
