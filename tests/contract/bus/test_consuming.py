@@ -1,0 +1,250 @@
+"""Consuming on every store and transport: C§3, order per key, retries, isolation of groups, pause."""
+
+import pytest
+
+from patra.bus import operations
+from patra.bus.consumer import Poison
+from patra.bus.envelope import Refused
+from patra.bus.reasons import R
+from patra.bus.store import deliveries, events, groups
+from patra.kernel.clock import SECOND
+from patra.kernel.errors import ConfigInvalid, StoreBusy
+from tests.unit.bus.making import envelope
+
+
+def ordered(key, n):
+    return envelope("ordered.happened", {"key": key, "n": n})
+
+
+def test_c3_an_event_that_comes_again_has_no_second_effect(site):
+    site.listen("one")
+    made = envelope()
+    site.publish(made)
+    site.pump()
+    again = site.db.read(lambda tx: events.by_id(tx, made.event_id))[0].seq
+    group = site.db.read(lambda tx: groups.find(tx, "one"))
+    site.db.run(lambda tx: events.deliver(tx, [(group.group_id, again, None)], site.clock.now()))
+    assert site.pump()["duplicates"] == 1
+    assert len(site.effects("one")) == 1
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_c3_a_failure_leaves_nothing_of_itself_and_harms_nobody_else(site, batch):
+    site.listen("one", batch=batch)
+    site.fail = {"bad"}
+    site.publish(*[envelope(payload={"key": key}) for key in ("a", "bad", "b")])
+    counts = site.pump()
+    assert (counts["handled"], counts["later"]) == (2, 1)
+    assert sorted(key for _, key, _ in site.effects("one")) == ["a", "b"]
+    assert site.step("one").busy is False
+
+
+def test_b5_a_failed_event_comes_back_later_each_time_and_succeeds_once(site):
+    site.listen("one")
+    site.fail = {"bad"}
+    made = envelope(payload={"key": "bad"})
+    site.publish(made)
+    assert site.pump()["later"] == 1
+    site.clock.advance(SECOND)
+    assert site.pump()["later"] == 1
+    site.clock.advance(SECOND)
+    assert site.pump() == {}  # the second wait is longer
+    site.clock.advance(SECOND)
+    site.fail = set()
+    assert site.pump()["handled"] == 1
+    assert [e for e, _, _ in site.effects("one")] == [made.event_id]
+    assert site.tries.count(("one", made.event_id)) >= 3
+
+
+def test_a_poisonous_event_becomes_a_dead_letter_at_once_and_under_its_own_code(site):
+    @site.bus.consumer("thing.happened", group="one")
+    def _(tx, event):
+        raise Poison("film_unreadable", "no frames")
+
+    site.join()
+    site.publish(envelope())
+    assert site.pump()["dead"] == 1
+    (letter,) = site.db.read(lambda tx: operations.find_letters(tx, operations.Filter(), limit=5))
+    assert (letter.error_code, letter.error_detail, letter.reason, letter.attempts) == ("film_unreadable", "no frames", R.HANDLER_POISON, 1)
+
+
+def test_events_of_a_key_are_handled_in_order(site):
+    site.listen("one", "ordered.happened")
+    for n in range(4):
+        site.publish(*[ordered(key, n) for key in ("a", "b", "c")])
+    site.pump(batch=2)
+    for key in ("a", "b", "c"):
+        assert [n for _, k, n in site.effects("one") if k == key] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_a_failing_key_holds_back_its_followers_and_only_those(site, batch):
+    site.listen("one", "ordered.happened", batch=batch)
+    site.fail = {"bad"}
+    site.publish(ordered("bad", 0), ordered("good", 0), ordered("bad", 1), ordered("good", 1))
+    site.publish(ordered("bad", 2))
+    site.pump()
+    assert [(k, n) for _, k, n in site.effects("one")] == [("good", 0), ("good", 1)]
+    site.publish(ordered("bad", 3), ordered("good", 2))
+    site.pump()
+    site.fail = set()
+    for _ in range(5):
+        site.clock.advance(2 * SECOND)
+        site.pump()
+    assert [n for _, k, n in site.effects("one") if k == "bad"] == [0, 1, 2, 3]
+    assert [n for _, k, n in site.effects("one") if k == "good"] == [0, 1, 2]
+
+
+def test_a_key_goes_on_when_its_event_became_a_dead_letter(site):
+    site.listen("one", "ordered.happened")
+    site.fail = {"bad"}
+    site.publish(ordered("bad", 0))
+    for _ in range(3):
+        site.pump()
+        site.clock.advance(10 * SECOND)
+    site.fail = set()
+    site.publish(ordered("bad", 1))
+    site.pump()
+    assert [n for _, _, n in site.effects("one")] == [1]
+
+
+def test_a_type_may_ask_that_its_dead_letter_blocks_the_key_until_it_is_dealt_with(site):
+    site.listen("one", "blocking.happened")
+    site.fail = {"bad"}
+    first = envelope("blocking.happened", {"key": "bad", "n": 0})
+    site.publish(first, envelope("blocking.happened", {"key": "bad", "n": 1}), envelope("blocking.happened", {"key": "good"}))
+    assert site.pump()["dead"] == 1
+    site.fail = set()
+    site.clock.advance(60 * SECOND)
+    site.pump()
+    assert [k for _, k, _ in site.effects("one")] == ["good"]
+    site.run(operations.discard, "one", [first.event_id], by="ann", reason="test")
+    site.pump()
+    assert [(k, n) for _, k, n in site.effects("one")] == [("good", 0), ("bad", 1)]
+
+
+def test_a_blocking_dead_letter_that_is_replayed_comes_before_its_followers(site):
+    site.listen("one", "blocking.happened")
+    site.fail = {"bad"}
+    first = envelope("blocking.happened", {"key": "bad", "n": 0})
+    site.publish(first, envelope("blocking.happened", {"key": "bad", "n": 1}))
+    site.pump()
+    site.fail = set()
+    site.run(operations.replay, "one", [first.event_id], by="ann", confirm="one")
+    site.clock.advance(SECOND)
+    site.pump()
+    site.clock.advance(SECOND)
+    site.pump()
+    assert [n for _, _, n in site.effects("one")] == [0, 1]
+
+
+def test_a_group_that_is_dead_or_fails_does_not_hold_back_another(site):
+    site.listen("broken")
+    site.listen("silent")
+    site.listen("well")
+    site.publish(*[envelope(payload={"key": str(n)}) for n in range(5)])
+    site.fail = {str(n) for n in range(5)}
+    site.pump("broken")
+    site.fail = set()
+    assert site.pump("well")["handled"] == 5
+    totals = {g.name: g for g in site.db.read(groups.totals)}
+    assert (totals["silent"].waiting, totals["broken"].failing, totals["well"].waiting) == (5, 5, 0)
+    assert totals["silent"].oldest == site.clock.now()
+
+
+def test_a_paused_group_gets_nothing_until_it_is_resumed(site):
+    site.listen("one")
+    assert site.run(operations.pause, "one", by="ann") is True
+    site.publish(envelope())
+    assert site.pump() == {}
+    assert site.run(operations.resume, "one", by="ann") is True
+    assert site.pump()["handled"] == 1
+    acts = site.db.read(lambda tx: groups.acts(tx, subject="one"))
+    assert [(a.done_by, a.act) for a in acts] == [("ann", "resume"), ("ann", "pause")]
+    assert isinstance(site.run(operations.pause, "nobody", by="ann"), Refused)
+
+
+def test_trouble_of_the_store_is_not_the_events_fault(site):
+    calls = []
+
+    @site.bus.consumer("thing.happened", group="one")
+    def _(tx, event):
+        calls.append(event)
+        if len(calls) == 1:
+            raise StoreBusy("store_busy", "a deadlock")
+
+    site.join()
+    site.publish(envelope())
+    assert site.pump()["handled"] == 1  # the transaction was run again
+    assert len(calls) == 2
+    assert [c.attempt for c in calls] == [1, 1]
+
+
+def test_an_event_that_no_handler_of_this_process_takes_waits_for_another(site, make_site):
+    site.listen("one", "dual.happened", ">=1,<2")
+    other = make_site()
+    other.listen("one", "dual.happened", ">=2")
+    one = envelope("dual.happened", {"key": "k", "n": 1})
+    site.publish(one, envelope("dual.happened", {"key": "k", "number": 2}, event_version="2.0", event_id=one.event_id, idempotency_key=one.idempotency_key))
+    site.transport()
+    assert site.step("one").put_off == 1
+    other.clock.advance(10 * SECOND)
+    assert other.pump("one")["handled"] == 1
+    assert [n for _, _, n in other.effects("one")] == [2]
+
+
+def test_a_subscriber_cannot_change_the_publishers_contract(site):
+    for event_type, versions, code in (("no.such_type", ">=1", R.TYPE_UNKNOWN), ("thing.happened", ">=7", R.VERSION_UNKNOWN), ("thing.happened", "newest", R.VERSION_UNKNOWN)):
+        with pytest.raises(ConfigInvalid) as refused:
+            site.bus.consumer(event_type, group="one", versions=versions)(lambda tx, event: None)
+        assert refused.value.code == code
+    site.bus.consumer("thing.happened", group="one")(lambda tx, event: None)
+    with pytest.raises(ConfigInvalid, match="same version"):
+        site.bus.consumer("thing.happened", group="one", versions="==1.0")(lambda tx, event: None)
+    with pytest.raises(ConfigInvalid, match="group"):
+        site.bus.consumer("thing.happened", group="Big Group")(lambda tx, event: None)
+    with pytest.raises(ConfigInvalid, match="concurrency"):
+        site.bus.consumer("ordered.happened", group="one", concurrency=2)(lambda tx, event: None)
+
+
+def test_joining_again_adds_nothing_and_unsubscribing_stops_new_events(site):
+    site.listen("one")
+    site.join()
+    assert len(site.db.read(groups.subscriptions)) == 1
+    assert site.run(operations.unsubscribe, "one", "thing.happened", by="ann") is True
+    site.publish(envelope())
+    assert site.pump() == {}
+
+
+def test_a_group_is_forgotten_only_by_name(site):
+    site.listen("one")
+    site.publish(envelope())
+    site.transport()
+    assert site.run(operations.forget, "one", by="ann", confirm="two").code is R.REPLAY_UNCONFIRMED
+    assert site.run(operations.forget, "one", by="ann", confirm="one") == 1
+    assert site.db.read(groups.totals) == []
+
+
+def test_two_workers_of_a_group_share_its_line(site, make_site):
+    site.listen("one", "ordered.happened")
+    site.publish(*[ordered(str(n % 3), n) for n in range(30)])
+    site.transport()
+    other = make_site()
+    other.listen("one", "ordered.happened")
+    while site.step("one", batch=4).busy or other.step("one", batch=4).busy:
+        pass
+    assert len(site.effects("one")) == 30
+    for key in "012":
+        assert [n for _, k, n in site.effects("one") if k == key] == [n for n in range(30) if str(n % 3) == key]
+
+
+def test_the_inbox_remembers_for_its_window(site):
+    site.listen("one")
+    made = envelope()
+    site.publish(made)
+    site.pump()
+    waiting = deliveries.Waiting
+    (row,) = site.db.read(lambda tx: events.by_id(tx, made.event_id))
+    again = waiting(seq=row.seq, order_key=None, attempts=0, due_at=0, replay=False, first_failed_at=None, event_type=made.event_type, version=made.version, event_id=made.event_id, published_at=0, body=row.body)
+    assert site.db.run(lambda tx: deliveries.accept(tx, "one", [again], site.clock.now())) == set()
+    assert site.db.run(lambda tx: deliveries.accept(tx, "two", [again], site.clock.now())) == {row.seq}

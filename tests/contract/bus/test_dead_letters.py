@@ -1,0 +1,230 @@
+"""Dead letters, replay and freeze on every store and transport: C§6, B5."""
+
+from patra.bus import operations
+from patra.bus.deadletter import Filter, L, violations
+from patra.bus.envelope import decode
+from patra.bus.publish import Published
+from patra.bus.reasons import R
+from patra.bus.store import events, groups, letters
+from patra.kernel.clock import SECOND
+from patra.kernel.machine import history
+from tests.unit.bus.making import envelope
+
+
+def bury(site, *made, group="one"):
+    """Publish events and let them fail until they are dead letters."""
+    site.fail |= {m.payload["key"] for m in made}
+    site.publish(*made)
+    dead = 0
+    for _ in range(4):
+        dead += site.pump(group).get("dead", 0)
+        site.clock.advance(60 * SECOND)
+    assert dead == len(made)
+
+
+def bad(n=0):
+    return envelope(payload={"key": f"bad{n}"})
+
+
+def open_letters(site, **more):
+    return site.db.read(lambda tx: operations.find_letters(tx, Filter(**more), limit=100))
+
+
+def test_c6_a_failure_past_max_retries_is_a_dead_letter_with_every_field(site):
+    site.listen("one")
+    made, began = bad(), site.clock.now()
+    bury(site, made)
+    (letter,) = open_letters(site)
+    assert (letter.event_id, letter.event_type, letter.producer, letter.trace_id) == (made.event_id, made.event_type, made.producer, made.trace_id)
+    assert (letter.error_code, letter.reason) == (R.HANDLER_FAILED, R.RETRIES_EXHAUSTED)
+    assert "no luck" in letter.error_detail
+    assert letter.first_failed_at == began
+    assert letter.last_failed_at > began
+    assert letter.attempts == 3  # the first try and max_retries = 2 more
+    assert (letter.replay_count, letter.replayed_by, letter.state) == (0, None, L.OPEN)
+    assert decode(letter.envelope) == made
+    assert violations(site.bus.catalogue, letter) == []
+    assert site.effects("one") == []
+
+
+def test_a_dead_letter_belongs_to_the_group_that_failed(site):
+    site.listen("one")
+    site.listen("two")
+    made = bad()
+    bury(site, made)
+    site.fail = set()
+    site.pump("two")
+    assert [x.group for x in open_letters(site)] == ["one"]
+    assert len(site.effects("two")) == 1
+
+
+def test_c6_a_replay_keeps_the_event_id_reaches_the_failed_group_only_and_counts(site):
+    site.listen("one")
+    site.listen("two")
+    made = bad()
+    bury(site, made)
+    site.fail = set()
+    site.pump("two")
+    done = site.run(operations.replay, "one", [made.event_id], by="ann", confirm="one")
+    assert done.letters == [f"one/{made.event_id}"]
+    site.pump()
+    assert [e for e, _, _ in site.effects("one")] == [made.event_id]
+    assert len(site.effects("two")) == 1
+    (letter,) = open_letters(site, state=L.REPLAYED)
+    assert (letter.replay_count, letter.replayed_by, letter.event_id) == (1, "ann", made.event_id)
+    assert [(m.was, m.to) for m in site.db.read(lambda tx: history(tx, [letter.letter_id]))] == [("open", "replaying"), ("replaying", "replayed")]
+    (act,) = site.db.read(lambda tx: groups.acts(tx, subject="one"))
+    assert (act.done_by, act.act, act.detail) == ("ann", "replay", {"events": [made.event_id]})
+
+
+def test_c6_1_without_confirmation_by_name_nothing_is_replayed(site):
+    site.listen("one")
+    made = bad()
+    bury(site, made)
+    for confirm, by, code in (("yes", "ann", R.REPLAY_UNCONFIRMED), ("one", "", R.REPLAY_UNNAMED)):
+        assert site.run(operations.replay, "one", [made.event_id], by=by, confirm=confirm).code is code
+    assert open_letters(site)[0].replay_count == 0
+    assert site.pump() == {}
+
+
+def test_a_replay_passes_the_inbox_once_and_a_copy_that_comes_by_does_not(site):
+    site.listen("one")
+    made = bad()
+    bury(site, made)
+    group = site.db.read(lambda tx: groups.find(tx, "one")).group_id
+    seq = site.db.read(lambda tx: events.by_id(tx, made.event_id))[0].seq
+
+    def copy():
+        site.db.run(lambda tx: events.deliver(tx, [(group, seq, None)], site.clock.now()))
+
+    site.fail = set()
+    copy()
+    assert site.pump()["duplicates"] == 1  # a dead letter is no second chance for a transport's copy
+    assert site.effects("one") == []
+    site.run(operations.replay, "one", [made.event_id], by="ann", confirm="one")
+    assert site.pump()["handled"] == 1
+    copy()
+    assert site.pump()["duplicates"] == 1
+    assert len(site.effects("one")) == 1
+
+
+def test_a_replay_that_fails_again_is_the_same_letter_with_its_history(site):
+    site.listen("one")
+    made = bad()
+    bury(site, made)
+    for n in (1, 2):
+        site.run(operations.replay, "one", [made.event_id], by=f"ann{n}", confirm="one")
+        dead = 0
+        for _ in range(4):
+            dead += site.pump().get("dead", 0)
+            site.clock.advance(60 * SECOND)
+        assert dead == 1
+    (letter,) = open_letters(site)
+    assert (letter.replay_count, letter.replayed_by, letter.attempts) == (2, "ann2", 9)
+    assert [m.to for m in site.db.read(lambda tx: history(tx, [letter.letter_id]))] == ["replaying", "open", "replaying", "open"]
+    assert [a.done_by for a in site.db.read(lambda tx: groups.acts(tx, subject="one"))] == ["ann2", "ann1"]
+
+
+def test_many_are_replayed_by_query_within_one_group(site):
+    site.listen("one")
+    site.listen("two")
+    made = [bad(n) for n in range(3)]
+    bury(site, *made)
+    site.pump("two")
+    wanted = Filter(group="one", event_type="thing.happened")
+    assert site.run(operations.replay_found, Filter(), by="ann", confirm="one").code is R.GROUP_UNKNOWN
+    assert site.run(operations.replay_found, wanted, by="ann", confirm="two").code is R.REPLAY_UNCONFIRMED
+    assert len(site.run(operations.replay_found, wanted, by="ann", confirm="one", limit=2).letters) == 2
+    assert len(site.run(operations.replay_found, wanted, by="ann", confirm="one").letters) == 1
+    site.fail = set()
+    assert site.pump("one")["handled"] == 3
+
+
+def test_a_letter_that_is_not_open_is_not_replayed_again(site):
+    site.listen("one")
+    made = bad()
+    bury(site, made)
+    site.run(operations.replay, "one", [made.event_id], by="ann", confirm="one")
+    again = site.run(operations.replay, "one", [made.event_id, "nothing"], by="bob", confirm="one")
+    assert again.letters == []
+    assert [r.code for r in again.refused.values()] == [R.LETTER_NOT_OPEN, R.LETTER_UNKNOWN]
+    assert open_letters(site, state=None)[0].replayed_by == "ann"
+
+
+def test_a_discard_has_a_reason_and_ends_the_letter_but_not_its_record(site):
+    site.listen("one")
+    made = bad()
+    bury(site, made)
+    assert site.run(operations.discard, "one", [made.event_id], by="ann", reason="").code is R.DISCARD_UNEXPLAINED
+    assert site.run(operations.discard, "one", [made.event_id], by="ann", reason="test data").letters
+    (letter,) = open_letters(site, state=L.DISCARDED)
+    assert (letter.closed_by, letter.close_reason) == ("ann", "test data")
+    assert site.run(operations.replay, "one", [made.event_id], by="ann", confirm="one").letters == []
+    site.fail = set()
+    assert site.pump() == {}
+
+
+def test_letters_are_found_by_each_of_their_marks_and_page_by_page(site):
+    site.listen("one")
+    site.listen("two", "ordered.happened")
+    made = [bad(n) for n in range(3)]
+    bury(site, *made)
+    bury(site, envelope("ordered.happened", {"key": "bad9"}, trace_id="other"), group="two")
+    assert len(open_letters(site)) == 4
+    assert len(open_letters(site, group="two")) == len(open_letters(site, trace_id="other")) == len(open_letters(site, event_type="ordered.happened")) == 1
+    assert [x.event_id for x in open_letters(site, event_id=made[1].event_id)] == [made[1].event_id]
+    assert open_letters(site, error_code="nothing") == open_letters(site, failed_to=0) == open_letters(site, state=L.DISCARDED) == []
+    first = site.db.read(lambda tx: operations.find_letters(tx, Filter(), limit=3))
+    rest = site.db.read(lambda tx: operations.find_letters(tx, Filter(), limit=3, before=first[-1].letter_id))
+    assert len({x.letter_id for x in first + rest}) == 4
+
+
+def test_c6_a_backlog_over_the_threshold_freezes_publishes_of_that_type(site):
+    site.listen("one")
+    made = [bad(n) for n in range(4)]
+    bury(site, *made[:3])
+    good = envelope(idempotency_key="k")
+    assert isinstance(site.publish(good)[0], Published)
+    bury(site, made[3])
+    (refused,) = site.publish(envelope())
+    assert (refused.code, refused.place) == (R.TYPE_FROZEN, "/event_type")
+    assert isinstance(site.publish(envelope("ordered.happened"))[0], Published)
+    assert site.publish(envelope(idempotency_key="k")) == [Published(event_id=good.event_id, duplicate=True)]
+    health = site.db.read(operations.health)
+    assert [f.event_type for f in health.frozen] == ["thing.happened"]
+    assert any("frozen" in t for t in health.troubles)
+    assert any("4 dead letters" in t for t in health.troubles)
+
+
+def test_b5_emptying_the_backlog_thaws(site):
+    site.listen("one")
+    made = [bad(n) for n in range(4)]
+    bury(site, *made)
+    site.run(operations.discard, "one", [m.event_id for m in made[:2]], by="ann", reason="test")
+    site.run(operations.replay, "one", [m.event_id for m in made[2:]], by="ann", confirm="one")
+    assert site.publish(envelope())[0].code is R.TYPE_FROZEN  # on its way is not dealt with
+    site.fail = set()
+    site.pump()
+    assert isinstance(site.publish(envelope())[0], Published)
+
+
+def test_b5_an_operators_word_thaws_and_freezes(site):
+    site.listen("one")
+    bury(site, *[bad(n) for n in range(4)])
+    site.run(operations.thaw, "thing.happened", by="ann")
+    assert isinstance(site.publish(envelope())[0], Published)
+    site.run(operations.freeze, "thing.happened", by="bob", reason="the producer is broken")
+    (refused,) = site.publish(envelope())
+    assert "the producer is broken" in refused.detail
+    assert site.run(operations.freeze, "no.such_type", by="bob", reason="").code is R.TYPE_UNKNOWN
+    assert site.run(operations.thaw, "thing.happened", by=" ").code is R.REPLAY_UNNAMED
+    acts = site.db.read(lambda tx: groups.acts(tx, subject="thing.happened"))
+    assert [(a.act, a.done_by) for a in acts] == [("freeze", "bob"), ("thaw", "ann")]
+
+
+def test_the_backlog_counts_letters_on_their_way_through_a_replay(site):
+    site.listen("one")
+    made = bad()
+    bury(site, made)
+    site.run(operations.replay, "one", [made.event_id], by="ann", confirm="one")
+    assert site.db.read(lambda tx: letters.backlog(tx, "thing.happened")) == 1
