@@ -12,13 +12,7 @@ import msgspec
 
 from patra.ingest.codes import Direction
 from patra.ingest.reasons_running import X
-
-
-class Span(msgspec.Struct, frozen=True, order=True):
-    """A half-open window `[start, end)` in µs."""
-
-    start: int
-    end: int
+from patra.ingest.slicing import Span
 
 
 class Frontier(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,23 +52,6 @@ def finish(frontier: Frontier, window: Span, direction: Direction = Direction.FO
     if present != frontier.present:
         return Advance(before=frontier, after=after, code=X.ADVANCED)
     return Advance(before=frontier, after=after, code=X.NOT_FORWARD if after == frontier else X.BEHIND_HOLE)
-
-
-def missing(start: int, end: int, done: Iterable[Span]) -> list[Span]:
-    """The parts of `[start, end)` that are not finished: what a plan has to cut into slices."""
-    holes: list[Span] = []
-    at = start
-    for span in merged(done):
-        if span.end <= at:
-            continue
-        if span.start >= end:
-            break
-        if span.start > at:
-            holes.append(Span(at, span.start))
-        at = max(at, span.end)
-    if at < end:
-        holes.append(Span(at, end))
-    return holes
 
 
 def merged(spans: Iterable[Span]) -> list[Span]:

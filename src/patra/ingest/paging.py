@@ -17,6 +17,7 @@ from patra.ingest.reasons_running import X
 
 RECENT = 16  # pages whose repetition is noticed at once; longer circles are noticed after a few turns
 MAX_SLIPS = 8  # repeated pages of one list that are forgiven
+MAX_PASSES = 3  # times that a list is read again because it changed while it was read
 MAX_EMPTY = 3  # pages without records in a row, where nothing says that they may be
 MAX_EMPTY_ALLOWED = 1000  # the same where the pack says that an empty page means nothing
 
@@ -45,6 +46,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     empties: int = 0
     probes: int = 0
     slips: int = 0
+    drifted: bool = False
+    passes: int = 0
     trail: Trail = Trail()
 
 
@@ -143,6 +146,19 @@ def stateful(pagination: Pagination) -> bool:
     return pagination.type is PaginationType.TOKEN and pagination.repeated_token is RepeatedToken.CONTINUE
 
 
+def again(pagination: Pagination, end: End, start: Place) -> Place | None:
+    """Where to read the list once more because it changed under the reader; None where it did not, or too often.
+
+    Offsets and page numbers shift when a record leaves the list: the one behind it is skipped. The total tells (FACTS
+    12): it changed on the way, or more was promised than came.
+    """
+    here = end.place
+    if pagination.type not in {PaginationType.OFFSET, PaginationType.PAGE} or start.passes >= MAX_PASSES:
+        return None
+    short = here.total is not None and here.seen < here.total and end.code is not X.END_RANGE
+    return replace(start, passes=start.passes + 1) if here.drifted or short else None
+
+
 def too_deep(total: int | None, max_depth: int | None, place: Place) -> bool:
     """Whether the list goes deeper than the provider pages (ruling I4); asked when the first page is read."""
     return total is not None and max_depth is not None and total > max_depth and place.index == 0
@@ -154,6 +170,7 @@ def _counted(place: Place, page: Page) -> Place:
         index=place.index + 1,
         seen=place.seen + page.items,
         total=page.total if page.total is not None else place.total,
+        drifted=place.drifted or (page.total is not None and place.total is not None and page.total != place.total),
         empties=0 if page.items else place.empties + 1,
         trail=_trodden(place.trail, page.digest) if page.items else place.trail,
     )

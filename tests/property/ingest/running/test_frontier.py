@@ -4,8 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from patra.ingest.codes import Direction
-from patra.ingest.cursor import Frontier, Span, confirmed, finish, later_id, merged, missing, ordered_id
+from patra.ingest.cursor import Frontier, confirmed, finish, later_id, merged, ordered_id
 from patra.ingest.reasons_running import X
+from patra.ingest.slicing import Span, gaps
 
 BASE = 100
 spans = st.builds(lambda start, width: Span(start, start + width), st.integers(0, 200), st.integers(0, 30))
@@ -51,13 +52,6 @@ def test_backwards_it_is_the_same_in_a_mirror(windows: list[Span]) -> None:
         there, back = forward.after, backward.after
 
 
-@given(start=st.integers(0, 200), width=st.integers(0, 100), done=st.lists(spans, max_size=12))
-def test_what_is_missing_is_exactly_what_is_not_done(start: int, width: int, done: list[Span]) -> None:
-    holes = missing(start, start + width, done)
-    assert cells(holes) == set(range(start, start + width)) - cells(done)
-    assert holes == merged(holes)
-
-
 @given(windows=st.lists(spans, max_size=15), end=st.integers(100, 260))
 def test_a_plan_made_of_what_is_missing_closes_every_hole_and_reads_nothing_twice(
     windows: list[Span], end: int
@@ -65,7 +59,7 @@ def test_a_plan_made_of_what_is_missing_closes_every_hole_and_reads_nothing_twic
     frontier = Frontier(present=BASE)
     for window in windows:
         frontier = finish(frontier, window).after
-    holes = missing(frontier.present, end, frontier.done)
+    holes = gaps(Span(frontier.present, end), frontier.done) if frontier.present < end else []
     assert not cells(holes) & cells(windows) - set(range(frontier.present))
     for hole in reversed(holes):
         frontier = finish(frontier, hole).after

@@ -14,6 +14,7 @@ from patra.ingest.paging import (
     Probe,
     Range,
     Stop,
+    again,
     first,
     follow,
     stateful,
@@ -178,3 +179,25 @@ def test_a_list_deeper_than_the_provider_pages_is_seen_on_its_first_page() -> No
     assert not too_deep(10_000, 10_000, first(OFFSET))
     assert not too_deep(None, 10_000, first(OFFSET))
     assert not too_deep(20_000, None, first(OFFSET))
+
+
+def test_a_list_whose_total_changed_on_the_way_is_read_again() -> None:
+    place = on(follow(OFFSET, first(OFFSET), Page(items=10, total=15, digest="1")))
+    end = follow(OFFSET, place, Page(items=4, total=14, digest="2"))
+    assert isinstance(end, End)
+    start = again(OFFSET, end, first(OFFSET))
+    assert start is not None
+    assert (start.passes, start.offset, start.drifted) == (1, 0, False)
+    assert again(OFFSET, end, replace(start, passes=3)) is None
+
+
+def test_a_list_that_was_promised_longer_is_read_again_but_not_a_cursors() -> None:
+    end = follow(PAGE, first(PAGE), Page(items=9, total=10))
+    assert isinstance(end, End)
+    assert again(PAGE, end, first(PAGE)) is not None
+    whole = follow(PAGE, first(PAGE), Page(items=9, total=9))
+    assert isinstance(whole, End)
+    assert again(PAGE, whole, first(PAGE)) is None
+    oai = follow(TOKEN, first(TOKEN), Page(items=9, total=10))
+    assert isinstance(oai, End)
+    assert again(TOKEN, oai, first(TOKEN)) is None
