@@ -9,23 +9,25 @@ they share.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 import msgspec
 
-from patra.kernel.db import Statement, Tx
-from patra.kernel.db.queries import Column, parse_columns
+from patra.kernel.db import Dialect, Row, Statement, Tx
+from patra.kernel.db.api import identifier
+from patra.kernel.db.queries import DIALECTS, statement
 from patra.kernel.errors import Fenced
 
-_IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]*\Z")
+CONTENDERS = 4  # workers that look at the same moment: each reads this many times what it takes, to find some free
 
 
 class LeaseTable(msgspec.Struct, frozen=True, kw_only=True):
     """Where work waits. `scope` says which rows belong to it, `ready` which of those may be taken, in SQL of our own.
 
     The table has an index on `(partition, priority, due, id) WHERE owner IS NULL AND ready`, and one on
-    `(until) WHERE owner IS NOT NULL`.
+    `(until) WHERE owner IS NOT NULL`. No partition is NULL, and there are hundreds of them at most: every search for
+    work visits each that has some. On SQLite it is a table with a rowid.
     """
 
     table: str
@@ -41,9 +43,10 @@ class LeaseTable(msgspec.Struct, frozen=True, kw_only=True):
     ready: str = "1 = 1"
 
     def __post_init__(self) -> None:
-        for name in (self.table, self.id, self.partition, self.priority, self.due, self.owner, self.until, self.fence):
-            if not _IDENTIFIER.match(name):
-                raise ValueError(f"{name!r} is no name of ours for a table or column")
+        for name in (self.table, self.id, self.partition, self.priority, self.due):
+            identifier(name)
+        for name in (self.owner, self.until, self.fence, self.count):
+            identifier(name)
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,30 +92,37 @@ def add(tx: Tx, name: str, work: Sequence[Work]) -> int:
 def acquire(
     tx: Tx, where: LeaseTable, *, holder: str, n: int, now: int, ttl: int, per_partition: int | None = None
 ) -> list[Lease]:
-    """Take up to `n` free and due pieces, by priority, then due time, then id, in turn across the partitions.
+    """Take up to `n` free and due pieces, by priority, then due time, then id, the partitions taking turns.
 
-    `per_partition` bounds how many of one partition are held at once, by whomever. Call `expire` before: only free work
-    is taken.
+    Among pieces of one priority it is the turn of the partition of which the fewest are held, by whomever, so that one
+    with much work does not keep the others waiting. `per_partition` bounds how many of one are held at once. Only free
+    work is taken: call `expire` before.
     """
     sql = _texts(where)
-    taken: dict[str, int] = {}
-    if per_partition is not None:
-        if tx.dialect == "postgres":  # the count and what is taken on it must not be mixed with another worker's
-            tx.fetch(sql.take_turns)
-        taken = dict(tx.fetch(sql.held))
-    wanted = n if per_partition is None else min(n, per_partition)
+    if per_partition is not None and tx.dialect == "postgres":
+        tx.fetch(sql.take_turns)  # another worker must not count the same partition as having room
+    params = {"holder": holder, "until": now + ttl, "now": now, "bound": per_partition}
+    won: list[Row] = []
+    while len(won) < n:
+        found = tx.fetch(sql.take, {**params, "n": n - len(won)})
+        if not found:
+            break
+        won += found
+    return [
+        Lease(id=item, partition=partition, holder=holder, fence=fence, until=now + ttl)
+        for item, partition, fence in _in_turn(won)
+    ]
+
+
+def _in_turn(won: Sequence[Row]) -> Iterator[tuple[str, str, int]]:
+    """By priority; in it the first of each partition, then the second of each, and so on."""
     ranks: dict[str, int] = {}
-    candidates: list[tuple[int, int, int, str]] = []
-    for item, partition, priority, due in tx.fetch(sql.candidates, {"now": now, "limit": wanted}):
-        rank = ranks.get(partition, taken.get(partition, 0))
-        ranks[partition] = rank + 1
-        if per_partition is None or rank < per_partition:
-            candidates.append((rank, priority, due, item))
-    chosen = sorted(candidates)[:n]
-    order = {item: place for place, (_, _, _, item) in enumerate(chosen)}
-    won = tx.fetch(sql.take, {"holder": holder, "until": now + ttl}, rows=[(item,) for item in sorted(order)])
-    leases = [Lease(id=item, partition=part, holder=holder, fence=fence, until=now + ttl) for item, part, fence in won]
-    return sorted(leases, key=lambda lease: order[lease.id])
+    ordered: list[tuple[int, int, int, str, str, int]] = []
+    for priority, due, item, partition, fence in sorted(won):
+        rank = ranks[partition] = ranks.get(partition, 0) + 1
+        ordered.append((priority, rank, due, item, partition, fence))
+    for _, _, _, item, partition, fence in sorted(ordered):
+        yield item, partition, fence
 
 
 def renew(tx: Tx, where: LeaseTable, leases: Iterable[Lease], *, now: int, ttl: int) -> list[Lease]:
@@ -144,14 +154,12 @@ def guard(tx: Tx, where: LeaseTable, leases: Sequence[Lease]) -> None:
 
 def expire(tx: Tx, where: LeaseTable, *, now: int, limit: int = 1000) -> list[str]:
     """Free what its holder let run out, in bounded bites; gives the ids, for an engine that moves a state with them."""
-    return [item for (item,) in tx.fetch(_texts(where).expire, {"now": now, "limit": limit})]
+    return sorted(item for (item,) in tx.fetch(_texts(where).expire, {"now": now, "limit": limit}))
 
 
 class _Texts(msgspec.Struct, frozen=True, kw_only=True):
     expire: Statement
     take_turns: Statement
-    held: Statement
-    candidates: Statement
     take: Statement
     renew: Statement
     release: Statement
@@ -167,54 +175,73 @@ def _rows(leases: Iterable[Lease]) -> list[tuple[str, str, int]]:
 def _texts(w: LeaseTable) -> _Texts:
     t = w.table
     mine = f"{w.scope} AND {t}.{w.id} = rows.id AND {t}.{w.owner} = rows.holder AND {t}.{w.fence} = rows.fence"
-    free = f"{w.owner} IS NULL AND {w.scope} AND {w.ready}"
+    name = "'" + w.scope.replace("'", "''") + "'"
     held = f"{w.owner} IS NOT NULL AND {w.scope}"
-    # The partitions that have free work, found by leaping from one to the next along the index.
-    parts = (
-        f"WITH RECURSIVE parts(p) AS (SELECT min({w.partition}) FROM {t} WHERE {free} UNION ALL "
-        f"SELECT (SELECT min({w.partition}) FROM {t} WHERE {free} AND {w.partition} > parts.p) "
-        "FROM parts WHERE p IS NOT NULL)"
-    )
-    best = (
-        f"FROM {t} x WHERE {free} AND x.{w.partition} = parts.p AND x.{w.due} <= :now "
-        f"ORDER BY x.{w.priority}, x.{w.due}, x.{w.id} LIMIT :limit"
-    )
-    found = f"x.{w.id}, x.{w.partition}, x.{w.priority}, x.{w.due}"
-    order = f"ORDER BY x.{w.partition}, x.{w.priority}, x.{w.due}, x.{w.id}"
     return _Texts(
-        expire=_same(
+        expire=statement(  # a WITH: PostgreSQL may run a subquery of IN several times, each time past its LIMIT
             "expire",
-            f"UPDATE {t} SET {w.owner} = NULL, {w.until} = NULL WHERE {held} AND {w.until} < :now AND {w.id} IN "
-            f"(SELECT {w.id} FROM {t} WHERE {held} AND {w.until} < :now ORDER BY {w.until} LIMIT :limit "
-            f"{{skip_locked}}) RETURNING {w.id}",
+            f"WITH k_late(k_id) AS (SELECT {w.id} FROM {t} WHERE {held} AND {w.until} < :now "
+            f"ORDER BY {w.until}, {w.id} LIMIT :limit {{skip_locked}}) "
+            f"UPDATE {t} SET {w.owner} = NULL, {w.until} = NULL "
+            f"WHERE {held} AND {w.id} IN (SELECT k_id FROM k_late) RETURNING {w.id}",
         ),
-        take_turns=_same("take_turns", f"SELECT pg_advisory_xact_lock(hashtext('lease {t}'))"),
-        held=_same("held", f"SELECT {w.partition}, count(*) FROM {t} WHERE {held} GROUP BY {w.partition}"),
-        candidates=Statement(
-            name="candidates",
-            text={
-                "sqlite": f"{parts} SELECT {found} FROM parts JOIN {t} x ON x.rowid IN (SELECT x.rowid {best}) {order}",
-                "postgres": f"{parts} SELECT {found} FROM parts CROSS JOIN LATERAL "
-                f"(SELECT * {best} {{skip_locked}}) x {order}",
-            },
+        take_turns=statement("take_turns", f"SELECT pg_advisory_xact_lock(hashtext('lease {t}'), hashtext({name}))"),
+        take=Statement(name="take", text={dialect: _take(w, dialect) for dialect in DIALECTS}),
+        renew=statement(
+            "renew", f"UPDATE {t} SET {w.until} = :until FROM rows WHERE {mine} RETURNING {t}.{w.id}", _HELD
         ),
-        take=_same(
-            "take",
-            f"UPDATE {t} SET {w.owner} = :holder, {w.until} = :until, "
-            f"{w.fence} = {w.fence} + 1, {w.count} = {w.count} + 1 "
-            f"FROM rows WHERE {t}.{w.id} = rows.id AND {free} RETURNING {t}.{w.id}, {w.partition}, {w.fence}",
-            "id text",
+        release=statement(
+            "release", f"UPDATE {t} SET {w.owner} = NULL, {w.until} = NULL FROM rows WHERE {mine}", _HELD
         ),
-        renew=_same("renew", f"UPDATE {t} SET {w.until} = :until FROM rows WHERE {mine} RETURNING {t}.{w.id}", _HELD),
-        release=_same("release", f"UPDATE {t} SET {w.owner} = NULL, {w.until} = NULL FROM rows WHERE {mine}", _HELD),
-        finish=_same("finish", f"DELETE FROM {t} WHERE {w.scope} AND {w.id} IN (SELECT id FROM rows)", _HELD),
-        guard=_same("guard", f"SELECT {t}.{w.id} FROM rows JOIN {t} ON {mine} {{for_update}}", _HELD),
+        finish=statement("finish", f"DELETE FROM {t} WHERE {w.scope} AND {w.id} IN (SELECT id FROM rows)", _HELD),
+        guard=statement("guard", f"SELECT {t}.{w.id} FROM rows JOIN {t} ON {mine} {{for_update}}", _HELD),
+    )
+
+
+def _take(w: LeaseTable, dialect: Dialect) -> str:
+    """Mark the best free pieces as held, in one statement.
+
+    `k_part` are the partitions that have free work, found by leaping from one to the next along the index. Of each the
+    best few are looked at (`k_best`), and their turn counted from what of the partition is held already. Where more
+    lies unseen, what comes after the last one seen (`k_seen`) must wait for another look: then the choice is the same
+    as if all had been looked at. On PostgreSQL only the rows that are taken are locked, and those that others have
+    locked are passed over.
+    """
+    t, postgres = w.table, dialect == "postgres"
+    free = f"{w.owner} IS NULL AND {w.scope} AND {w.ready}"
+    row = "ctid" if postgres else "rowid"
+    order = f"{w.priority}, {w.due}, {w.id}"
+    best = (
+        f"(SELECT y.{row} AS k_row, y.{w.partition} AS k_p, y.{w.priority} AS k_priority, y.{w.due} AS k_due, "
+        f"y.{w.id} AS k_id FROM {t} y WHERE {free} AND y.{w.partition} = k_part.k_name AND y.{w.due} <= :now "
+        f"ORDER BY {order} LIMIT (SELECT k_n FROM k_depth))"
+    )
+    looked = (
+        f"k_part CROSS JOIN LATERAL {best} y"
+        if postgres
+        else f"k_part JOIN (SELECT rowid AS k_row, {w.partition} AS k_p, {w.priority} AS k_priority, {w.due} AS k_due, "
+        f"{w.id} AS k_id FROM {t}) y ON y.k_row IN (SELECT k_row FROM {best})"
+    )
+    return (
+        f"WITH RECURSIVE k_part(k_name) AS (SELECT min({w.partition}) FROM {t} WHERE {free} UNION ALL "
+        f"SELECT (SELECT min({w.partition}) FROM {t} WHERE {free} AND {w.partition} > k_part.k_name) "
+        "FROM k_part WHERE k_name IS NOT NULL), "
+        f"k_depth(k_n) AS (SELECT {CONTENDERS if postgres else 1} * :n / coalesce(nullif(count(k_name), 0), 1) + 1 "
+        "FROM k_part), "
+        f"k_held(k_name, k_n) AS (SELECT {w.partition}, count(*) FROM {t} "
+        f"WHERE {w.owner} IS NOT NULL AND {w.scope} GROUP BY {w.partition}), "
+        "k_best AS (SELECT y.*, row_number() OVER k_one AS k_nth, coalesce(k_held.k_n, 0) + row_number() OVER k_one "
+        f"AS k_turn FROM {looked} LEFT JOIN k_held ON k_held.k_name = k_part.k_name "
+        "WINDOW k_one AS (PARTITION BY k_p ORDER BY k_priority, k_due, k_id)), "
+        "k_seen AS (SELECT k_priority, k_turn FROM k_best WHERE k_nth = (SELECT k_n FROM k_depth) "
+        "AND k_turn < coalesce(:bound, k_turn + 1) ORDER BY k_priority, k_turn LIMIT 1), "
+        f"k_taken AS (SELECT k_row AS k_this FROM k_best JOIN {t} x ON x.{row} = k_row WHERE {free} "
+        "AND (NOT EXISTS (SELECT 1 FROM k_seen) OR (k_priority, k_turn) <= (SELECT k_priority, k_turn FROM k_seen)) "
+        "AND k_turn <= coalesce(:bound, k_turn) ORDER BY k_priority, k_turn, k_due, k_id LIMIT :n"
+        f"{' FOR UPDATE OF x SKIP LOCKED' if postgres else ''}) "
+        f"UPDATE {t} SET {w.owner} = :holder, {w.until} = :until, {w.fence} = {w.fence} + 1, {w.count} = {w.count} + 1 "
+        f"FROM k_taken WHERE {t}.{row} = k_this RETURNING {w.priority}, {w.due}, {w.id}, {w.partition}, {w.fence}"
     )
 
 
 _HELD = "id text, holder text, fence int"
-
-
-def _same(name: str, text: str, rows: str = "") -> Statement:
-    columns: tuple[Column, ...] = parse_columns(rows)
-    return Statement(name=name, text={"sqlite": text, "postgres": text}, rows=columns)

@@ -42,8 +42,10 @@ WHERE krn_ledger.scope = :scope AND krn_ledger.key = rows.key AND krn_ledger.hol
 RETURNING krn_ledger.key
 
 -- name: ledger_purge
-DELETE FROM krn_ledger WHERE scope = :scope AND key IN (
-  SELECT key FROM krn_ledger WHERE scope = :scope AND expires_at < :before
-    AND (held_until IS NULL OR held_until < :before)
+-- A WITH: PostgreSQL may run a subquery of IN several times, each time past its LIMIT.
+WITH late AS (
+  SELECT key FROM krn_ledger
+  WHERE scope = :scope AND expires_at < :before AND (held_until IS NULL OR held_until < :before)
   ORDER BY expires_at LIMIT :limit {skip_locked}
 )
+DELETE FROM krn_ledger WHERE scope = :scope AND key IN (SELECT key FROM late)
