@@ -18,7 +18,9 @@ _numbers = itertools.count()
 TYPES = catalogue(
     event_type(**QUICK, dead_letter_threshold=3),
     event_type("ordered.happened", **ORDERED, **QUICK, dead_letter_threshold=3),
-    event_type("blocking.happened", ordering={"key": ["/payload/key"], "on_dead_letter": "block"}, retry={"max_retries": 0}),
+    event_type(
+        "blocking.happened", ordering={"key": ["/payload/key"], "on_dead_letter": "block"}, retry={"max_retries": 0}
+    ),
     event_type("dual.happened", versions=[version("1.0", status="retiring"), version("2.0", THING_2)]),
 )
 

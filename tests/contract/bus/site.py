@@ -5,8 +5,8 @@ from typing import Any
 
 from patra.bus.bus import Bus
 from patra.bus.catalogue import Catalogue
-from patra.bus.dispatcher import Dispatcher
 from patra.bus.dispatcher import Counts as Step
+from patra.bus.dispatcher import Dispatcher
 from patra.bus.envelope import Envelope
 from patra.bus.publish import Outcome
 from patra.bus.transports.inbound import Receiver, Stream
@@ -17,12 +17,18 @@ from patra.kernel.db.queries import statement
 from patra.kernel.testing import ManualClock
 
 TABLE = "CREATE TABLE effect (group_name TEXT NOT NULL, event_id TEXT NOT NULL, key TEXT NOT NULL, n BIGINT NOT NULL)"
-EFFECT = statement("effect", "INSERT INTO effect SELECT group_name, event_id, key, n FROM rows", "group_name text, event_id text, key text, n int")
+EFFECT = statement(
+    "effect",
+    "INSERT INTO effect SELECT group_name, event_id, key, n FROM rows",
+    "group_name text, event_id text, key text, n int",
+)
 EFFECTS = statement("effects", "SELECT event_id, key, n FROM effect WHERE group_name = :group_name")
 
 
 class Site:
-    def __init__(self, db: Database, catalogue: Catalogue, stream: Any = None, clock: ManualClock | None = None) -> None:
+    def __init__(
+        self, db: Database, catalogue: Catalogue, stream: Any = None, clock: ManualClock | None = None
+    ) -> None:
         self.db = db
         self.clock = clock or ManualClock()
         self.stream: Broker | Stream | None = stream
@@ -38,7 +44,9 @@ class Site:
     def join(self) -> None:
         self.db.run(self.bus.join)
 
-    def listen(self, group: str, event_type: str = "thing.happened", versions: str = ">=1", *, batch: bool = False, **more: Any) -> None:
+    def listen(
+        self, group: str, event_type: str = "thing.happened", versions: str = ">=1", *, batch: bool = False, **more: Any
+    ) -> None:
         """A group whose handler writes an effect, and fails for the keys in `fail`."""
         if batch:
 

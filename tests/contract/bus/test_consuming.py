@@ -65,7 +65,12 @@ def test_a_poisonous_event_becomes_a_dead_letter_at_once_and_under_its_own_code(
     site.publish(envelope())
     assert site.pump()["dead"] == 1
     (letter,) = site.db.read(lambda tx: operations.find_letters(tx, operations.Filter(), limit=5))
-    assert (letter.error_code, letter.error_detail, letter.reason, letter.attempts) == ("film_unreadable", "no frames", R.HANDLER_POISON, 1)
+    assert (letter.error_code, letter.error_detail, letter.reason, letter.attempts) == (
+        "film_unreadable",
+        "no frames",
+        R.HANDLER_POISON,
+        1,
+    )
 
 
 def test_events_of_a_key_are_handled_in_order(site):
@@ -112,7 +117,9 @@ def test_a_type_may_ask_that_its_dead_letter_blocks_the_key_until_it_is_dealt_wi
     site.listen("one", "blocking.happened")
     site.fail = {"bad"}
     first = envelope("blocking.happened", {"key": "bad", "n": 0})
-    site.publish(first, envelope("blocking.happened", {"key": "bad", "n": 1}), envelope("blocking.happened", {"key": "good"}))
+    site.publish(
+        first, envelope("blocking.happened", {"key": "bad", "n": 1}), envelope("blocking.happened", {"key": "good"})
+    )
     assert site.pump()["dead"] == 1
     site.fail = set()
     site.clock.advance(60 * SECOND)
@@ -185,7 +192,16 @@ def test_an_event_that_no_handler_of_this_process_takes_waits_for_another(site, 
     other = make_site()
     other.listen("one", "dual.happened", ">=2")
     one = envelope("dual.happened", {"key": "k", "n": 1})
-    site.publish(one, envelope("dual.happened", {"key": "k", "number": 2}, event_version="2.0", event_id=one.event_id, idempotency_key=one.idempotency_key))
+    site.publish(
+        one,
+        envelope(
+            "dual.happened",
+            {"key": "k", "number": 2},
+            event_version="2.0",
+            event_id=one.event_id,
+            idempotency_key=one.idempotency_key,
+        ),
+    )
     site.transport()
     assert site.step("one").put_off == 1
     other.clock.advance(10 * SECOND)
@@ -194,7 +210,11 @@ def test_an_event_that_no_handler_of_this_process_takes_waits_for_another(site, 
 
 
 def test_a_subscriber_cannot_change_the_publishers_contract(site):
-    for event_type, versions, code in (("no.such_type", ">=1", R.TYPE_UNKNOWN), ("thing.happened", ">=7", R.VERSION_UNKNOWN), ("thing.happened", "newest", R.VERSION_UNKNOWN)):
+    for event_type, versions, code in (
+        ("no.such_type", ">=1", R.TYPE_UNKNOWN),
+        ("thing.happened", ">=7", R.VERSION_UNKNOWN),
+        ("thing.happened", "newest", R.VERSION_UNKNOWN),
+    ):
         with pytest.raises(ConfigInvalid) as refused:
             site.bus.consumer(event_type, group="one", versions=versions)(lambda tx, event: None)
         assert refused.value.code == code
@@ -245,6 +265,18 @@ def test_the_inbox_remembers_for_its_window(site):
     site.pump()
     waiting = deliveries.Waiting
     (row,) = site.db.read(lambda tx: events.by_id(tx, made.event_id))
-    again = waiting(seq=row.seq, order_key=None, attempts=0, due_at=0, replay=False, first_failed_at=None, event_type=made.event_type, version=made.version, event_id=made.event_id, published_at=0, body=row.body)
+    again = waiting(
+        seq=row.seq,
+        order_key=None,
+        attempts=0,
+        due_at=0,
+        replay=False,
+        first_failed_at=None,
+        event_type=made.event_type,
+        version=made.version,
+        event_id=made.event_id,
+        published_at=0,
+        body=row.body,
+    )
     assert site.db.run(lambda tx: deliveries.accept(tx, "one", [again], site.clock.now())) == set()
     assert site.db.run(lambda tx: deliveries.accept(tx, "two", [again], site.clock.now())) == {row.seq}

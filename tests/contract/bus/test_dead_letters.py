@@ -35,7 +35,12 @@ def test_c6_a_failure_past_max_retries_is_a_dead_letter_with_every_field(site):
     made, began = bad(), site.clock.now()
     bury(site, made)
     (letter,) = open_letters(site)
-    assert (letter.event_id, letter.event_type, letter.producer, letter.trace_id) == (made.event_id, made.event_type, made.producer, made.trace_id)
+    assert (letter.event_id, letter.event_type, letter.producer, letter.trace_id) == (
+        made.event_id,
+        made.event_type,
+        made.producer,
+        made.trace_id,
+    )
     assert (letter.error_code, letter.reason) == (R.HANDLER_FAILED, R.RETRIES_EXHAUSTED)
     assert "no luck" in letter.error_detail
     assert letter.first_failed_at == began
@@ -72,7 +77,10 @@ def test_c6_a_replay_keeps_the_event_id_reaches_the_failed_group_only_and_counts
     assert len(site.effects("two")) == 1
     (letter,) = open_letters(site, state=L.REPLAYED)
     assert (letter.replay_count, letter.replayed_by, letter.event_id) == (1, "ann", made.event_id)
-    assert [(m.was, m.to) for m in site.db.read(lambda tx: history(tx, [letter.letter_id]))] == [("open", "replaying"), ("replaying", "replayed")]
+    assert [(m.was, m.to) for m in site.db.read(lambda tx: history(tx, [letter.letter_id]))] == [
+        ("open", "replaying"),
+        ("replaying", "replayed"),
+    ]
     (act,) = site.db.read(lambda tx: groups.acts(tx, subject="one"))
     assert (act.done_by, act.act, act.detail) == ("ann", "replay", {"events": [made.event_id]})
 
@@ -121,7 +129,12 @@ def test_a_replay_that_fails_again_is_the_same_letter_with_its_history(site):
         assert dead == 1
     (letter,) = open_letters(site)
     assert (letter.replay_count, letter.replayed_by, letter.attempts) == (2, "ann2", 9)
-    assert [m.to for m in site.db.read(lambda tx: history(tx, [letter.letter_id]))] == ["replaying", "open", "replaying", "open"]
+    assert [m.to for m in site.db.read(lambda tx: history(tx, [letter.letter_id]))] == [
+        "replaying",
+        "open",
+        "replaying",
+        "open",
+    ]
     assert [a.done_by for a in site.db.read(lambda tx: groups.acts(tx, subject="one"))] == ["ann2", "ann1"]
 
 
@@ -171,9 +184,19 @@ def test_letters_are_found_by_each_of_their_marks_and_page_by_page(site):
     bury(site, *made)
     bury(site, envelope("ordered.happened", {"key": "bad9"}, trace_id="other"), group="two")
     assert len(open_letters(site)) == 4
-    assert len(open_letters(site, group="two")) == len(open_letters(site, trace_id="other")) == len(open_letters(site, event_type="ordered.happened")) == 1
+    assert (
+        len(open_letters(site, group="two"))
+        == len(open_letters(site, trace_id="other"))
+        == len(open_letters(site, event_type="ordered.happened"))
+        == 1
+    )
     assert [x.event_id for x in open_letters(site, event_id=made[1].event_id)] == [made[1].event_id]
-    assert open_letters(site, error_code="nothing") == open_letters(site, failed_to=0) == open_letters(site, state=L.DISCARDED) == []
+    assert (
+        open_letters(site, error_code="nothing")
+        == open_letters(site, failed_to=0)
+        == open_letters(site, state=L.DISCARDED)
+        == []
+    )
     first = site.db.read(lambda tx: operations.find_letters(tx, Filter(), limit=3))
     rest = site.db.read(lambda tx: operations.find_letters(tx, Filter(), limit=3, before=first[-1].letter_id))
     assert len({x.letter_id for x in first + rest}) == 4

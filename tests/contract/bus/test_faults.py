@@ -1,0 +1,91 @@
+"""Whatever statement fails: the work is done again and ends in the same rows."""
+
+from patra.bus import operations
+from patra.bus.deadletter import Filter
+from patra.bus.dispatcher import Dispatcher
+from patra.bus.store import groups, letters
+from patra.kernel.clock import SECOND
+from patra.kernel.db.queries import Statement
+from patra.kernel.testing import FaultyDatabase, InjectedFault
+from tests.contract.bus.conftest import TYPES
+from tests.contract.bus.site import EFFECTS, Site
+from tests.unit.bus.making import envelope
+
+TABLES = Statement(
+    name="tables",
+    text={
+        "sqlite": "SELECT name FROM sqlite_master WHERE type = 'table' AND (name LIKE 'bus_%' OR name LIKE 'krn_%' OR name = 'effect')",
+        "postgres": "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()",
+    },
+)
+
+
+def scenario(site: Site, db) -> None:
+    """Publish, handle, fail, bury, replay: each step again until it went through."""
+
+    def again(work):
+        for _ in range(3):
+            try:
+                return work()
+            except InjectedFault:
+                continue
+        raise AssertionError("a fault came twice")
+
+    made = [
+        envelope(
+            "ordered.happened",
+            {"key": key, "n": n},
+            event_id=f"0190a1b2-0000-7000-8000-00000000000{i}",
+            idempotency_key=str(i),
+        )
+        for i, (key, n) in enumerate([("a", 0), ("bad", 0), ("a", 1), ("bad", 1)])
+    ]
+    again(lambda: db.run(lambda tx: site.bus.publish_many(tx, made)))
+    site.fail = {"bad"}
+    for _ in range(9):
+        again(lambda: Dispatcher(db, site.bus, "one", jitter=lambda: 0.5).run_once())
+        site.clock.advance(60 * SECOND)
+    site.fail = set()
+    again(
+        lambda: db.run(lambda tx: operations.replay(tx, site.bus, "one", [made[1].event_id], by="ann", confirm="one"))
+    )
+    for _ in range(3):
+        again(lambda: Dispatcher(db, site.bus, "one", jitter=lambda: 0.5).run_once())
+
+
+def outcome(site: Site):
+    def look(tx):
+        found = [x.letter for x in letters.find(tx, Filter(state=None), limit=9)]
+        rows = sorted((x.event_id, x.state, x.replay_count) for x in found)
+        return sorted(tx.fetch(EFFECTS, {"group_name": "one"})), rows, [g.waiting for g in groups.totals(tx)]
+
+    return site.db.read(look)
+
+
+def emptied(db) -> Site:
+    """A site on a store with its tables there and nothing in them."""
+    site = Site(db, TYPES)
+    tables = db.read(lambda tx: [name for (name,) in tx.fetch(TABLES)])
+    if "effect" not in tables:
+        site.effects_table()
+
+    def clean(tx):
+        for table in sorted(tables, key=lambda t: t == "bus_group"):  # what refers to it goes first
+            if table != "krn_migration":
+                tx.script(f"DELETE FROM {table}")
+
+    db.run(clean)
+    site.listen("one", "ordered.happened")
+    return site
+
+
+def test_a_fault_at_any_statement_changes_nothing_in_the_end(database):
+    calm = emptied(database)
+    counting = FaultyDatabase(database)
+    scenario(calm, counting)
+    expected = outcome(calm)
+    assert [state for _, state, _ in expected[1]] == ["replayed", "open"]
+    for n in range(1, counting.steps + 1):
+        site = emptied(database)
+        scenario(site, FaultyDatabase(database, fail_at=n))
+        assert outcome(site) == expected, f"a fault at step {n}"

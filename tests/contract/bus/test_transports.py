@@ -1,0 +1,272 @@
+"""What the transports promise beyond the common suite: wake-ups, restarts of the broker, stores that share a stream."""
+
+import os
+import threading
+import time
+
+import pytest
+
+from patra.bus.bus import Bus
+from patra.bus.reasons import R
+from patra.bus.store import events, groups
+from patra.bus.transports.inbound import Arrival, Receiver
+from patra.bus.transports.nats import BrokerUnreachable, NatsStream
+from patra.bus.transports.outbound import Outboxed, Parcel, relay
+from patra.bus.transports.waking import MemoryWaker, SQLiteWaker, waker
+from patra.kernel.clock import SECOND
+from patra.kernel.db import open_database
+from tests import services
+from tests.contract.bus.conftest import TYPES
+from tests.contract.bus.site import Site
+from tests.unit.bus.making import envelope
+
+LONG = 20.0
+
+
+def test_a_waiting_worker_wakes_when_another_connection_commits(database, database_url):
+    site = Site(database, TYPES)
+    site.effects_table()
+    site.listen("one")
+    waiting = waker(database)
+    while waiting.wait(0.01):  # what was committed before
+        pass
+    other = open_database(database_url)
+    bus = Bus(TYPES, site.clock)
+    began = time.monotonic()
+    thread = threading.Thread(target=lambda: other.run(lambda tx: bus.publish(tx, envelope())))
+    thread.start()
+    assert waiting.wait(LONG)
+    assert time.monotonic() - began < LONG
+    thread.join()
+    other.close()
+    waiting.close()
+
+
+def test_a_poke_wakes_within_the_process(database):
+    waiting = waker(database)
+    waiting.wait(0.01)
+    waiting.poke()
+    assert waiting.wait(LONG)
+    waiting.close()
+
+
+def test_a_store_in_memory_is_woken_by_hand(tmp_path):
+    waiting = waker(open_database("sqlite:///:memory:"))
+    assert isinstance(waiting, MemoryWaker)
+    assert not waiting.wait(0.0)
+    waiting.poke()
+    assert waiting.wait(LONG)
+    closed = SQLiteWaker(str(tmp_path / "x.db"))
+    closed.close()
+    assert closed.wait(0.0)
+
+
+@pytest.fixture
+def stream(nats_url):
+    name = f"X{os.getpid()}_{time.monotonic_ns()}"
+    made = NatsStream(nats_url, name, prefix=f"{name}.bus")
+    yield made
+    made.close()
+
+
+def parcel(n):
+    return Parcel(key=str(n), event_type="thing.happened", body=str(n).encode())
+
+
+def test_a_stream_is_read_in_order_from_any_position(stream):
+    assert stream.send([parcel(n) for n in range(10)]) == [None] * 10
+    assert stream.read(0, 4, 0.0) == [Arrival(n + 1, str(n).encode()) for n in range(4)]
+    assert [a.position for a in stream.read(4, 100, 0.0)] == [5, 6, 7, 8, 9, 10]
+    assert [a.position for a in stream.read(2, 3, 0.0)] == [3, 4, 5]
+    assert stream.read(10, 5, 0.05) == []
+
+
+def test_the_broker_takes_out_what_is_sent_twice(stream):
+    stream.send([parcel(1), parcel(1)])
+    stream.send([parcel(1)])
+    assert len(stream.read(0, 10, 0.0)) == 1
+
+
+def test_a_reader_that_waits_gets_what_is_sent_meanwhile(stream, nats_url):
+    stream.send([parcel(0)])
+    stream.read(0, 10, 0.0)
+    other = NatsStream(nats_url, stream.name, prefix=f"{stream.name}.bus")
+    thread = threading.Thread(target=lambda: other.send([parcel(1)]))
+    thread.start()
+    assert [a.position for a in stream.read(1, 10, LONG)] == [2]
+    thread.join()
+    other.close()
+
+
+@pytest.fixture
+def restartable(tmp_path):
+    """A broker that can be stopped and started again on the same data."""
+    port, data, running = services.free_port(), tmp_path / "js", []
+
+    def start():
+        server = services.nats(port, data)
+        server.__enter__()
+        running.append(server)
+        return f"nats://127.0.0.1:{port}"
+
+    def stop():
+        running.pop().__exit__(None, None, None)
+
+    yield start, stop
+    while running:
+        stop()
+
+
+def make_site(tmp_path, name, stream):
+    site = Site(open_database(f"sqlite:///{tmp_path / name}.db"), TYPES, stream)
+    site.effects_table()
+    site.listen("one", "ordered.happened")
+    return site
+
+
+def ordered(key, n):
+    return envelope("ordered.happened", {"key": key, "n": n})
+
+
+def test_what_is_published_while_the_broker_is_down_arrives_in_order_when_it_is_back(tmp_path, restartable):
+    start, stop = restartable
+    stream = NatsStream(start(), seconds=1.0)
+    site = make_site(tmp_path, "a", stream)
+    site.publish(*[ordered("a", n) for n in range(3)])
+    site.pump()
+    stop()
+    site.publish(*[ordered("a", n) for n in range(3, 6)])
+    sending = relay(site.db, stream, site.clock)
+    with pytest.raises(BrokerUnreachable):
+        sending.run_once()
+    with pytest.raises(BrokerUnreachable):
+        Receiver(site.db, site.bus, stream).run_once()
+    start()
+    site.clock.advance(120 * SECOND)  # the group that was in hand falls due again
+    site.pump()
+    assert [n for _, _, n in site.effects("one")] == [0, 1, 2, 3, 4, 5]
+    stream.close()
+    site.db.close()
+
+
+def test_a_stream_that_was_lost_and_made_anew_is_read_from_its_beginning(tmp_path, restartable, stream, nats_url):
+    start, stop = restartable
+    url = start()
+    stream = NatsStream(url, seconds=1.0)
+    site = make_site(tmp_path, "a", stream)
+    site.publish(*[ordered("a", n) for n in range(3)])
+    site.pump()
+    stream._call(_delete(stream), 5.0)
+    stream.close()
+    anew = NatsStream(url, seconds=1.0)
+    site.stream = anew
+    site.publish(ordered("a", 3))
+    site.pump()
+    assert [n for _, _, n in site.effects("one")] == [0, 1, 2, 3]
+    anew.close()
+    site.db.close()
+
+
+async def _delete(stream):
+    await (await stream._connected()).jetstream().delete_stream(stream.name)
+
+
+def test_each_store_that_reads_the_stream_gets_every_event_once(tmp_path, stream):
+    here, there = make_site(tmp_path, "here", stream), make_site(tmp_path, "there", stream)
+    made = [ordered("a", n) for n in range(5)]
+    here.publish(*made)
+    here.pump()
+    there.pump()
+    there.pump()
+    assert (
+        [e for e, _, _ in here.effects("one")] == [e for e, _, _ in there.effects("one")] == [m.event_id for m in made]
+    )
+    assert there.publish(made[0])[0].duplicate  # forwarding it there is no new event
+
+
+class Lying:
+    """A stream that repeats, and holds what is no envelope."""
+
+    name = "lying"
+
+    def __init__(self, arrivals):
+        self.arrivals = arrivals
+
+    def incarnation(self):
+        return "one"
+
+    def read(self, after, limit, seconds):
+        return [a for a in self.arrivals if a.position > after][:limit]
+
+    def reset(self):
+        pass
+
+
+def body(made):
+    from patra.bus.envelope import encode
+
+    return encode(made)
+
+
+def test_a4_a_message_that_is_no_event_leaves_a_row_and_stops_nothing(tmp_path):
+    site = make_site(tmp_path, "a", None)
+    good, strange = ordered("a", 0), envelope("no.such_type")
+    arrivals = [Arrival(1, b"{"), Arrival(2, body(strange)), Arrival(3, body(good)), Arrival(4, body(good))]
+    counts = Receiver(site.db, site.bus, Lying(arrivals)).run_once()
+    assert (counts.received, counts.refused) == (4, 2)
+    site.pump()
+    assert [e for e, _, _ in site.effects("one")] == [good.event_id]
+    assert [a.act for a in site.db.read(lambda tx: groups.acts(tx, subject="lying"))] == ["message_refused"]
+    assert [r.code for r in site.db.read(lambda tx: events.refusals(tx, limit=5))] == [R.TYPE_UNKNOWN]
+
+
+def test_a4_messages_that_expired_before_they_were_read_are_told_of(tmp_path):
+    site = make_site(tmp_path, "a", None)
+    Receiver(site.db, site.bus, Lying([Arrival(7, body(ordered("a", 0)))])).run_once()
+    (act,) = site.db.read(lambda tx: groups.acts(tx, subject="lying"))
+    assert (act.act, act.detail["code"], act.detail["first"]) == ("stream_truncated", R.STREAM_TRUNCATED, 7)
+
+
+def test_of_two_receivers_one_moves_on(tmp_path):
+    site = make_site(tmp_path, "a", None)
+    arrivals = [Arrival(n + 1, body(ordered("a", n))) for n in range(4)]
+    one, two = (Receiver(site.db, site.bus, Lying(arrivals), batch=2) for _ in range(2))
+    assert one.run_once().received == 2
+    assert two.run_once().received == 2
+    assert one.run_once().received == 0  # it stands where it was, and looks again
+    site.pump()
+    assert [n for _, _, n in site.effects("one")] == [0, 1, 2, 3]
+
+
+class Breaking:
+    """A broker that does not confirm some messages."""
+
+    def __init__(self):
+        self.sent = []
+        self.broken = set()
+
+    def send(self, parcels):
+        answers = []
+        for one in parcels:
+            if one.key in self.broken:
+                answers.append(R.TRANSPORT_UNREACHABLE.value)
+            else:
+                self.sent.append(one.key)
+                answers.append(None)
+        return answers
+
+
+def test_a_message_that_the_broker_does_not_confirm_holds_back_its_key_only(tmp_path):
+    site = make_site(tmp_path, "a", None)
+    site.bus = Bus(TYPES, site.clock, Outboxed())
+    broker = Breaking()
+    made = [ordered("a", 0), ordered("b", 0), ordered("a", 1), ordered("b", 1)]
+    site.publish(*made)
+    broker.broken = {made[0].event_id}
+    sending = relay(site.db, broker, site.clock)
+    assert sending.run_once().delivered == 2
+    assert broker.sent == [made[1].event_id, made[3].event_id]
+    broker.broken = set()
+    site.clock.advance(SECOND)
+    sending.run_once()
+    assert broker.sent[2:] == [made[0].event_id, made[2].event_id]
