@@ -73,6 +73,11 @@ class Reservation:
             self.added[key] = self.added.get(key, 0) + requests
         return Placed(at, at > self._now)
 
+    @property
+    def at(self) -> int:
+        """Where the next slice would be placed at the earliest."""
+        return self._at
+
     def _later(self, kind: Period, at: int, requests: int) -> int:
         """`at` itself, or the start of the next period of this kind where there is no room."""
         start = at // kind.length * kind.length

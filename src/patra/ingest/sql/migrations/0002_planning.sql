@@ -53,6 +53,7 @@ CREATE TABLE ing_plan (
 CREATE INDEX idx_plan_src_op_time ON ing_plan (provenance_code, operation_code, created_at);
 CREATE INDEX idx_plan_schedule ON ing_plan (schedule_instance_id);
 CREATE INDEX idx_plan_open ON ing_plan (created_at) WHERE status_code IN ('DRAFT', 'SLICING', 'PARTIAL');
+CREATE INDEX idx_plan_namespace ON ing_plan (namespace_key);
 
 CREATE TABLE ing_plan_slice (
   slice_id TEXT NOT NULL PRIMARY KEY,
@@ -159,4 +160,14 @@ CREATE TABLE ing_quota (
   consumed BIGINT NOT NULL DEFAULT 0,
   updated_at BIGINT NOT NULL,
   PRIMARY KEY (rate_key, period_code, period_start)
+);
+
+-- The last tick of each schedule that was looked at, and what came of it.
+CREATE TABLE ing_schedule_tick (
+  job_id TEXT NOT NULL PRIMARY KEY,
+  last_tick BIGINT NOT NULL,
+  outcome_code TEXT NOT NULL,
+  detail TEXT NOT NULL,
+  plan_id TEXT,
+  updated_at BIGINT NOT NULL
 );

@@ -1,0 +1,407 @@
+"""Triggers go in; plans, slices and queued tasks come out, each once however often it is asked for (ch. 5.3, 8).
+
+The shell around the stages: read, compile, decide, write. A plan is made in one transaction and cut into slices in many
+small ones, each of which says how far it came; whoever finds a plan half cut goes on from there. The planner never asks
+the network anything.
+"""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from patra.ingest import plans, shelf, store
+from patra.ingest.budget import Reservation, periods
+from patra.ingest.checks import Dictionary
+from patra.ingest.codes import Dimension, Operation
+from patra.ingest.compiler import Compiled, LoadedPack, Overrides, compile_spec
+from patra.ingest.cutting import Group, id_group, page_groups, time_groups
+from patra.ingest.intent import Idle, window_of
+from patra.ingest.machines import PlanOn, PlanStatus
+from patra.ingest.problem import Problem, errors
+from patra.ingest.ratepolicy import rate_key
+from patra.ingest.reasons import R
+from patra.ingest.reslicing import answer_reslices
+from patra.ingest.schedule import due_triggers, latest_tick
+from patra.ingest.slices import Sliced, Slicer
+from patra.ingest.slicing import Density, Span, gaps
+from patra.ingest.spec import Spec, decode_spec
+from patra.ingest.trigger import Trigger, activity_key, partition_of, trigger_key
+from patra.kernel.clock import DAY, Clock, parse_duration
+from patra.kernel.db import Database, Tx
+
+CHUNK = 500
+"""Slices of one transaction."""
+
+HORIZON = 2 * DAY
+"""Slices that a quota would put later than this wait with their plan instead."""
+
+
+class Planned(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a trigger."""
+
+    outcome: R
+    detail: str = ""
+    schedule_instance_id: str | None = None
+    plan_id: str | None = None
+    status: str | None = None
+    slices: int = 0
+    problems: tuple[Problem, ...] = ()
+
+
+class Preview(msgspec.Struct, frozen=True, kw_only=True):
+    """What a trigger would do."""
+
+    outcome: R
+    detail: str = ""
+    spec: Spec | None = None
+    namespace: str = ""
+    window: Span | None = None
+    todo: tuple[Span, ...] = ()
+    slices: tuple[Sliced, ...] = ()
+    more: bool = False
+    problems: tuple[Problem, ...] = ()
+
+
+class PlannerCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """What one turn of the planner did."""
+
+    triggered: int = 0
+    planned: int = 0
+    refused: int = 0
+    resliced: int = 0
+    resumed: int = 0
+    slices: int = 0
+
+
+class Intent(msgspec.Struct, frozen=True, kw_only=True):
+    """A compiled trigger with what it is to cover."""
+
+    spec: Spec
+    warnings: tuple[Problem, ...]
+    window: Span | None
+    todo: tuple[Span, ...]
+    namespace: str
+    key: str
+    ids: int = 0
+
+
+class Planner:
+    """One planner; any number may run on one store."""
+
+    def __init__(self, db: Database, clock: Clock, *, chunk: int = CHUNK) -> None:
+        self._db = db
+        self._clock = clock
+        self._chunk = chunk
+
+    # --- triggers
+
+    def trigger(self, trigger: Trigger) -> Planned:
+        """Make a plan and cut it, or say why not. Doing it again finds what is there."""
+        now = self._clock.now()
+        compiled = self._compile(trigger)
+        made = self._db.run(lambda tx: self._make(tx, trigger, compiled, now))
+        if made.outcome is not R.PLANNED or made.plan_id is None:
+            return made
+        status, slices = self.advance(made.plan_id)
+        return msgspec.structs.replace(made, status=status, slices=slices)
+
+    def preview(self, trigger: Trigger, limit: int = 1000) -> Preview:
+        """What the trigger would do, without writing anything."""
+        now = self._clock.now()
+        compiled = self._compile(trigger)
+
+        def look(tx: Tx) -> Preview:
+            decided = self._decide(tx, trigger, compiled, now)
+            if isinstance(decided, Planned):
+                return Preview(outcome=decided.outcome, detail=decided.detail, problems=decided.problems)
+            spec = decided.spec
+            slicer = Slicer(spec, decided.key)
+            groups = self._groups(
+                tx, spec, slicer, decided.window, "", decided.namespace, store.NOBODY, trigger.described
+            )
+            found = list(islice((one for group in groups for one in group.slices), limit + 1))
+            return Preview(
+                outcome=R.PLANNED,
+                spec=spec,
+                namespace=decided.namespace,
+                window=decided.window,
+                todo=decided.todo,
+                slices=tuple(found[:limit]),
+                more=len(found) > limit,
+                problems=decided.warnings,
+            )
+
+        return self._db.read(look)
+
+    def compile(self, trigger: Trigger) -> Compiled:
+        """The snapshot that a plan would get, or every reason why not."""
+        return self._compile(trigger)
+
+    def _compile(self, trigger: Trigger) -> Compiled:
+        def read(tx: Tx) -> tuple[LoadedPack | None, Dictionary]:
+            return shelf.read_pack(tx, trigger.source), shelf.dictionary(tx)
+
+        loaded, dictionary = self._db.read(read)
+        if loaded is None:
+            problem = Problem(
+                code=R.SOURCE_UNKNOWN,
+                message=f"no source {trigger.source!r} is loaded",
+                advice="load its pack with `patra ingest pack load FILE`",
+            )
+            return Compiled(spec=None, problems=(problem,), origins={})
+        if not loaded.pack.enabled:
+            problem = loaded.source.problem(
+                R.SOURCE_DISABLED, ("enabled",), f"{trigger.source} is disabled in its pack"
+            )
+            return Compiled(spec=None, problems=(problem,), origins={})
+        sections = dict(trigger.sections)
+        if trigger.priority is not None:
+            sections["planning"] = {**sections.get("planning", {}), "priority": trigger.priority}
+        given = Overrides(params=trigger.params, sections=sections)
+        return compile_spec(loaded, trigger.endpoint, trigger.operation, given, dictionary)
+
+    def _make(self, tx: Tx, trigger: Trigger, compiled: Compiled, now: int) -> Planned:
+        """The instance and, where there is something to do, the plan: one transaction."""
+        if (
+            trigger.log
+            and (seen := store.instance_of_tick(tx, trigger.scheduler, trigger.job, trigger.log))
+            and seen.plan_id
+        ):
+            return self._existing(tx, seen)
+        decided = self._decide(tx, trigger, compiled, now)
+        if isinstance(decided, Planned):
+            if decided.outcome in {R.WINDOW_EMPTY, R.WINDOW_COVERED, R.NO_CANDIDATES}:
+                return decided
+            remarks = {"detail": decided.detail, "problems": [str(problem) for problem in decided.problems]}
+            key = trigger_key(trigger, decided.outcome.value, 0, ())
+            instance = plans.write_instance(tx, trigger, key, decided.outcome, remarks, compiled.spec, now)
+            return msgspec.structs.replace(decided, schedule_instance_id=instance)
+        if (seen := store.instance_of_key(tx, decided.key)) and seen.plan_id:
+            return self._existing(tx, seen)
+        spec = decided.spec
+        remarks = plans.remarks_of(spec, decided.window, decided.namespace, decided.warnings)
+        instance = plans.write_instance(
+            tx, trigger, decided.key, R.PLANNED, {"warnings": remarks["warnings"]}, spec, now
+        )
+        plan_id = plans.write_plan(tx, spec, instance, decided.key, decided.window, decided.namespace, remarks, now)
+        return Planned(outcome=R.PLANNED, schedule_instance_id=instance, plan_id=plan_id, problems=decided.warnings)
+
+    def _existing(self, tx: Tx, seen: store.Instance) -> Planned:
+        row = store.plan_row(tx, seen.plan_id or "")
+        return Planned(
+            outcome=R.WINDOW_COVERED,
+            detail="the same trigger made this plan before",
+            schedule_instance_id=seen.schedule_instance_id,
+            plan_id=seen.plan_id,
+            status=row.status_code if row else None,
+        )
+
+    def _decide(self, tx: Tx, trigger: Trigger, compiled: Compiled, now: int) -> Intent | Planned:
+        """What is to be planned, or why nothing is."""
+        if compiled.spec is None:
+            found = errors(compiled.problems)
+            return Planned(outcome=R.COMPILE_FAILED, detail=str(found[0]) if found else "", problems=compiled.problems)
+        for halt in store.halts(tx, trigger.source, trigger.endpoint):
+            code = R.PAUSED if halt.kind == "PAUSE" else R.BREAKER_OPEN
+            return Planned(outcome=code, detail=f"{halt.detail} (since {halt.by})")
+        spec = compiled.spec
+        warnings = tuple(compiled.warnings)
+        if spec.operation is Operation.UPDATE:
+            return self._refresh(tx, trigger, spec, warnings, now)
+        window = window_of(spec, trigger, store.watermark(tx, spec), now)
+        if isinstance(window, Idle):
+            return Planned(outcome=window.code, detail=window.detail)
+        namespace = spec.cursor.namespace_key or activity_key(trigger, spec.selection_key, window)
+        if spec.dimension is Dimension.PAGE:
+            todo = () if store.under_way(tx, spec, namespace) else (window,)
+        else:
+            todo = tuple(gaps(window, store.covered(tx, spec, namespace, window)))
+        if not todo:
+            return Planned(outcome=R.WINDOW_COVERED, detail="every part of the window is done or under way")
+        key = trigger_key(trigger, namespace, store.generation(tx, spec, namespace), todo)
+        return Intent(spec=spec, warnings=warnings, window=window, todo=todo, namespace=namespace, key=key)
+
+    def _refresh(
+        self, tx: Tx, trigger: Trigger, spec: Spec, warnings: tuple[Problem, ...], now: int
+    ) -> Intent | Planned:
+        namespace = activity_key(trigger, spec.selection_key, None)
+        if store.under_way(tx, spec, namespace):
+            return Planned(outcome=R.WINDOW_COVERED, detail="a refresh of these records is under way")
+        count = len(trigger.ids) or sum(map(len, self._candidates(tx, spec, 1, now)))
+        if not count:
+            return Planned(outcome=R.NO_CANDIDATES, detail="no record was signalled, is stale or has another mapping")
+        key = trigger_key(trigger, namespace, store.generation(tx, spec, namespace), ())
+        return Intent(spec=spec, warnings=warnings, window=None, todo=(), namespace=namespace, key=key, ids=count)
+
+    def _candidates(self, tx: Tx, spec: Spec, limit: int, now: int) -> tuple[list[str], list[str]]:
+        stale = spec.update.stale_after
+        before = now - parse_duration(stale) if stale is not None else None
+        return store.candidates(tx, spec, before, limit)
+
+    # --- cutting
+
+    def advance(self, plan_id: str) -> tuple[str | None, int]:
+        """Cut a plan as far as inventory and quota allow; gives its state and how many slices were added."""
+        plan = self._db.read(lambda tx: store.plan_row(tx, plan_id))
+        if plan is None or plan.status_code not in {PlanStatus.SLICING, PlanStatus.PARTIAL}:
+            return (plan.status_code if plan else None), 0
+        spec = decode_spec(plan.expr_proto_snapshot)
+        window = None if plan.window_from is None or plan.window_to is None else Span(plan.window_from, plan.window_to)
+
+        def prepare(tx: Tx) -> list[Group] | Iterator[Group]:
+            key, said, _ = store.trigger_of_plan(tx, plan_id)
+            slicer = Slicer(spec, key)
+            return self._groups(tx, spec, slicer, window, plan.progress, plan.namespace_key, plan_id, said)
+
+        groups = iter(self._db.read(prepare))
+        added, progress = 0, plan.progress
+        while batch := _batch(groups, self._chunk):
+            written = self._db.run(lambda tx, b=batch, p=progress: self._write(tx, plan_id, spec, b, p))
+            if written is None:
+                return self._status(plan_id), added
+            kept, new = written
+            added += new
+            if kept < len(batch):
+                return self._status(plan_id), added
+            progress = batch[-1].progress
+        self._db.run(lambda tx: self._finish(tx, plan_id))
+        return self._status(plan_id), added
+
+    def _status(self, plan_id: str) -> str | None:
+        row = self._db.read(lambda tx: store.plan_row(tx, plan_id))
+        return row.status_code if row else None
+
+    def _groups(
+        self,
+        tx: Tx,
+        spec: Spec,
+        slicer: Slicer,
+        window: Span | None,
+        progress: str,
+        namespace: str,
+        plan_id: str,
+        said: dict[str, Any],
+    ) -> Iterator[Group]:
+        """What is left to cut. All that must be read is read before the first group is asked for."""
+        if progress == "end":
+            return iter(())
+        if spec.operation is Operation.UPDATE:
+            ids: list[str] = said.get("ids") or []
+            if not ids:
+                signalled, found = self._candidates(tx, spec, spec.update.max_candidates, self._clock.now())
+                ids = [*signalled, *found]
+            return iter([id_group(spec, slicer, ids)] if ids else [])
+        if window is None:
+            return iter(())
+        density = Density(store.reports(tx, spec.selection_key, window))
+        if spec.dimension is Dimension.PAGE:
+            return page_groups(spec, slicer, progress, density(window))
+        rest = store.rest_of(window, progress, backward=spec.operation is Operation.BACKFILL)
+        covered = store.covered(tx, spec, namespace, rest, except_plan=plan_id)
+        return time_groups(spec, slicer, rest, covered, density)
+
+    def _write(self, tx: Tx, plan_id: str, spec: Spec, batch: list[Group], progress: str) -> tuple[int, int] | None:
+        """As many groups of a batch as fit; None when another planner was faster."""
+        now = self._clock.now()
+        locked = tx.fetch_one(store.Q["plan_for_update"], {"plan_id": plan_id})
+        plan = store.plan_row(tx, plan_id)
+        if plan is None or locked is None or plan.progress != progress:
+            return None
+        if plan.status_code not in {PlanStatus.SLICING, PlanStatus.PARTIAL}:
+            return None
+        limit = spec.planning.inventory_limit
+        room = limit - store.queued(tx, partition_of(plan.provenance_code, plan.endpoint_name, spec.operation), limit)
+        key = rate_key(spec.provenance_code, spec, authenticated=False)
+        kinds = periods(spec, spec.operation)
+        taken = store.quota_taken(tx, key, now - DAY) if kinds else {}
+        reservation = Reservation(kinds, taken, now)
+        fitting = _fitting(batch, room)
+        kept, due = plans.place(fitting, reservation, now + HORIZON)
+        if kept and plan.status_code == PlanStatus.PARTIAL:
+            plans.move_plan(tx, plan_id, plan.status_code, PlanOn.RESUME, R.RESUMED, now)
+        new = 0
+        if kept:
+            slices = [one for group in kept for one in group.slices]
+            new = plans.write_slices(tx, plan, spec, slices, plan.next_slice_no, due, now)
+            plans.note_progress(tx, plan_id, kept, plan.next_slice_no + len(slices), now)
+            store.reserve(tx, key, reservation.added, now)
+            if spec.operation is Operation.UPDATE:
+                ids = [one for group in kept for part in group.slices for one in _ids(part)]
+                store.take_signals(tx, spec, ids, plan_id)
+        if len(kept) < len(batch):
+            reason = R.INVENTORY_FULL if len(fitting) < len(batch) else R.QUOTA_SHORT
+            if kept or plan.status_code == PlanStatus.SLICING:
+                plans.move_plan(tx, plan_id, PlanStatus.SLICING, PlanOn.HELD_BACK, reason, now)
+            plans.note(tx, plan, {"heldBack": reason.value}, now)
+        return len(kept), new
+
+    def _finish(self, tx: Tx, plan_id: str) -> None:
+        now = self._clock.now()
+        plan = store.plan_row(tx, plan_id)
+        if plan is None or plan.status_code not in {PlanStatus.SLICING, PlanStatus.PARTIAL}:
+            return
+        if plan.status_code == PlanStatus.PARTIAL:
+            plans.move_plan(tx, plan_id, PlanStatus.PARTIAL, PlanOn.RESUME, R.RESUMED, now)
+        plans.move_plan(tx, plan_id, PlanStatus.SLICING, PlanOn.SLICED, R.SLICED, now)
+        counts = {"sliceCount": plan.next_slice_no - 1, "totalEstimated": plan.total_estimated}
+        plans.note(tx, plan, {**counts, "expectedRequests": plan.expected_requests, "heldBack": None}, now)
+
+    # --- the loop
+
+    def run_once(self) -> PlannerCounts:
+        """Fire the schedules that are due, answer executors that ask for smaller slices, go on with open plans."""
+        counts = PlannerCounts()
+        now = self._clock.now()
+        schedules, fired = self._db.read(lambda tx: (store.schedules(tx), store.fired_ticks(tx)))
+        for trigger in due_triggers(schedules, fired, now):
+            made = self.trigger(trigger)
+            cron = next(entry.schedule.cron for entry in schedules if entry.job == trigger.job)
+            tick = latest_tick(cron, now)
+            self._db.run(
+                lambda tx, t=trigger, m=made, at=tick: store.write_tick(
+                    tx, t.job, at, m.outcome.value, m.detail, m.plan_id, now
+                )
+            )
+            counts = msgspec.structs.replace(
+                counts,
+                triggered=counts.triggered + 1,
+                planned=counts.planned + int(made.outcome is R.PLANNED),
+                refused=counts.refused + int(made.schedule_instance_id is not None and made.plan_id is None),
+                slices=counts.slices + made.slices,
+            )
+        resliced, added = answer_reslices(self._db, self._clock)
+        resumed = 0
+        for plan_id, _ in self._db.read(lambda tx: store.open_plans(tx, 100)):
+            _, new = self.advance(plan_id)
+            resumed += int(new > 0)
+            added += new
+        return msgspec.structs.replace(counts, resliced=resliced, resumed=resumed, slices=counts.slices + added)
+
+
+def _batch(groups: Iterator[Group], chunk: int) -> list[Group]:
+    """Groups with at least `chunk` slices together, or what is left."""
+    found: list[Group] = []
+    size = 0
+    for group in groups:
+        found.append(group)
+        size += len(group.slices)
+        if size >= chunk:
+            break
+    return found
+
+
+def _fitting(batch: list[Group], room: int) -> list[Group]:
+    """The groups that the inventory has room for; the last one may overfill it, because a group is not cut in two."""
+    found: list[Group] = []
+    for group in batch:
+        if room <= 0:
+            break
+        found.append(group)
+        room -= len(group.slices)
+    return found
+
+
+def _ids(part: Sliced) -> list[str]:
+    return msgspec.json.decode(part.slice_spec)["bounds"]["id"]["ids"]

@@ -1,0 +1,196 @@
+-- name: watermark
+SELECT normalized_instant FROM ing_cursor
+WHERE provenance_code = :source AND operation_code = 'HARVEST' AND cursor_key = :key
+  AND namespace_scope_code = :scope AND namespace_key = :namespace
+
+-- name: covered_by_tasks
+SELECT window_from, window_to FROM ing_task
+WHERE namespace_key = :namespace AND window_to > :since AND window_from < :until AND plan_id <> :except_plan
+  AND provenance_code = :source AND endpoint_name = :endpoint AND operation_code = :operation
+  AND status_code IN ('QUEUED','DISPATCHED','EXECUTING','SUCCEEDED','PARTIAL')
+
+-- name: covered_by_plans
+SELECT window_from, window_to, progress FROM ing_plan
+WHERE namespace_key = :namespace AND plan_strategy = 'TIME' AND plan_id <> :except_plan
+  AND provenance_code = :source AND endpoint_name = :endpoint AND operation_code = :operation
+  AND status_code IN ('DRAFT','SLICING','PARTIAL')
+
+-- name: generation
+SELECT count(*) FROM ing_plan WHERE namespace_key = :namespace
+  AND provenance_code = :source AND endpoint_name = :endpoint AND operation_code = :operation
+
+-- name: under_way
+SELECT 1 FROM ing_plan p WHERE p.namespace_key = :namespace
+  AND p.provenance_code = :source AND p.endpoint_name = :endpoint AND p.operation_code = :operation
+  AND (p.status_code IN ('DRAFT','SLICING','PARTIAL') OR EXISTS (
+    SELECT 1 FROM ing_task t WHERE t.plan_id = p.plan_id AND t.status_code IN ('QUEUED','DISPATCHED','EXECUTING')))
+LIMIT 1
+
+-- name: queued
+SELECT count(*) FROM (
+  SELECT 1 FROM ing_task
+  WHERE partition_key = :partition AND lease_owner IS NULL AND status_code = 'QUEUED' LIMIT :limit
+) AS counted
+
+-- name: halts
+SELECT provenance_code, endpoint_name, kind_code, reason_code, detail, halted_by, halted_at FROM ing_halt
+ORDER BY provenance_code, endpoint_name, kind_code
+
+-- name: halts_of
+SELECT provenance_code, endpoint_name, kind_code, reason_code, detail, halted_by, halted_at FROM ing_halt
+WHERE provenance_code = :source AND endpoint_name IN ('', :endpoint)
+ORDER BY kind_code, endpoint_name
+
+-- name: window_stats
+SELECT window_from, window_to, total FROM ing_window_stat
+WHERE selection_key = :selection AND window_to > :since AND window_from < :until
+ORDER BY reported_at DESC LIMIT :limit
+
+-- name: window_stats_any
+SELECT window_from, window_to, total FROM ing_window_stat
+WHERE selection_key = :selection ORDER BY reported_at DESC LIMIT :limit
+
+-- name: report_total
+-- rows: selection_key text, window_from int, window_to int, total int, reported_at int
+INSERT INTO ing_window_stat (selection_key, window_from, window_to, total, reported_at)
+SELECT selection_key, window_from, window_to, total, reported_at FROM rows WHERE true
+ON CONFLICT (selection_key, window_from, window_to)
+DO UPDATE SET total = excluded.total, reported_at = excluded.reported_at
+WHERE excluded.reported_at >= ing_window_stat.reported_at
+
+-- name: quota_taken
+SELECT period_code, period_start, reserved, consumed FROM ing_quota
+WHERE rate_key = :rate_key AND period_start >= :since
+
+-- name: quota_reserve
+-- rows: rate_key text, period_code text, period_start int, reserved int, updated_at int
+INSERT INTO ing_quota (rate_key, period_code, period_start, reserved, consumed, updated_at)
+SELECT rate_key, period_code, period_start, reserved, 0, updated_at FROM rows WHERE true
+ON CONFLICT (rate_key, period_code, period_start)
+DO UPDATE SET reserved = ing_quota.reserved + excluded.reserved, updated_at = excluded.updated_at
+
+-- name: instance_of_tick
+SELECT i.schedule_instance_id, i.outcome_code, i.record_remarks, p.plan_id
+FROM ing_schedule_instance i LEFT JOIN ing_plan p ON p.schedule_instance_id = i.schedule_instance_id
+WHERE i.scheduler_code = :scheduler AND i.scheduler_job_id = :job AND i.scheduler_log_id = :log
+ORDER BY i.created_at LIMIT 1
+
+-- name: instance_of_key
+SELECT i.schedule_instance_id, i.outcome_code, i.record_remarks, p.plan_id
+FROM ing_schedule_instance i LEFT JOIN ing_plan p ON p.schedule_instance_id = i.schedule_instance_id
+WHERE i.trigger_key = :key
+
+-- name: write_instance
+-- rows: schedule_instance_id text, trigger_key text, scheduler_code text, scheduler_job_id text, scheduler_log_id text, trigger_type_code text, provenance_code text, endpoint_name text, operation_code text, trigger_params text, expr_proto_hash text, spec_fingerprint text, outcome_code text, record_remarks text, triggered_at int, created_at int, updated_at int
+INSERT INTO ing_schedule_instance (schedule_instance_id, trigger_key, scheduler_code, scheduler_job_id,
+  scheduler_log_id, trigger_type_code, provenance_code, endpoint_name, operation_code, trigger_params, expr_proto_hash,
+  spec_fingerprint, outcome_code, record_remarks, triggered_at, created_at, updated_at)
+SELECT schedule_instance_id, trigger_key, scheduler_code, scheduler_job_id, scheduler_log_id, trigger_type_code,
+  provenance_code, endpoint_name, operation_code, trigger_params, expr_proto_hash, spec_fingerprint, outcome_code,
+  record_remarks, triggered_at, created_at, updated_at
+FROM rows WHERE true
+ON CONFLICT (schedule_instance_id) DO UPDATE SET outcome_code = excluded.outcome_code,
+  record_remarks = excluded.record_remarks, expr_proto_hash = excluded.expr_proto_hash,
+  spec_fingerprint = excluded.spec_fingerprint, updated_at = excluded.updated_at
+
+-- name: fired_ticks
+SELECT job_id, last_tick FROM ing_schedule_tick
+
+-- name: ticks
+SELECT job_id, last_tick, outcome_code, detail, plan_id, updated_at FROM ing_schedule_tick ORDER BY job_id
+
+-- name: write_tick
+-- rows: job_id text, last_tick int, outcome_code text, detail text, plan_id text, updated_at int
+INSERT INTO ing_schedule_tick (job_id, last_tick, outcome_code, detail, plan_id, updated_at)
+SELECT job_id, last_tick, outcome_code, detail, plan_id, updated_at FROM rows WHERE true
+ON CONFLICT (job_id) DO UPDATE SET last_tick = excluded.last_tick, outcome_code = excluded.outcome_code,
+  detail = excluded.detail, plan_id = excluded.plan_id, updated_at = excluded.updated_at
+WHERE excluded.last_tick >= ing_schedule_tick.last_tick
+
+-- name: plan
+SELECT * FROM ing_plan WHERE plan_id = :plan_id
+
+-- name: plan_for_update
+SELECT status_code, progress, next_slice_no FROM ing_plan WHERE plan_id = :plan_id {for_update}
+
+-- name: open_plans
+SELECT plan_id, status_code FROM ing_plan WHERE status_code IN ('DRAFT','SLICING','PARTIAL')
+ORDER BY priority, created_at LIMIT :limit
+
+-- name: plan_progress
+UPDATE ing_plan SET progress = :progress, next_slice_no = :next_slice_no,
+  expected_requests = expected_requests + :expected,
+  total_estimated = CASE WHEN :estimated < 0 THEN total_estimated ELSE coalesce(total_estimated, 0) + :estimated END,
+  updated_at = :now
+WHERE plan_id = :plan_id
+
+-- name: plan_remarks
+UPDATE ing_plan SET record_remarks = :remarks, updated_at = :now WHERE plan_id = :plan_id
+
+-- name: trigger_of_plan
+SELECT i.trigger_key, i.trigger_params, i.schedule_instance_id
+FROM ing_plan p JOIN ing_schedule_instance i ON i.schedule_instance_id = p.schedule_instance_id
+WHERE p.plan_id = :plan_id
+
+-- name: initial_cursor
+-- rows: provenance_code text, operation_code text, cursor_key text, namespace_scope_code text, namespace_key text, cursor_value text, normalized_instant int, schedule_instance_id text, plan_id text, created_at int
+INSERT INTO ing_cursor (provenance_code, operation_code, cursor_key, namespace_scope_code, namespace_key,
+  cursor_type_code, cursor_value, normalized_instant, schedule_instance_id, plan_id, created_at, updated_at)
+SELECT provenance_code, operation_code, cursor_key, namespace_scope_code, namespace_key, 'TIME', cursor_value,
+  normalized_instant, schedule_instance_id, plan_id, created_at, created_at
+FROM rows WHERE true
+ON CONFLICT (provenance_code, operation_code, cursor_key, namespace_scope_code, namespace_key) DO NOTHING
+
+-- name: candidates_signalled
+SELECT provider_id FROM ing_signal
+WHERE provenance_code = :source AND endpoint_name = :endpoint AND plan_id IS NULL
+ORDER BY provider_id LIMIT :limit
+
+-- name: take_signals
+-- rows: provider_id text
+UPDATE ing_signal SET plan_id = :plan_id FROM rows
+WHERE ing_signal.provenance_code = :source AND ing_signal.endpoint_name = :endpoint
+  AND ing_signal.provider_id = rows.provider_id AND ing_signal.plan_id IS NULL
+
+-- name: raise_signals
+-- rows: provenance_code text, endpoint_name text, provider_id text, reason_code text, detail text, raised_by text, raised_at int
+INSERT INTO ing_signal (provenance_code, endpoint_name, provider_id, reason_code, detail, raised_by, raised_at)
+SELECT provenance_code, endpoint_name, provider_id, reason_code, detail, raised_by, raised_at FROM rows WHERE true
+ON CONFLICT (provenance_code, endpoint_name, provider_id) DO UPDATE SET reason_code = excluded.reason_code,
+  detail = excluded.detail, raised_by = excluded.raised_by, raised_at = excluded.raised_at, plan_id = NULL
+
+-- name: candidates_changed
+SELECT provider_id FROM ing_record
+WHERE provenance_code = :source AND endpoint_name = :endpoint AND expr_hash <> :expr_hash AND deleted = 0
+ORDER BY provider_id LIMIT :limit
+
+-- name: candidates_stale
+SELECT provider_id FROM ing_record
+WHERE provenance_code = :source AND endpoint_name = :endpoint AND refresh_checked_at < :before AND deleted = 0
+ORDER BY refresh_checked_at, provider_id LIMIT :limit
+
+-- name: records_of
+SELECT count(*) FROM ing_record WHERE provenance_code = :source AND endpoint_name = :endpoint
+
+-- name: reslice_open
+SELECT task_id, plan_id, slice_id, rest, observed_total, reason_code FROM ing_reslice_request
+WHERE status_code = 'OPEN' ORDER BY created_at LIMIT :limit
+
+-- name: reslice_is_open
+SELECT 1 FROM ing_reslice_request WHERE task_id = :task_id AND status_code = 'OPEN'
+
+-- name: reslice_settle
+UPDATE ing_reslice_request SET status_code = :status, record_remarks = :remarks, updated_at = :now
+WHERE task_id = :task_id AND status_code = 'OPEN'
+
+-- name: reslice_request
+-- rows: task_id text, plan_id text, slice_id text, rest text, observed_total int, reason_code text, created_at int
+INSERT INTO ing_reslice_request (task_id, plan_id, slice_id, rest, observed_total, reason_code, status_code, created_at, updated_at)
+SELECT task_id, plan_id, slice_id, rest, observed_total, reason_code, 'OPEN', created_at, created_at FROM rows WHERE true
+ON CONFLICT (task_id) DO NOTHING
+
+-- name: cut_task_window
+UPDATE ing_task SET window_to = :window_to, updated_at = :now WHERE task_id = :task_id
+
+-- name: task_place
+SELECT plan_id, slice_id FROM ing_task WHERE task_id = :task_id
