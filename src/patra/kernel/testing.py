@@ -43,15 +43,19 @@ class FaultyDatabase(Database):
     """A store that fails once, at its n-th step; a step is a statement, or a commit just before or just after it.
 
     `steps` counts them, so a test runs the work once without a fault to learn how many there are, and then once for
-    each: `for n in range(1, steps + 1)`.
+    each: `for n in range(1, steps + 1)`. The fault is an outage, which ends the caller's step, unless another is given:
+    `StoreBusy` makes the inner store run the transaction again.
     """
 
-    def __init__(self, inner: Database, fail_at: int | None = None) -> None:
+    def __init__(
+        self, inner: Database, fail_at: int | None = None, *, fault: Callable[[str], Exception] = InjectedFault
+    ) -> None:
         self.dialect = inner.dialect
         self.url = inner.url
         self.steps = 0
         self._inner = inner
         self._fail_at = fail_at
+        self._fault = fault
 
     def run(self, work: Callable[[Tx], T]) -> T:
         def faulty(tx: Tx) -> T:
@@ -72,7 +76,7 @@ class FaultyDatabase(Database):
     def step(self, place: str) -> None:
         self.steps += 1
         if self.steps == self._fail_at:
-            raise InjectedFault(f"step {self.steps}: {place}")
+            raise self._fault(f"step {self.steps}: {place}")
 
 
 class FaultyTx(Tx):
@@ -109,6 +113,7 @@ class FaultyTx(Tx):
             yield
 
     def server_now(self) -> int:
+        self._owner.step("server_now")
         return self._inner.server_now()
 
     def column_types(self, table: str) -> Mapping[str, ColumnType]:
