@@ -1,0 +1,236 @@
+"""How a partition has fared lately goes in; what is done about it comes out: the matrix of ch. 12.2, row by row.
+
+`Vitals` counts the last minutes of one (source, endpoint, operation). Each row of the table says when it applies and
+what it does; the executor carries the acts out and writes them into the batch and the run. `Circuit` is the breaker of
+a source's endpoint: failures in a row open it for a while, a single try closes it or opens it again.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from enum import StrEnum
+
+import msgspec
+from msgspec.structs import replace
+
+from patra.ingest.reasons_running import X
+from patra.kernel.clock import MINUTE, SECOND
+from patra.kernel.machine import Machine
+
+WINDOW = 5 * MINUTE
+BUCKET = 15 * SECOND
+
+
+class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
+    """The numbers of 12.2 and 5.7; shares in thousandths."""
+
+    throttled: int = 50
+    latency: int = 3 * SECOND
+    refused: int = 100
+    failures: int = 3
+    depth: int = 3  # times the estimated pages
+    fewest: int = 20  # requests below which a share says nothing
+    circuit: int = 60 * SECOND  # shortest pause; jitter adds up to as much again
+
+
+class Vitals(msgspec.Struct, frozen=True, kw_only=True):
+    """Counts of the last five minutes, and of the batch at hand."""
+
+    requests: int = 0
+    throttled: int = 0
+    refused: int = 0
+    batches: int = 0
+    latency: int = 0
+    failures_in_row: int = 0
+    retry_after: bool = False
+    polluted: int = 0
+    pages: int = 0
+    pages_expected: int | None = None
+    body_bytes: int = 0
+    body_bytes_most: int = 0
+    splittable: bool = False
+    page_can_shrink: bool = False
+    fatal: bool = False
+
+
+class Heal(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that is done, and for which row of the table."""
+
+    act: X
+    row: str
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    when: Callable[[Vitals, Thresholds], bool]
+    acts: Callable[[Vitals], tuple[X, ...]]
+
+
+def _share(part: int, whole: int, t: Thresholds) -> int:
+    return part * 1000 // whole if whole >= t.fewest else 0
+
+
+def _slow(v: Vitals) -> tuple[X, ...]:
+    return (X.CONCURRENCY_DOWN, X.PAGE_SHRINK) if v.page_can_shrink else (X.CONCURRENCY_DOWN,)
+
+
+def _always(*acts: X) -> Callable[[Vitals], tuple[X, ...]]:
+    return lambda _: acts
+
+
+def _deep(v: Vitals) -> tuple[X, ...]:
+    return (X.RESLICE,) if v.splittable else ()
+
+
+MATRIX: tuple[Row, ...] = (
+    Row(
+        name="throttled",
+        when=lambda v, t: v.retry_after or _share(v.throttled, v.requests, t) > t.throttled,
+        acts=_always(X.QPS_DOWNSHIFT),
+    ),
+    Row(
+        name="slow",
+        when=lambda v, t: v.batches > 0 and v.latency // v.batches > t.latency,
+        acts=_slow,
+    ),
+    Row(
+        name="deeper_than_estimated",
+        when=lambda v, t: v.pages_expected is not None and v.pages > max(v.pages_expected, 1) * t.depth,
+        acts=_deep,
+    ),
+    Row(
+        name="too_large",
+        when=lambda v, _: v.body_bytes > v.body_bytes_most > 0,
+        acts=lambda v: (X.PAGE_SHRINK,) if v.page_can_shrink else _deep(v),
+    ),
+    Row(
+        name="failures_in_row",
+        when=lambda v, t: v.failures_in_row >= t.failures,
+        acts=_always(X.CIRCUIT_OPEN),
+    ),
+    Row(
+        name="refused",
+        when=lambda v, t: _share(v.refused, v.requests, t) > t.refused,
+        acts=_always(X.TASK_STOPPED),
+    ),
+    Row(name="polluted", when=lambda v, _: v.polluted > 0, acts=_always()),  # each record is set aside by itself
+    Row(name="fatal", when=lambda v, _: v.fatal, acts=_always(X.HALTED)),
+)
+
+
+def heal(vitals: Vitals, thresholds: Thresholds | None = None) -> list[Heal]:
+    """What the matrix says, in its order."""
+    t = thresholds or Thresholds()
+    return [Heal(act=act, row=row.name) for row in MATRIX if row.when(vitals, t) for act in row.acts(vitals)]
+
+
+class Pulse:
+    """Counts over a sliding window, in buckets: what `Vitals` is taken from."""
+
+    def __init__(self) -> None:
+        self._buckets: deque[tuple[int, list[int]]] = deque()
+        self.failures_in_row = 0
+
+    def request(self, now: int, *, throttled: bool = False, refused: bool = False, failed: bool = False) -> None:
+        self._add(now, (1, int(throttled), int(refused), 0, 0))
+        self.failures_in_row = self.failures_in_row + 1 if failed else 0
+
+    def batch(self, now: int, latency: int) -> None:
+        self._add(now, (0, 0, 0, 1, latency))
+
+    def vitals(self, now: int) -> Vitals:
+        self._forget(now)
+        sums = [sum(column) for column in zip(*(counts for _, counts in self._buckets), strict=True)] or [0] * 5
+        return Vitals(
+            requests=sums[0],
+            throttled=sums[1],
+            refused=sums[2],
+            batches=sums[3],
+            latency=sums[4],
+            failures_in_row=self.failures_in_row,
+        )
+
+    def _add(self, now: int, counts: tuple[int, ...]) -> None:
+        self._forget(now)
+        start = now // BUCKET
+        if not self._buckets or self._buckets[-1][0] != start:
+            self._buckets.append((start, [0] * 5))
+        last = self._buckets[-1][1]
+        for index, count in enumerate(counts):
+            last[index] += count
+
+    def _forget(self, now: int) -> None:
+        while self._buckets and self._buckets[0][0] < (now - WINDOW) // BUCKET:
+            self._buckets.popleft()
+
+
+# --- the circuit breaker ---------------------------------------------------------------------------------------------
+
+
+class CircuitState(StrEnum):
+    CLOSED = "CLOSED"
+    OPEN = "OPEN"
+    HALF_OPEN = "HALF_OPEN"
+
+
+class CircuitOn(StrEnum):
+    TRIP = "trip"
+    COOL = "cool"
+    SUCCEED = "succeed"
+    FAIL = "fail"
+
+
+CIRCUIT: Machine[CircuitState, CircuitOn] = Machine(
+    "ing_circuit",
+    initial=CircuitState.CLOSED,
+    edges={
+        (CircuitState.CLOSED, CircuitOn.TRIP): CircuitState.OPEN,
+        (CircuitState.OPEN, CircuitOn.COOL): CircuitState.HALF_OPEN,
+        (CircuitState.HALF_OPEN, CircuitOn.SUCCEED): CircuitState.CLOSED,
+        (CircuitState.HALF_OPEN, CircuitOn.FAIL): CircuitState.OPEN,
+    },
+)
+
+
+class Circuit(msgspec.Struct, frozen=True, kw_only=True):
+    """The breaker of one source and endpoint. An L4 is no circuit: it halts in the store until an operator lifts it."""
+
+    state: CircuitState = CircuitState.CLOSED
+    failures: int = 0
+    until: int = 0
+    trying: int = 0
+    """HALF_OPEN: until when the one request that may try is waited for."""
+
+
+def admit(circuit: Circuit, now: int, patience: int = 2 * MINUTE) -> tuple[bool, Circuit]:
+    """Whether a request may go out; when the pause is over, one may, and the others wait for what becomes of it."""
+    match circuit.state:
+        case CircuitState.CLOSED:
+            return True, circuit
+        case CircuitState.OPEN:
+            if now < circuit.until:
+                return False, circuit
+            state = CIRCUIT.target(circuit.state, CircuitOn.COOL)
+            return True, replace(circuit, state=state, trying=now + patience)
+        case CircuitState.HALF_OPEN:
+            if now < circuit.trying:
+                return False, circuit
+            return True, replace(circuit, trying=now + patience)  # the one that tried was never heard of again
+
+
+def settle(circuit: Circuit, *, failed: bool, now: int, jitter: float, thresholds: Thresholds | None = None) -> Circuit:
+    """The breaker after a request: 5xx and network failures count, everything else is a success."""
+    t = thresholds or Thresholds()
+    pause = now + t.circuit + int(t.circuit * jitter)
+    match circuit.state:
+        case CircuitState.CLOSED:
+            failures = circuit.failures + 1 if failed else 0
+            if failures < t.failures:
+                return replace(circuit, failures=failures)
+            return Circuit(state=CIRCUIT.target(circuit.state, CircuitOn.TRIP), failures=failures, until=pause)
+        case CircuitState.HALF_OPEN:
+            if failed:
+                state = CIRCUIT.target(circuit.state, CircuitOn.FAIL)
+                return Circuit(state=state, failures=circuit.failures + 1, until=pause)
+            return Circuit(state=CIRCUIT.target(circuit.state, CircuitOn.SUCCEED))
+        case CircuitState.OPEN:  # sent before it opened
+            return circuit
