@@ -228,6 +228,16 @@ def _known_date(value: Any) -> Any:
     return value if read_instant(value) is not None else None
 
 
+@_cleaner("earliest", "The earliest date of a list; those that mean nothing do not count.", whole=True)
+def _earliest(value: Any) -> Any:
+    dates = [
+        (moment.at, -len(str(item)), item)
+        for item in (cast("list[Any]", value) if isinstance(value, list) else [value])
+        if (moment := read_instant(item)) is not None
+    ]
+    return min(dates)[2] if dates else None
+
+
 @_cleaner("url", "An http or https URL; else nothing.")
 def _url(value: Any) -> str | None:
     text = value.strip() if isinstance(value, str) else ""

@@ -2,7 +2,7 @@
 
 Compiled once for an endpoint. A field is found (`path`, `each`, `fields`), computed (`expr`), cleaned (`apply`),
 translated (`map`), made what it must be (`type`) and, where nothing was found, filled in (`default`). What is nothing
-is left out. A flaw is data pollution (L3): the record goes to the quarantine, the others go on.
+is left out; a field whose name begins with `_` is only there for those below it. A flaw is data pollution (L3): the record goes to the quarantine, the others go on.
 """
 
 from collections.abc import Callable, Mapping
@@ -69,9 +69,10 @@ class Mapper:
         env = Env(now=now, time_format=expr.time_format, zone=expr.timezone, max_text=expr.max_output)
         row = Row(node=record, record=record, item=None, found={}, env=env, plan=plan or {})
         try:
-            return _object(self._fields, row)
+            found = _object(self._fields, row)
         except _Flawed as flawed:
             return flawed.flaw
+        return _public(found)
 
     def _compiled(self, fields: Mapping[str, Field | str], at: str, *, item: bool) -> list[tuple[str, Get]]:
         out: list[tuple[str, Get]] = []
@@ -171,6 +172,10 @@ def _object(fields: list[tuple[str, Get]], row: Row) -> dict[str, Any]:
         if value is not None:
             row.found[name] = value
     return row.found
+
+
+def _public(found: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in found.items() if not name.startswith("_")}
 
 
 def _below(row: Row, node: Any) -> Row:

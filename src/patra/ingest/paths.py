@@ -41,8 +41,7 @@ class Path:
     def first(self, node: Any) -> Any:
         if self._first is not None:
             return self._first(node)
-        found = self.find(node)
-        return found[0] if found else None
+        return next((value for value in self.find(node) if value is not None), None)
 
     def text(self, node: Any) -> str | None:
         """The first value as text, trimmed; None where there is none or it is no single value."""

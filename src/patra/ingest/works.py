@@ -111,6 +111,7 @@ def work_of(fields: Mapping[str, Any], origin: Origin, raw: Any = None) -> Work:
     updated = format_instant(origin.updated_at) if origin.updated_at is not None else None
     whole = {
         **fields,
+        "authors": [author for author in map(_author, fields.get("authors") or ()) if author.get("name")],
         "source": origin.source,
         "endpoint": origin.endpoint,
         "id": origin.id,
@@ -121,16 +122,21 @@ def work_of(fields: Mapping[str, Any], origin: Origin, raw: Any = None) -> Work:
     return work if raw is None else msgspec.structs.replace(work, raw=raw)
 
 
+def _author(author: Any) -> Mapping[str, Any]:
+    """A source that has names only gives texts."""
+    return {"name": author} if isinstance(author, str) else author
+
+
 def check_shape(output: Output) -> Iterator[tuple[str, str]]:
     """What an output of shape `work` maps that the shape does not have: (name, what is wrong)."""
     if output.shape != "work":
         return
     for name, field in output.fields.items():
-        if name not in FIELDS:
+        if name not in FIELDS and not name.startswith("_"):
             yield name, f"a work has no field {name!r}; further identifiers go into ids"
         elif name == "authors" and isinstance(field, Field):
             for inner in field.fields:
-                if inner not in _AUTHOR:
+                if inner not in _AUTHOR and not inner.startswith("_"):
                     yield f"authors.{inner}", f"an author has no field {inner!r}"
     if not {"doi", "title", "ids", "pmid", "arxiv"} & set(output.fields):
         yield "fields", "a work needs at least an identifier or a title"

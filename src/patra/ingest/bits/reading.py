@@ -40,6 +40,10 @@ class Response(Bit, frozen=True, kw_only=True):
     format: Annotated[ResponseFormat, doc("What the body is.", "XML")] = ResponseFormat.JSON
     items_path: Annotated[Path, doc("The records, or the ids, of a page.", "$.message.items")] = ""
     id_path: Annotated[Path, doc("The provider's id of a record, relative to it.", "$.DOI")] = ""
+    id_apply: Annotated[
+        list[Annotated[str, doc("A cleaner.", "arxiv", kind="apply")]],
+        doc("Cleaners that make the id what it stays for all versions of a record.", ["arxiv"]),
+    ] = []
     updated_at_path: Annotated[
         Path, doc("When the record was last changed, relative to it.", "$.indexed['date-time']")
     ] = ""
