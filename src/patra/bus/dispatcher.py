@@ -20,7 +20,7 @@ from patra.bus.store import deliveries, groups
 from patra.kernel import leases
 from patra.kernel.clock import SECOND
 from patra.kernel.db import Database, Tx
-from patra.kernel.errors import Transient
+from patra.kernel.errors import StoreBusy, StoreUnavailable
 
 UNHANDLED_PAUSE = 5 * SECOND  # an event that only another process can handle
 _PASSING = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
@@ -234,7 +234,7 @@ def item(seq: int) -> str:
 
 def store_trouble(error: BaseException) -> bool:
     """Whether an error is the store's and not the handler's: it ends the step, and counts against no event."""
-    if isinstance(error, Transient):
+    if isinstance(error, (StoreUnavailable, StoreBusy)):
         return True
     if isinstance(error, sqlite3.OperationalError):
         return ((error.sqlite_errorcode or 0) & 0xFF) in _PASSING

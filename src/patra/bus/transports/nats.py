@@ -50,7 +50,10 @@ class NatsStream:
     # ---- Broker
 
     def send(self, parcels: Sequence[Parcel]) -> list[str | None]:
-        return self._call(self._send(parcels), self._seconds * 2)
+        try:
+            return self._call(self._send(parcels), self._seconds * 2)
+        except BrokerUnreachable:
+            return [UNREACHABLE] * len(parcels)
 
     # ---- Stream
 

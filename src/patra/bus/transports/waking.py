@@ -15,6 +15,7 @@ from patra.kernel.errors import StoreUnavailable
 
 CHANNEL = "patra_bus"
 POLL_SECONDS = 0.002
+WATCH_SECONDS = 0.2
 
 
 class Waker(Protocol):
@@ -31,8 +32,77 @@ class Waker(Protocol):
     def close(self) -> None: ...
 
 
-def waker(db: Database) -> Waker:
-    """The waker for a store. Each waiting thread has its own."""
+class Hub:
+    """One watcher a process, however many threads wait: it watches while somebody waits, and wakes them all."""
+
+    def __init__(self, source: Waker) -> None:
+        self._source = source
+        self._condition = threading.Condition()
+        self._generation = 0
+        self._waiting = 0
+        self._closed = False
+        self._thread: threading.Thread | None = None
+
+    def waker(self) -> "Sleeper":
+        return Sleeper(self)
+
+    def poke(self) -> None:
+        with self._condition:
+            self._generation += 1
+            self._condition.notify_all()
+
+    def close(self) -> None:
+        with self._condition:
+            self._closed = True
+            self._generation += 1
+            self._condition.notify_all()
+        self._source.poke()
+        if self._thread is not None:
+            self._thread.join(2.0)
+        self._source.close()
+
+    def wait(self, seen: int, seconds: float) -> int:
+        """Wait until something happened since `seen`; gives what to call `seen` next."""
+        with self._condition:
+            if self._generation == seen and not self._closed:
+                if self._thread is None:
+                    self._thread = threading.Thread(target=self._watch, name="bus watcher", daemon=True)
+                    self._thread.start()
+                self._waiting += 1
+                self._condition.notify_all()
+                self._condition.wait_for(lambda: self._generation != seen, timeout=seconds)
+                self._waiting -= 1
+            return self._generation
+
+    def _watch(self) -> None:
+        while True:
+            with self._condition:
+                self._condition.wait_for(lambda: self._waiting > 0 or self._closed)
+                if self._closed:
+                    return
+            try:
+                happened = self._source.wait(WATCH_SECONDS)
+            except StoreUnavailable:
+                time.sleep(WATCH_SECONDS)  # sleepers wake by their own time; the next wait makes a new connection
+                continue
+            if happened:
+                self.poke()
+
+
+class Sleeper:
+    """One thread's place to wait at a hub."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._seen = 0
+
+    def wait(self, seconds: float) -> bool:
+        before, self._seen = self._seen, self._hub.wait(self._seen, seconds)
+        return self._seen != before
+
+
+def source(db: Database) -> Waker:
+    """What tells of commits to a store."""
     if db.dialect == "postgres":
         return PostgresWaker(db.url)
     path = db.url.removeprefix("sqlite:///")

@@ -1,0 +1,219 @@
+"""A store, a clock and settings go in; the bus with everything that keeps it going comes out, as duties to be run.
+
+A duty's `run_once` is called again and again by whoever runs loops. One that finds nothing to do waits for a commit, at
+most half a second, so that an event is handled when it is published and not when a timer fires.
+"""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import msgspec
+
+from patra.bus import webhook as webhooks
+from patra.bus.bus import Bus
+from patra.bus.catalogue import Catalogue, load
+from patra.bus.consumer import Kind
+from patra.bus.dispatcher import Dispatcher
+from patra.bus.operations import Health, health
+from patra.bus.store import deliveries, events, groups
+from patra.bus.transports.inbound import Receiver
+from patra.bus.transports.nats import NatsStream
+from patra.bus.transports.outbound import Outboxed, relay
+from patra.bus.transports.waking import Hub, Sleeper, source
+from patra.bus.worker import LongWorker
+from patra.kernel import ledger
+from patra.kernel.clock import DAY, SECOND, Clock
+from patra.kernel.db import Database
+from patra.kernel.telemetry import gauge
+
+IDLE_SECONDS = 0.5
+BLOCKED_SECONDS = 0.05
+REFUSALS_KEPT = 30 * DAY
+BITE = 1000
+UPKEEP_EVERY = 60 * SECOND
+
+WAITING = gauge("patra_bus_waiting", "Events that a group has still to handle.", "group")
+LAG = gauge("patra_bus_lag_seconds", "Age of the oldest event that a group has not handled.", "group")
+DEAD = gauge("patra_bus_dead_letters", "Dead letters that wait for someone, by type.", "event_type")
+
+
+class Duty(msgspec.Struct, frozen=True, kw_only=True):
+    """Something to be called again and again."""
+
+    name: str
+    run_once: Callable[[], object]
+    every: int = 1  # µs of pause after a turn that did nothing: most wait by themselves
+
+
+class Turn(msgspec.Struct, frozen=True, kw_only=True):
+    """What a turn did, summed up."""
+
+    done: int = 0
+
+
+class BusEngine:
+    """The bus on a store: for publishers `bus`, for whoever runs loops `duties` and `group_duties`."""
+
+    def __init__(
+        self, db: Database, clock: Clock, catalogue: Catalogue, *, nats_url: str = "", stream: str = "PATRA_BUS"
+    ) -> None:
+        self.db = db
+        self.clock = clock
+        self.stream = NatsStream(nats_url, stream) if nats_url else None
+        self.bus = Bus(catalogue, clock, Outboxed() if self.stream else None)
+        self._hub = Hub(source(db))
+        self._workers: list[LongWorker] = []
+
+    @classmethod
+    def open(cls, db: Database, clock: Clock, folders: Iterable[str] = (), *, nats_url: str = "") -> "BusEngine":
+        """With the built-in contracts and those of some folders."""
+        return cls(db, clock, load([Path(folder) for folder in folders]), nats_url=nats_url)
+
+    def duties(self) -> list[Duty]:
+        """What belongs to the bus itself: transport, webhooks, upkeep."""
+        found = [
+            Duty(name="upkeep", run_once=Upkeep(self).run_once, every=5 * SECOND),
+            Duty(name="webhooks", run_once=Webhooks(self).run_once),
+        ]
+        if self.stream is not None:
+            sending, receiving = relay(self.db, self.stream, self.clock), Receiver(self.db, self.bus, self.stream)
+            waiting = self.waker()
+
+            def send() -> Turn:
+                done = sending.run_once().groups
+                if not done:
+                    waiting.wait(IDLE_SECONDS)
+                return Turn(done=done)
+
+            found.append(Duty(name="relay", run_once=send))
+            found.append(Duty(name="receiver", run_once=lambda: Turn(done=receiving.run_once(IDLE_SECONDS).received)))
+        return found
+
+    def group_duties(self, group: str, *, workers: int = 1) -> list[Duty]:
+        """What it takes to handle the events of a group that has consumers in this process."""
+        found = [
+            Duty(name=f"group.{group}" + (f".{n + 1}" if workers > 1 else ""), run_once=GroupTurn(self, group).run_once)
+            for n in range(workers)
+        ]
+        if any(c.group == group and c.kind is Kind.LONG for c in self.bus.consumers):
+            worker = LongWorker(self.db, self.bus, group)
+            self._workers.append(worker)
+            waiting = self.waker()
+
+            def work() -> Turn:
+                counts = worker.run_once(IDLE_SECONDS / 5)
+                done = counts.started + counts.handled + counts.later + counts.dead
+                if not done and not worker.in_hand:
+                    waiting.wait(IDLE_SECONDS)
+                return Turn(done=done)
+
+            found.append(Duty(name=f"work.{group}", run_once=work))
+        return found
+
+    def waker(self) -> Sleeper:
+        """A place to wait for commits, one a thread."""
+        return self._hub.waker()
+
+    def health(self) -> Health:
+        return self.db.read(health)
+
+    def close(self) -> None:
+        """Give back what is in hand, wake whoever waits, close the connections."""
+        for worker in self._workers:
+            worker.close()
+        self._hub.close()
+        if self.stream is not None:
+            self.stream.close()
+
+
+class GroupTurn:
+    """Work off a group's line; when nothing is due, wait for a commit or for the next event to fall due."""
+
+    def __init__(self, engine: BusEngine, group: str) -> None:
+        self._engine = engine
+        self._dispatcher = Dispatcher(engine.db, engine.bus, group)
+        self._waker = engine.waker()
+        self._joined = False
+
+    def run_once(self) -> Turn:
+        if not self._joined:
+            self._engine.db.run(self._engine.bus.join)
+            self._joined = True
+        due = self._dispatcher.next_due()
+        left = IDLE_SECONDS if due is None else (due - self._engine.clock.now()) / SECOND
+        if left > 0:  # a look is a reader's: only work asks for the writer's place
+            self._waker.wait(min(left, IDLE_SECONDS))
+            return Turn()
+        counts = self._dispatcher.run_once()
+        if not counts.busy:  # due, but paused or bound or in other hands
+            self._waker.wait(BLOCKED_SECONDS)
+        return Turn(done=counts.handled + counts.duplicates + counts.later + counts.dead + counts.started)
+
+
+class Webhooks:
+    """All endpoints of the store: whatever was added or removed since is found at the next turn."""
+
+    def __init__(self, engine: BusEngine) -> None:
+        self._engine = engine
+        self._post: webhooks.Post | None = None
+        self._known: dict[str, tuple[groups.Webhook, Dispatcher, LongWorker]] = {}
+        self._waker = engine.waker()
+
+    def run_once(self) -> Turn:
+        found, subscriptions = self._engine.db.read(lambda tx: (groups.webhooks(tx), groups.subscriptions(tx)))
+        for name in self._known.keys() - {w.name for w in found}:
+            self._known.pop(name)[2].close()
+        for one in found:
+            if one.name not in self._known:
+                self._known[one.name] = self._joined(one, subscriptions)
+        done = 0
+        for _, dispatcher, worker in self._known.values():
+            step = dispatcher.run_once()
+            counts = worker.run_once()
+            done += step.started + step.duplicates + counts.started + counts.handled + counts.later + counts.dead
+        if not done:
+            self._waker.wait(IDLE_SECONDS)
+        return Turn(done=done)
+
+    def _joined(
+        self, one: groups.Webhook, subscriptions: "list[tuple[str, str, webhooks.VersionRange]]"
+    ) -> tuple[groups.Webhook, Dispatcher, LongWorker]:
+        self._post = self._post or webhooks.post()
+        bus = Bus(self._engine.bus.catalogue, self._engine.clock)
+        for consumer in webhooks.consumers(one, subscriptions, self._engine.clock, self._post):
+            bus.add(consumer)
+        name = webhooks.group(one.name)
+        return one, Dispatcher(self._engine.db, bus, name), LongWorker(self._engine.db, bus, name)
+
+
+class Upkeep:
+    """Once a minute: bodies past their retention, old refusals and inbox entries go, in bites; gauges are set."""
+
+    def __init__(self, engine: BusEngine) -> None:
+        self._engine = engine
+        self._next = 0
+        self._adopted = False
+
+    def run_once(self) -> Turn:
+        db, now = self._engine.db, self._engine.clock.now()
+        if not self._adopted:
+            db.run(self._engine.bus.adopt)
+            self._adopted = True
+        if now < self._next:
+            return Turn()
+        done = 0
+        for name, kind in self._engine.bus.catalogue.types.items():
+            before = now - kind.retention
+            done += db.run(lambda tx, n=name, b=before: events.purge_bodies(tx, n, before=b, limit=BITE))
+        done += db.run(lambda tx: events.purge_refusals(tx, before=now - REFUSALS_KEPT, limit=BITE))
+        state = self._engine.health()
+        for one in state.groups:
+            scope = deliveries.inbox(one.name)
+            done += db.run(lambda tx, s=scope: ledger.purge(tx, s, before=now, limit=BITE))
+            WAITING.labels(one.name).set(one.waiting)
+            LAG.labels(one.name).set(0 if one.oldest is None else max(now - one.oldest, 0) / SECOND)
+        for event_type in self._engine.bus.catalogue.types:
+            DEAD.labels(event_type).set(state.dead_letters.get(event_type, 0))
+        if not done:
+            self._next = now + UPKEEP_EVERY
+        return Turn(done=done)
