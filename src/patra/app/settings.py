@@ -139,6 +139,43 @@ class TelemetrySettings(Section, frozen=True):
 class AttributionSettings(Section, frozen=True):
     """The event and attribution processor (Module F)."""
 
+    archive: Annotated[
+        str,
+        Meta(
+            description="Where output records go: `store` (the store itself, in the transaction of the decision), "
+            "`parquet:FOLDER`, or the `http://` or `https://` URL of an endpoint that takes them.",
+            extra=URL,
+        ),
+    ] = "store"
+    waiting_batches: Annotated[
+        int, Meta(description="Batches that may wait for the writer; more are answered with 503.", ge=1, le=100_000)
+    ] = 256
+    commit_batches: Annotated[int, Meta(description="The most batches that one commit takes.", ge=1, le=1000)] = 32
+    timer_lag_seconds: Annotated[
+        float,
+        Meta(
+            description="How far the timer of deadlines stays behind the clock, so that batches which other processes "
+            "received before a deadline are decided before it. Deadlines are applied as of their instant all the same.",
+            ge=0,
+        ),
+    ] = 2.0
+    keep_log_days: Annotated[
+        int,
+        Meta(description="Days to keep batches as received, for `patra attribution log export`; 0: for ever.", ge=0),
+    ] = 30
+    keep_rejects_days: Annotated[
+        int, Meta(description="Days to keep rejected and quarantined events; 0: for ever.", ge=0)
+    ] = 90
+    keep_audits_days: Annotated[
+        int, Meta(description="Days to keep audits of dropped events (duplicates, rejections); 0: for ever.", ge=0)
+    ] = 0
+    keep_facts_days: Annotated[
+        int, Meta(description="Days to keep facts with their audits and records; 0: for ever.", ge=0)
+    ] = 0
+    purge_folder: Annotated[
+        str, Meta(description="Folder that the records of purged facts are written to before they go.")
+    ] = ""
+
 
 class IngestSettings(Section, frozen=True):
     """The literature ingestion platform."""

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 
 import msgspec
 
+from patra.app import attribution
 from patra.app.loops import Loop, LoopState, Supervisor, chosen
 from patra.app.parts import Check, Ground, Joined, Part
 from patra.app.references import resolve
@@ -24,6 +25,7 @@ log = get_logger()
 PARTS: tuple[Part, ...] = (
     Part(name="kernel", migrations="patra.kernel"),
     Part(name="app", migrations="patra.app"),
+    Part(name="attribution", migrations="patra.attribution", join=attribution.join),
 )
 
 

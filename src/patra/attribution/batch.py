@@ -20,10 +20,6 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     rejected: list[Rejected] = []
 
     @property
-    def ledger_keys(self) -> list[bytes]:
-        return [event.key for event in self.events]
-
-    @property
     def closure_keys(self) -> list[bytes]:
         return [event.closure_key for event in self.events if event.closure_key is not None]
 

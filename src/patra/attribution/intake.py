@@ -65,7 +65,7 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True):
 def envelope(body: bytes) -> Envelope | Refused:
     """Read and check the envelope of a batch; the first check that fails decides."""
     try:
-        batch = _json(body)
+        batch = read_json(body)
     except (ValueError, RecursionError):  # msgspec's and json's errors are ValueErrors, those of UTF-8 too
         return Refused(code=R.BATCH_MALFORMED)
     if not isinstance(batch, dict):
@@ -110,8 +110,8 @@ def _uniqueness(extensions: Any) -> str | None:
     return declared if type(declared) is str and declared in UNIQUENESS else None
 
 
-def _json(body: bytes) -> Any:
-    """The value of a JSON text: msgspec reads what it can, the careful reader below whatever is left."""
+def read_json(body: bytes) -> Any:
+    """The value of a JSON text: msgspec reads what it can, the careful reader whatever is left. Raises ValueError."""
     if body.count(b"{") + body.count(b"[") <= DEEPEST or _depth(body) <= DEEPEST + 2:
         try:
             return _decode(body)

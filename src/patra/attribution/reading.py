@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 import msgspec
 
 from patra.attribution.closure import Action, Closure, Status
+from patra.attribution.decide import ITEM_BITS
 from patra.attribution.facts import Decision, audit_key_of, billing_key_of, decode_decision
 from patra.attribution.records import Record, Statuses, records
 from patra.attribution.store import Q, closure_of
@@ -21,6 +22,8 @@ class Archived(msgspec.Struct, frozen=True, kw_only=True):
     decision: Decision
     statuses: Statuses
     count: int
+    settled_code: str | None = None
+    """Why an archive outside the store did not take one of its records."""
 
     @property
     def records(self) -> list[Record]:
@@ -30,6 +33,12 @@ class Archived(msgspec.Struct, frozen=True, kw_only=True):
 def decisions_by_id(tx: Tx, ids: Collection[int]) -> list[Archived]:
     rows = tx.fetch(Q["decisions_by_id"], rows=[(number,) for number in sorted(set(ids))])
     return _archived(tx, sorted(rows, key=lambda row: row[0]))
+
+
+def decisions_of_items(tx: Tx, numbers: Collection[int]) -> list[Archived]:
+    """All that was decided in some items of the log, in its order."""
+    ranges = [(number << ITEM_BITS, (number + 1) << ITEM_BITS) for number in sorted(set(numbers))]
+    return _archived(tx, sorted(tx.fetch(Q["decisions_of_items"], rows=ranges), key=lambda row: row[0]))
 
 
 def decisions_after(tx: Tx, after: int, limit: int) -> list[Archived]:
@@ -59,7 +68,7 @@ def something_due(tx: Tx, now: int) -> bool:
 
 def _archived(tx: Tx, rows: Sequence[Row]) -> list[Archived]:
     """Join what stands in tables of its own: the billable record's status, and how often an event was dropped."""
-    decisions = [decode_decision(row[3]) for row in rows]
+    decisions = [decode_decision(row[4]) for row in rows]
     billing = [key16(key) if (key := billing_key_of(decision)) else None for decision in decisions]
     dropped = [
         key16(audit_key_of(decision)) if decision.action == Action.DROP.value else None for decision in decisions
@@ -76,8 +85,9 @@ def _archived(tx: Tx, rows: Sequence[Row]) -> list[Archived]:
                 Status(attribution) if attribution else None,
             ),
             count=int(counts.get(dropped[i], 1)),
+            settled_code=code,
         )
-        for i, ((number, audit, attribution, _), decision) in enumerate(zip(rows, decisions, strict=True))
+        for i, ((number, audit, attribution, code, _), decision) in enumerate(zip(rows, decisions, strict=True))
     ]
 
 

@@ -104,6 +104,18 @@ def records(decision: Decision, statuses: Statuses) -> list[Record]:
     return found
 
 
+def record_keys(decision: Decision) -> list[str]:
+    """The keys of the records of a decision; they do not depend on where the records stand."""
+    dedup, versions = decision.subject.dedup, decision.versions
+    found = [keys.record_key(RecordType.AUDIT, audit_key_of(decision), dedup, versions)]
+    billing, attribution = billing_key_of(decision), attribution_key_of(decision)
+    if billing is not None:
+        found.append(keys.record_key(RecordType.BILLABLE, keys.billable_fact_id(billing), dedup, versions))
+    if attribution is not None:
+        found.append(keys.record_key(RecordType.ATTRIBUTION, keys.attribution_fact_id(attribution), dedup, versions))
+    return found
+
+
 def group_of(decision: Decision) -> str:
     """The group within which records keep their order: `closureKeyOrNA` and `traceKey`."""
     return f"{decision.subject.closure or NA}|{decision.subject.trace}"

@@ -20,7 +20,7 @@ import zstandard
 from patra.attribution.batch import Batch, Item
 from patra.attribution.closure import C, Click, Closure, Status, Terminal
 from patra.attribution.decide import Changes, Drop, Superseded
-from patra.attribution.dedup import SCOPE, Ledger
+from patra.attribution.dedup import SCOPE
 from patra.attribution.facts import Decision, billing_key_of, encode_decision
 from patra.attribution.intake import Refused, legal_id, shown
 from patra.attribution.reasons import R
@@ -29,7 +29,7 @@ from patra.attribution.subject import Subject
 from patra.kernel.canonical import fingerprint, key16, sha256_hex
 from patra.kernel.db import Queries, Row, Tx
 from patra.kernel.errors import NotCanonical, StoreBusy
-from patra.kernel.ledger import begin_cycles, entries
+from patra.kernel.ledger import Entry, begin_cycles, entries
 from patra.kernel.machine import journal
 
 Q = Queries.load("patra.attribution")
@@ -90,8 +90,8 @@ def next_due(tx: Tx) -> int | None:
     return tx.fetch(Q["next_due"])[0][0]
 
 
-def load_ledger(tx: Tx, keys: Collection[bytes]) -> Ledger:
-    return Ledger(entries(tx, SCOPE, set(keys)))
+def load_ledger(tx: Tx, keys: Collection[bytes]) -> dict[bytes, Entry]:
+    return entries(tx, SCOPE, set(keys))
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,101 @@
+"""Settings and common ground go in; the attribution engine, its loops and checks come out."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from patra.app.loops import Loop
+from patra.app.parts import Check, Ground, Health, Joined
+from patra.app.settings import AttributionSettings
+from patra.attribution.apps import Keyring
+from patra.attribution.archive import Archive, open_archive
+from patra.attribution.delivery import Delivery, handing
+from patra.attribution.engine import Engine, Limits
+from patra.attribution.locate import Indexer
+from patra.attribution.retention import Keep, Purged, Retention, into_files, purge_once
+from patra.kernel.clock import DAY, MINUTE, SECOND
+from patra.kernel.errors import ConfigInvalid
+
+
+class Attribution(msgspec.Struct, frozen=True, kw_only=True):
+    """The engine of Module F and what stands around it in one process."""
+
+    engine: Engine
+    keys: Keyring
+    indexer: Indexer
+    delivery: Delivery | None
+
+
+def join(ground: Ground) -> Joined:
+    """Build the engine on the common ground."""
+    settings = ground.settings.attribution
+    archive = open_archive(settings.archive)
+    limits = Limits(
+        waiting=settings.waiting_batches,
+        group=settings.commit_batches,
+        lag=round(settings.timer_lag_seconds * SECOND),
+    )
+    hand = handing(ground.clock) if archive is not None else None
+    built = Attribution(
+        engine=Engine(ground.db, ground.clock, limits=limits, hand=hand),
+        keys=Keyring(ground.db, ground.clock),
+        indexer=Indexer(ground.db, ground.clock),
+        delivery=Delivery(ground.db, archive, ground.clock) if archive is not None else None,
+    )
+    retention, keep = _retention(settings)
+
+    def purge() -> Purged:
+        return purge_once(ground.db, ground.clock.now(), retention, keep=keep)
+
+    loops = [
+        Loop(name="attribution.timer", run_once=built.engine.sweep, every=SECOND),
+        Loop(name="attribution.index", run_once=built.indexer.run_once, every=SECOND),
+        Loop(name="attribution.retention", run_once=purge, every=10 * MINUTE),
+    ]
+    if built.delivery is not None:
+        loops.append(Loop(name="attribution.archive", run_once=built.delivery.relay.run_once, every=SECOND // 2))
+    return Joined(
+        engine=built,
+        loops=loops,
+        checks=[lambda: _archive_check(settings.archive)],
+        stop_intake=built.engine.close,
+        release=lambda: _release(built, archive),
+    )
+
+
+def _retention(settings: AttributionSettings) -> tuple[Retention, Keep | None]:
+    if settings.keep_facts_days and settings.archive == "store" and not settings.purge_folder:
+        raise ConfigInvalid(
+            "config_purge_folder_missing",
+            "facts are to be purged, and the store itself is their only archive",
+            place="attribution.keep_facts_days",
+            advice="set attribution.purge_folder, or archive to Parquet files or an endpoint",
+        )
+
+    def days(count: int) -> int | None:
+        return count * DAY or None
+
+    kept = Retention(
+        log=days(settings.keep_log_days),
+        rejects=days(settings.keep_rejects_days),
+        audits=days(settings.keep_audits_days),
+        facts=days(settings.keep_facts_days),
+    )
+    return kept, into_files(Path(settings.purge_folder)) if settings.purge_folder else None
+
+
+def _archive_check(where: str) -> Check:
+    found = "the store itself" if where == "store" else where.partition("?")[0]
+    return Check(name="attribution archive", health=Health.OK, found=found)
+
+
+def _release(built: Attribution, archive: Archive | None) -> None:
+    built.engine.close()
+    if archive is not None:
+        archive.close()
+
+
+def attribution_of(ground: Any) -> Attribution:
+    """The attribution engine of a Patra or of its ground."""
+    return ground.engine(Attribution)

@@ -1,0 +1,67 @@
+"""A body and its `Content-Encoding` go in; at most 1 MiB of plain bytes, or the code of a refusal, come out (F11)."""
+
+import zlib
+from io import BytesIO
+
+import zstandard
+
+from patra.attribution.reasons import R
+
+MOST_BYTES = 1024 * 1024
+LARGEST_WINDOW = 8 * 1024 * 1024  # what a zstd frame may ask us to remember; the default of level 19 and below
+
+
+def inflated(body: bytes, encoding: str, limit: int = MOST_BYTES) -> bytes | R:
+    """The plain bytes of a body, however much it would inflate to."""
+    match encoding.strip().lower():
+        case "" | "identity":
+            plain: bytes | None = body
+        case "gzip" | "x-gzip":
+            plain = _gunzipped(body, limit)
+        case "zstd":
+            plain = _unzstd(body, limit)
+        case _:
+            return R.ENCODING_UNSUPPORTED
+    if plain is None:
+        return R.ENCODING_MALFORMED
+    return R.BODY_TOO_LARGE if len(plain) > limit else plain
+
+
+def _gunzipped(body: bytes, limit: int) -> bytes | None:
+    """Every member of a gzip stream, one byte past the limit at most; None if it is none, or ends too early."""
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        member = zlib.decompressobj(wbits=31)
+        try:
+            parts.append(member.decompress(body, limit + 1 - size))
+        except zlib.error:
+            return None
+        size += len(parts[-1])
+        if size > limit:
+            return b"".join(parts)
+        if not member.eof:
+            return None
+        body = member.unused_data
+        if not body:
+            return b"".join(parts)
+
+
+def _unzstd(body: bytes, limit: int) -> bytes | None:
+    """Every frame of a zstd stream: read once within the bound, then once more to see that no frame ends too early."""
+    reader = zstandard.ZstdDecompressor(max_window_size=LARGEST_WINDOW).stream_reader(
+        BytesIO(body), read_across_frames=True
+    )
+    try:
+        plain = reader.read(limit + 1)
+        while len(plain) <= limit:
+            frame = zstandard.ZstdDecompressor(max_window_size=LARGEST_WINDOW).decompressobj()
+            frame.decompress(body)
+            if not frame.eof:
+                return None
+            body = frame.unused_data
+            if not body:
+                break
+    except zstandard.ZstdError:
+        return None
+    return plain

@@ -1,0 +1,176 @@
+"""Questions of people and other systems go in; closures, rejects, timelines and aggregate states come out.
+
+Everything is found by a key that the specification names (`locate`); pages are in the order of decision and continue
+after the number of their last row.
+"""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from patra.attribution.closure import Status
+from patra.attribution.contract import KINDS
+from patra.attribution.facts import attribution_fact, audit, billable_fact
+from patra.attribution.keys import key_source
+from patra.attribution.locate import Found, find
+from patra.attribution.reading import Archived, decisions_after
+from patra.attribution.reasons import R
+from patra.attribution.store import Q, closure_of
+from patra.attribution.subject import FAILURE
+from patra.kernel.canonical import key16
+from patra.kernel.clock import format_instant
+from patra.kernel.db import Row, Tx
+
+
+class Aggregate(StrEnum):
+    """How far the records of one closure have come in the archive (§3.8.29.4)."""
+
+    COMMITTED = "consistent_committed"
+    NON_BILLABLE = "consistent_non_billable"
+    PENDING = "partial_pending"
+    TIMEOUT = "partial_timeout"
+
+
+class ClosureView(msgspec.Struct, frozen=True, kw_only=True):
+    """A closure for people: where it stands, what ended it, its click, its records as a whole."""
+
+    closureKey: str  # noqa: N815  names of the specification
+    appId: str  # noqa: N815
+    state: str
+    terminalSource: str | None  # noqa: N815
+    openedAt: str  # noqa: N815
+    nextDeadline: str | None  # noqa: N815
+    click: str | None
+    aggregate: str | None = None
+
+
+class RejectView(msgspec.Struct, frozen=True, kw_only=True):
+    """A rejected event: never its payload, unless it is in quarantine."""
+
+    at: str
+    appId: str  # noqa: N815
+    batchId: str  # noqa: N815
+    eventIndex: int  # noqa: N815
+    ackReasonCode: str  # noqa: N815
+    serverEventKey: str  # noqa: N815
+    digest: str
+    count: int
+    raw: msgspec.Raw | None = None
+
+
+class DecisionView(msgspec.Struct, frozen=True, kw_only=True):
+    """One decision with everything that came of it."""
+
+    number: int
+    batchId: str | None  # noqa: N815
+    appId: str  # noqa: N815
+    audit: dict[str, Any]
+    count: int
+    keySource: str | None  # noqa: N815
+    billable: dict[str, Any] | None
+    attribution: dict[str, Any] | None
+    detail: dict[str, str]
+    records: list[dict[str, Any]]
+
+
+def timeline(tx: Tx, key: str) -> list[DecisionView]:
+    """Every decision that carries a key, in the order of decision."""
+    return [decision_view(found.archived, found.batch_id) for found in find(tx, key)]
+
+
+def decision_view(archived: Archived, batch_id: str | None = None) -> DecisionView:
+    decision = archived.decision
+    fact = attribution_fact(decision)
+    return DecisionView(
+        number=archived.id,
+        batchId=batch_id,
+        appId=decision.subject.app,
+        audit=audit(decision),
+        count=archived.count,
+        keySource=key_source(decision.subject.dedup) if decision.subject.dedup else None,
+        billable=billable_fact(decision),
+        attribution={**fact, "recordStatus": archived.statuses.attribution} if fact else None,
+        detail=_detail(archived),
+        records=[record.body for record in archived.records],
+    )
+
+
+def page_of_decisions(tx: Tx, after: int, limit: int) -> list[DecisionView]:
+    return [decision_view(archived) for archived in decisions_after(tx, after, limit)]
+
+
+def closure_by_key(tx: Tx, closure_key: str) -> ClosureView | None:
+    """One closure with its aggregate state, or None where there is none."""
+    rows = tx.fetch(Q["closure_by_key"], {"key": key16(closure_key)})
+    if not rows:
+        return None
+    view = _closure_view(rows[0])
+    return msgspec.structs.replace(view, aggregate=aggregate(find(tx, closure_key)))
+
+
+def closures(tx: Tx, *, state: str | None, after: bytes, limit: int) -> list[tuple[bytes, ClosureView]]:
+    """Closures in the order of their keys in the store, of one state or of any."""
+    rows = tx.fetch(Q["closures_page"], {"state": state or "", "after": after, "limit": limit})
+    return [(bytes(row[0]), _closure_view(row)) for row in rows]
+
+
+def aggregate(found: Sequence[Found]) -> Aggregate:
+    """The aggregate state of all records of one closure."""
+    records = [record for one in found for record in one.archived.records]
+    codes = {one.archived.settled_code for one in found}
+    if R.COMPENSATION_EXHAUSTED.value in codes:
+        return Aggregate.TIMEOUT
+    if any(record.status is Status.NEW for record in records):
+        return Aggregate.PENDING
+    billed = any(one.archived.statuses.billable is Status.COMMITTED for one in found)
+    return Aggregate.COMMITTED if billed else Aggregate.NON_BILLABLE
+
+
+def rejects(
+    tx: Tx, *, batch_id: str | None, code: str | None, quarantined: bool, before: int, limit: int
+) -> list[RejectView]:
+    """Rejected events, the newest first; with their payload where they are in quarantine."""
+    params = {
+        "batch_id": batch_id or "",
+        "code": code or "",
+        "quarantined": int(quarantined),
+        "before": before,
+        "limit": limit,
+    }
+    return [
+        RejectView(
+            at=format_instant(at),
+            appId=app_id,
+            batchId=batch,
+            eventIndex=index,
+            ackReasonCode=reason,
+            serverEventKey=source,
+            digest=digest,
+            count=count,
+            raw=msgspec.Raw(bytes(raw)) if raw is not None else None,
+        )
+        for at, app_id, batch, index, reason, source, digest, raw, count in tx.fetch(Q["rejects_page"], params)
+    ]
+
+
+def _closure_view(row: Row) -> ClosureView:
+    closure = closure_of(row)
+    due = closure.next_due
+    return ClosureView(
+        closureKey=closure.closure,
+        appId=closure.app,
+        state=closure.state.value,
+        terminalSource=closure.source.value if closure.source else None,
+        openedAt=format_instant(closure.opened_at),
+        nextDeadline=format_instant(due) if due is not None else None,
+        click=closure.click.value if closure.click else None,
+    )
+
+
+def _detail(archived: Archived) -> dict[str, str]:
+    """The fields of the event's type, sub-enums in their canonical form."""
+    decision = archived.decision
+    kind = KINDS.get("error" if decision.subject.event_type == FAILURE else decision.subject.event_type)
+    return dict(zip(kind.fields, decision.values, strict=False)) if kind else {}

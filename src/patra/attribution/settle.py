@@ -1,0 +1,71 @@
+"""A span of time goes in; how many committed billable facts fall into it, by app, day or placement, comes out.
+
+§3.8.29.5: only facts whose record the archive has taken count; `factAt` decides, the beginning included, the end not.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from patra.attribution.store import Q
+from patra.kernel.clock import DAY, format_instant
+from patra.kernel.db import Tx
+
+By = Literal["app", "day", "placement"]
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of a settlement; what was not asked for is empty."""
+
+    app_id: str
+    day: str
+    placement: str
+    impressions: int
+    clicks: int
+
+
+class Settlement(msgspec.Struct, frozen=True, kw_only=True):
+    """Counts of billable facts between two instants."""
+
+    begin: str
+    end: str
+    by: str
+    lines: list[Line]
+    impressions: int
+    clicks: int
+
+
+def settle(tx: Tx, begin: int, end: int, by: By) -> Settlement:
+    """Count committed billable facts from `begin` up to, not including, `end`."""
+    found: dict[tuple[str, str, str], dict[str, int]] = {}
+    for app_id, group, kind, count in tx.fetch(Q[f"settle_by_{by}"], {"begin": begin, "end": end, "day": DAY}):
+        line = found.setdefault(_line_key(by, app_id, group), {})
+        line[kind] = line.get(kind, 0) + count
+    lines = [
+        Line(
+            app_id=app_id,
+            day=day,
+            placement=placement,
+            impressions=counts.get("billable_impression", 0),
+            clicks=counts.get("billable_click", 0),
+        )
+        for (app_id, day, placement), counts in sorted(found.items())
+    ]
+    return Settlement(
+        begin=format_instant(begin),
+        end=format_instant(end),
+        by=by,
+        lines=lines,
+        impressions=sum(line.impressions for line in lines),
+        clicks=sum(line.clicks for line in lines),
+    )
+
+
+def _line_key(by: By, app_id: str, group: int | bytes | None) -> tuple[str, str, str]:
+    match by:
+        case "app":
+            return app_id, "", ""
+        case "day":
+            return "", format_instant(int(group or 0) * DAY)[:10], ""
+        case "placement":
+            return app_id, "", bytes(group).decode() if isinstance(group, bytes | memoryview) else ""

@@ -1,0 +1,2 @@
+-- name: log_page
+SELECT number, at, kind, body FROM att_log WHERE number > :after ORDER BY number LIMIT :limit
