@@ -89,9 +89,14 @@ _HEADING = re.compile(
 )
 
 
+_ESCAPED_LINE = re.compile(r"\\n(?=\s|$)")  # a line break that was escaped twice; LaTeX such as nu stays
+
+
 @_cleaner("abstract", "As text, without the heading that only says that this is the abstract.")
 def _abstract(value: Any) -> str | None:
-    return _text(_HEADING.sub("", value[:_LONGEST], count=1)) if isinstance(value, str) else None
+    if not isinstance(value, str):
+        return None
+    return _text(_ESCAPED_LINE.sub(" ", _HEADING.sub("", value[:_LONGEST], count=1)))
 
 
 @_cleaner("sections", "Sections of an abstract ({label, text}) as one text: `AIM: … METHODS: …`.", whole=True)
@@ -236,6 +241,14 @@ def _earliest(value: Any) -> Any:
         if (moment := read_instant(item)) is not None
     ]
     return min(dates)[2] if dates else None
+
+
+@_cleaner("longest", "The longest text of a list.", whole=True)
+def _longest(value: Any) -> Any:
+    if not isinstance(value, list):
+        return value
+    texts = [item for item in cast("list[Any]", value) if isinstance(item, str)]
+    return max(texts, key=len) if texts else None
 
 
 @_cleaner("url", "An http or https URL; else nothing.")
