@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl, urljoin, urlsplit
 import msgspec
 from lxml import etree
 
+from patra.ingest.cleaners import clean
 from patra.ingest.codes import ResponseFormat
 from patra.ingest.paths import Path, compile_path, items_at, parse_xml, text_at
 from patra.ingest.reasons_running import X
@@ -94,6 +95,7 @@ class Reader:
         self._items = self._path(response.items_path)
         self._parent = self._optional(_parent_of(response.items_path, response.format))
         self._id = self._path(response.id_path)
+        self._id_apply = tuple(response.id_apply)
         self._updated = self._optional(response.updated_at_path or None)
         self._version = self._optional(response.version_path)
         self._deleted = self._optional(response.deleted_path)
@@ -121,6 +123,8 @@ class Reader:
     def identity(self, item: Any, *, dated: bool = True) -> Identity | Polluted:
         """Which record an item is. `dated`: it must say when it was last changed."""
         found = self._id.text(item)
+        if found and self._id_apply:
+            found = text_at(clean(self._id_apply, found))
         if not found:
             return Polluted(code=X.NO_ID, path=self._id.source, detail="no id there")
         if len(found) > MAX_ID or not found.isprintable():
@@ -149,9 +153,7 @@ class Reader:
         if items is None:
             present = self._parent is None if self._format is ResponseFormat.XML else False
             return [] if present or (self._parent is not None and self._parent.find(root)) else None
-        if self._format is ResponseFormat.JSON and len(items) == 1 and items[0] is None:
-            return None  # `"items": null`
-        return items
+        return [item for item in items if item is not None]  # a null in a list is no record
 
     def _next_token(self, root: Any) -> str | None:
         if self._token is None:

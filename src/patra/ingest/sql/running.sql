@@ -52,3 +52,6 @@ WHERE ing_quarantine.provenance_code = :source AND ing_quarantine.endpoint_name 
 -- name: quarantine_any_open
 SELECT 1 FROM ing_quarantine
 WHERE provenance_code = :source AND endpoint_name = :endpoint AND status_code = 'OPEN' LIMIT 1
+
+-- name: credential_cfg
+SELECT cfg FROM reg_prov_credential WHERE provenance_code = :source AND credential_code = :code
