@@ -184,6 +184,22 @@ class IngestSettings(Section, frozen=True):
 class BusSettings(Section, frozen=True):
     """The event bus."""
 
+    catalogue: Annotated[
+        tuple[str, ...],
+        Meta(description="Folders with contracts of your own (`*.yaml`), beside the ones that come with Patra."),
+    ] = ()
+    nats_url: Annotated[
+        str,
+        Meta(
+            description="NATS server with JetStream, such as `nats://localhost:4222`, that carries events between "
+            "stores; empty: the store itself carries them. May be a reference. Needs the extra `patra[nats]`.",
+            extra=URL,
+        ),
+    ] = ""
+    nats_stream: Annotated[
+        str, Meta(description="Name of the JetStream stream; it is made when it is not there.", min_length=1)
+    ] = "PATRA_BUS"
+
 
 class StudioSettings(Section, frozen=True):
     """The chapter-to-video pipeline."""

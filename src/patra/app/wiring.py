@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import msgspec
 
-from patra.app import attribution
+from patra.app import attribution, bus
 from patra.app.loops import Loop, LoopState, Supervisor, chosen
 from patra.app.parts import Check, Ground, Joined, Part
 from patra.app.references import resolve
@@ -26,6 +26,7 @@ PARTS: tuple[Part, ...] = (
     Part(name="kernel", migrations="patra.kernel"),
     Part(name="app", migrations="patra.app"),
     Part(name="attribution", migrations="patra.attribution", join=attribution.join),
+    Part(name="bus", migrations="patra.bus", join=bus.join),
 )
 
 

@@ -65,9 +65,17 @@ class BusEngine:
         self._workers: list[LongWorker] = []
 
     @classmethod
-    def open(cls, db: Database, clock: Clock, folders: Iterable[str] = (), *, nats_url: str = "") -> "BusEngine":
+    def open(
+        cls,
+        db: Database,
+        clock: Clock,
+        folders: Iterable[str] = (),
+        *,
+        nats_url: str = "",
+        stream: str = "PATRA_BUS",
+    ) -> "BusEngine":
         """With the built-in contracts and those of some folders."""
-        return cls(db, clock, load([Path(folder) for folder in folders]), nats_url=nats_url)
+        return cls(db, clock, load([Path(folder) for folder in folders]), nats_url=nats_url, stream=stream)
 
     def duties(self) -> list[Duty]:
         """What belongs to the bus itself: transport, webhooks, upkeep."""
