@@ -48,6 +48,8 @@ class Compiled(msgspec.Struct, frozen=True, kw_only=True):
     spec: Spec | None
     problems: tuple[Problem, ...]
     origins: Mapping[TreePath, Origin]
+    tree: Tree = {}
+    """The merged sections as they were given, without the platform's defaults."""
 
     @property
     def warnings(self) -> list[Problem]:
@@ -121,10 +123,10 @@ def compile_spec(
     draft = _draft(loaded, endpoint, operation, given, complete=True)
     problems = ordered([*_params(draft, given), *check(draft, dictionary)])
     if errors(problems):
-        return Compiled(spec=None, problems=tuple(problems), origins=draft.merged.origins)
+        return Compiled(spec=None, problems=tuple(problems), origins=draft.merged.origins, tree=draft.merged.tree)
     degradations = sorted({problem.code.value for problem in problems})
     spec = sealed(_spec(loaded, draft, degradations))
-    return Compiled(spec=spec, problems=tuple(problems), origins=draft.merged.origins)
+    return Compiled(spec=spec, problems=tuple(problems), origins=draft.merged.origins, tree=draft.merged.tree)
 
 
 def _draft(
