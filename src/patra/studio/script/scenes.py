@@ -16,11 +16,75 @@ from patra.studio.script.sentences import Chapter, Sentence
 
 _NAME = re.compile(r"(?<![.!?…\"“”'’\n])\s([A-Z][a-z]{2,})\b")
 _NO_NAMES = frozenset(
-    ["The", "And", "But", "She", "Her", "His", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday", "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December", "God", "Sir", "Madam", "English", "Chinese", "Chapter"]
+    [
+        "The",
+        "And",
+        "But",
+        "She",
+        "Her",
+        "His",
+        "Monday",
+        "Tuesday",
+        "Wednesday",
+        "Thursday",
+        "Friday",
+        "Saturday",
+        "Sunday",
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
+        "December",
+        "God",
+        "Sir",
+        "Madam",
+        "English",
+        "Chinese",
+        "Chapter",
+    ]
 )
 _ZH_NAME = re.compile(r"(?:小|阿|老)[\u4e00-\u9fff]")
 _ZH_NO_NAMES = frozenset(
-    ["小船", "小岛", "小路", "小屋", "小镇", "小时", "小心", "小巷", "小孩", "小溪", "小河", "小狗", "小猫", "小桥", "小鸟", "小径", "小院", "小声", "小的", "小小", "老人", "老师", "老树", "老头", "老屋", "老者", "老了", "老太", "老旧", "老是", "老板"]
+    [
+        "小船",
+        "小岛",
+        "小路",
+        "小屋",
+        "小镇",
+        "小时",
+        "小心",
+        "小巷",
+        "小孩",
+        "小溪",
+        "小河",
+        "小狗",
+        "小猫",
+        "小桥",
+        "小鸟",
+        "小径",
+        "小院",
+        "小声",
+        "小的",
+        "小小",
+        "老人",
+        "老师",
+        "老树",
+        "老头",
+        "老屋",
+        "老者",
+        "老了",
+        "老太",
+        "老旧",
+        "老是",
+        "老板",
+    ]
 )
 
 

@@ -7,7 +7,36 @@ import msgspec
 
 _CJK = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
 _ABBREVIATIONS = frozenset(
-    ["mr", "mrs", "ms", "dr", "st", "prof", "sr", "jr", "vs", "etc", "no", "vol", "ch", "fig", "gen", "col", "lt", "sgt", "capt", "rev", "hon", "messrs", "mme", "mlle", "e.g", "i.e", "a.m", "p.m"]
+    [
+        "mr",
+        "mrs",
+        "ms",
+        "dr",
+        "st",
+        "prof",
+        "sr",
+        "jr",
+        "vs",
+        "etc",
+        "no",
+        "vol",
+        "ch",
+        "fig",
+        "gen",
+        "col",
+        "lt",
+        "sgt",
+        "capt",
+        "rev",
+        "hon",
+        "messrs",
+        "mme",
+        "mlle",
+        "e.g",
+        "i.e",
+        "a.m",
+        "p.m",
+    ]
 )
 _EN_END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s|$)")
 _ZH_END = re.compile(r"[。！？!?…]+[”’」』）\"]*")

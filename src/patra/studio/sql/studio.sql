@@ -1,0 +1,115 @@
+-- name: task
+SELECT * FROM stu_task WHERE task_id = :task_id
+
+-- name: tasks_recent
+SELECT t.task_id, t.title, t.language, t.quality, t.submitted_at, t.film_uri, r.run_id, r.stage, r.epoch, r.reason_code
+FROM stu_task t LEFT JOIN stu_run r ON r.task_id = t.task_id ORDER BY t.submitted_at DESC, t.task_id LIMIT :limit
+
+-- name: task_published
+UPDATE stu_task SET film_uri = :uri, film_sha256 = :sha256, film_ms = :ms, published_at = :now WHERE task_id = :task_id
+
+-- name: task_error
+UPDATE stu_task SET errors = errors + 1 WHERE task_id = :task_id
+
+-- name: run
+SELECT * FROM stu_run WHERE run_id = :run_id
+
+-- name: runs_in_stage
+SELECT run_id FROM stu_run WHERE stage = :stage ORDER BY created_at LIMIT :limit
+
+-- name: run_next_epoch
+UPDATE stu_run SET epoch = epoch + 1, plan_version = :plan_version WHERE run_id = :run_id
+
+-- name: plan
+SELECT body FROM stu_plan WHERE plan_id = :plan_id
+
+-- name: plan_size
+SELECT shots, prompts FROM stu_plan WHERE plan_id = :plan_id
+
+-- name: jobs_of_run
+SELECT * FROM stu_job WHERE run_id = :run_id AND plan_id = :plan_id AND (:shot_id = '' OR shot_id = :shot_id)
+ORDER BY shot_index, job_id
+
+-- name: jobs_count
+SELECT count(*), COALESCE(sum(CASE WHEN state IN ('succeeded', 'failed', 'cancelled') THEN 0 ELSE 1 END), 0),
+  COALESCE(sum(CASE WHEN worker_type = 'video' AND state = 'succeeded' THEN 1 ELSE 0 END), 0)
+FROM stu_job WHERE run_id = :run_id AND plan_id = :plan_id
+
+-- name: job
+SELECT * FROM stu_job WHERE job_id = :job_id
+
+-- name: job_result
+UPDATE stu_job SET artifacts = :artifacts, error_code = :error_code, profile_id = :profile_id WHERE job_id = :job_id
+
+-- name: jobs_set_epoch
+-- rows: job_id text
+UPDATE stu_job SET epoch = :epoch, artifacts = '[]', error_code = '' FROM rows WHERE stu_job.job_id = rows.job_id
+
+-- name: work
+SELECT * FROM stu_work WHERE job_id = :job_id
+
+-- name: work_create
+UPDATE stu_work SET epoch = :epoch, profile_id = :profile_id, chain = :chain, body = :body, context = :context,
+  priority = :priority, due_at = :now, tries = 0, losses = 0, stop = 0, lease_owner = NULL, leased_until = NULL
+WHERE job_id = :job_id
+
+-- name: work_claimed
+UPDATE stu_work SET attempt = attempt + 1, tries = tries + 1, context = :context WHERE job_id = :job_id
+
+-- name: work_requeued
+UPDATE stu_work SET due_at = :due_at, profile_id = :profile_id, chain = :chain, tries = :tries WHERE job_id = :job_id
+
+-- name: work_freed
+UPDATE stu_work SET lease_owner = NULL, leased_until = NULL WHERE job_id = :job_id
+
+-- name: work_lost
+-- rows: job_id text
+UPDATE stu_work SET losses = losses + 1 FROM rows WHERE stu_work.job_id = rows.job_id RETURNING stu_work.job_id, losses
+
+-- name: work_stop_run
+UPDATE stu_work SET stop = 1 WHERE run_id = :run_id
+
+-- name: works_of_run
+SELECT job_id, state, epoch FROM stu_work WHERE run_id = :run_id
+
+-- name: work_waiting
+SELECT count(*) FROM stu_work WHERE state IN ('queued', 'leased', 'reported')
+
+-- name: parts_of_run
+SELECT p.job_id, p.shot_id, p.worker_type, p.status, p.profile_id, p.artifacts, p.error_code FROM stu_part p
+JOIN stu_job j ON j.job_id = p.job_id AND j.epoch = p.epoch WHERE p.run_id = :run_id AND j.plan_id = :plan_id
+ORDER BY j.shot_index, p.job_id
+
+-- name: parts_missing
+SELECT count(*) FROM stu_job j LEFT JOIN stu_part p ON p.job_id = j.job_id AND p.epoch = j.epoch
+WHERE j.run_id = :run_id AND j.plan_id = :plan_id AND j.state = 'succeeded' AND p.job_id IS NULL
+
+-- name: film
+SELECT * FROM stu_film WHERE run_id = :run_id
+
+-- name: film_again
+UPDATE stu_film SET epoch = :epoch, context = :context, tries = 0, error_code = '', error = '', due_at = :now,
+  lease_owner = NULL, leased_until = NULL WHERE run_id = :run_id
+
+-- name: film_freed
+UPDATE stu_film SET lease_owner = NULL, leased_until = NULL WHERE run_id = :run_id
+
+-- name: film_postponed
+UPDATE stu_film SET due_at = :due_at, tries = :tries, error_code = :error_code, error = :error WHERE run_id = :run_id
+
+-- name: film_made
+UPDATE stu_film SET manifest = :manifest WHERE run_id = :run_id
+
+-- name: films_failed
+SELECT f.run_id, f.error_code, f.error FROM stu_film f JOIN stu_run r ON r.run_id = f.run_id
+WHERE f.state = 'failed' AND r.stage = 'composing' AND f.epoch = r.epoch
+
+-- name: notes_of_run
+SELECT note_id, event_id, at, kind, subject, detail, cost_micros, work_ms FROM stu_note
+WHERE run_id = :run_id AND note_id > :since ORDER BY note_id LIMIT :limit
+
+-- name: run_totals
+SELECT COALESCE(sum(cost_micros), 0), COALESCE(sum(work_ms), 0) FROM stu_note WHERE run_id = :run_id
+
+-- name: job_states
+SELECT worker_type, state, count(*) FROM stu_job WHERE run_id = :run_id AND plan_id = :plan_id GROUP BY worker_type, state

@@ -1,0 +1,106 @@
+"""A request to a model server goes in; its answer comes out, or a code that says whether to ask again (C§2.5 retryable).
+
+| answer | code | again |
+|---|---|---|
+| 2xx | | |
+| 408, 425, 429, 5xx, no connection, time-out | `s_server_unavailable` | yes |
+| other 4xx (a 403 too) | `s_server_refused` | no: the next profile is asked |
+| 2xx that is not what was asked | `s_server_answer_invalid` | no |
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import urllib3
+
+from patra.kernel.errors import Permanent, Transient
+from patra.kernel.redact import redact_text
+from patra.studio.profiles import Profile
+from patra.studio.reasons import R
+
+_AGAIN = frozenset({408, 425, 429})
+LARGEST = 512 * 1024 * 1024
+PIECE = 1 << 16
+
+
+def post_json(profile: Profile, path: str, body: dict[str, Any]) -> Any:
+    """The decoded JSON answer."""
+    with _sent(profile, path, body) as response:
+        data = response.read(16 * 1024 * 1024)
+    try:
+        return msgspec.json.decode(data)
+    except msgspec.DecodeError as error:
+        raise Permanent(R.SERVER_ANSWER_INVALID, f"{profile.profile_id}: no JSON: {error}") from error
+
+
+def post_for_file(profile: Profile, path: str, body: dict[str, Any], target: Path) -> str:
+    """Stream the answer into a file; gives its media type."""
+    with _sent(profile, path, body) as response:
+        size = 0
+        with target.open("wb") as file:
+            for piece in response.stream(PIECE):
+                size += len(piece)
+                if size > LARGEST:
+                    raise Permanent(R.SERVER_ANSWER_INVALID, f"{profile.profile_id}: more than {LARGEST} bytes")
+                file.write(piece)
+        expected = response.headers.get("Content-Length")
+        if size == 0 or (expected is not None and size != int(expected)):
+            raise Transient(R.SERVER_UNAVAILABLE, f"{profile.profile_id}: the answer broke off after {size} bytes")
+        return response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+
+
+class _Sent:
+    """An answer that is given back to its pool whatever happens, with its errors in our words."""
+
+    def __init__(self, profile: Profile, response: Any, pool: urllib3.PoolManager) -> None:
+        self._profile = profile
+        self._response = response
+        self._pool = pool
+
+    def __enter__(self) -> Any:
+        return self._response
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        self._response.release_conn()
+        self._pool.clear()
+        if isinstance(error, urllib3.exceptions.HTTPError):
+            raise Transient(R.SERVER_UNAVAILABLE, f"{self._profile.profile_id}: {type(error).__name__}") from error
+
+
+def _sent(profile: Profile, path: str, body: dict[str, Any]) -> _Sent:
+    headers = {"Content-Type": "application/json"}
+    if key := _secret(profile.api_key):
+        headers["Authorization"] = f"Bearer {key}"
+    pool = urllib3.PoolManager(retries=False, timeout=urllib3.Timeout(connect=10, read=profile.timeout_seconds))
+    try:
+        response = pool.request(
+            "POST",
+            profile.url.rstrip("/") + path,
+            body=msgspec.json.encode(body),
+            headers=headers,
+            preload_content=False,
+            redirect=False,
+        )
+    except urllib3.exceptions.HTTPError as error:
+        raise Transient(R.SERVER_UNAVAILABLE, f"{profile.profile_id}: {type(error).__name__}") from error
+    if 200 <= response.status < 300:
+        return _Sent(profile, response, pool)
+    words = redact_text(response.read(2000).decode("utf-8", "replace"))[:500]
+    response.release_conn()
+    detail = f"{profile.profile_id} answered {response.status}: {words}"
+    if response.status in _AGAIN or response.status >= 500:
+        raise Transient(R.SERVER_UNAVAILABLE, detail)
+    raise Permanent(R.SERVER_REFUSED, detail)
+
+
+def _secret(reference: str) -> str:
+    kind, _, name = reference.partition(":")
+    match kind:
+        case "env":
+            return os.environ.get(name, "")
+        case "file":
+            return Path(name).read_text("utf-8").strip()
+        case _:
+            return reference

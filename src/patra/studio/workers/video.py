@@ -1,0 +1,108 @@
+"""Staging, timing and mouth shapes go in; the shot's clip comes out, painted here or made from a server's picture (B6)."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+from PIL import Image
+
+from patra.kernel.errors import Permanent
+from patra.studio.artifacts import ArtifactStore
+from patra.studio.film.ffmpeg import decode_frames, encode_clip, probe
+from patra.studio.paint.frames import ShotFrames, finish, look, render, view_at
+from patra.studio.paint.narrator import NARRATOR_VERSION, Narrator
+from patra.studio.paint.palette import palette_for
+from patra.studio.paint.scene import PAINTER_VERSION, ROOM, Layers
+from patra.studio.profiles import Engine
+from patra.studio.reasons import R
+from patra.studio.script.shots import Picture
+from patra.studio.voice.narration import Timing
+from patra.studio.voice.visemes import Mouth
+from patra.studio.workers.order import File, Made, Order, Stop, read
+from patra.studio.workers.server import post_for_file
+
+
+class Video:
+    version = f"video-1+{PAINTER_VERSION}+{NARRATOR_VERSION}"
+
+    def execute(self, order: Order, folder: Path, artifacts: ArtifactStore, stop: Stop) -> Made:
+        prompt, quality = order.prompt, order.quality
+        timing = read(artifacts, order.needed("timing"), Timing)
+        staging = order.input("text")
+        picture = read(artifacts, staging, Picture) if staging else msgspec.convert(prompt["picture"], Picture)
+        mouth = read(artifacts, shapes, Mouth) if (shapes := order.input("mouth_shapes")) else None
+        shot = ShotFrames(
+            picture=picture,
+            before=msgspec.convert(prompt["before"], Picture) if prompt["before"] else None,
+            cut=prompt["cut"],
+            leaves=prompt["leaves"],
+            title=prompt["title"],
+            language=prompt["language"],
+            frames=timing.frames,
+            fps=quality.fps,
+            width=quality.width,
+            height=quality.height,
+            still=order.profile.engine is Engine.LOCAL_STILL,
+            smooth=quality.smooth,
+        )
+        frames = (
+            _served(order, shot, mouth, folder) if order.profile.engine is Engine.HTTP_VIDEO else render(shot, mouth)
+        )
+        clip = folder / "clip.mp4"
+        encode_clip(frames, quality, clip, stop)
+        found = probe(clip)
+        if abs(found.duration_ms - timing.duration_ms) > 1000 / quality.fps + 10:
+            raise Permanent(R.MEDIA_UNREADABLE, f"the clip has {found.duration_ms} ms, not {timing.duration_ms}")
+        fields = {"duration_ms": timing.duration_ms, "width": quality.width, "height": quality.height}
+        return Made(
+            files=(File(path=clip, kind="video", media_type="video/mp4", fields=fields),),
+            metrics={"frames": timing.frames},
+        )
+
+
+def _served(order: Order, shot: ShotFrames, mouth: Mouth | None, folder: Path) -> Iterator[bytes]:
+    """A server's picture with our camera, or a server's video; narrator, title and dips are laid over it as ever."""
+    body = {
+        "model": order.profile.model,
+        "prompt": order.prompt["prompt"],
+        "width": shot.width,
+        "height": shot.height,
+        "fps": shot.fps,
+        "seconds": shot.frames / shot.fps,
+        "seed": shot.picture.seed,
+    }
+    source = folder / "served"
+    media = post_for_file(order.profile, str(order.profile.options.get("path", "/generate")), body, source)
+    narrator = Narrator(mouth, shot.width, shot.height) if mouth else None
+    if media.startswith("image/"):
+        layers = _still(source, shot)
+        seen: Iterator[Image.Image] = (
+            look(layers, view_at(shot.picture.camera, n / max(1, shot.frames - 1)), shot.width, shot.height)
+            for n in range(shot.frames)
+        )
+    elif media.startswith("video/"):
+        raw = decode_frames(source, order.quality, shot.frames)
+        seen = (Image.frombytes("RGB", (shot.width, shot.height), piece) for piece in raw)
+    else:
+        raise Permanent(
+            R.SERVER_ANSWER_INVALID, f"{order.profile.profile_id} answered {media or 'nothing'}, no picture"
+        )
+    for number, frame in enumerate(seen):
+        yield finish(frame, shot, number, None, narrator, None)
+
+
+def _still(source: Path, shot: ShotFrames) -> Layers:
+    try:
+        image = Image.open(source).convert("RGB")
+    except (OSError, Image.DecompressionBombError) as error:
+        raise Permanent(R.SERVER_ANSWER_INVALID, f"the picture cannot be read: {error}") from error
+    width, height = round(shot.width * ROOM), round(shot.height * ROOM)
+    scale = max(width / image.width, height / image.height)
+    image = image.resize(
+        (max(width, round(image.width * scale)), max(height, round(image.height * scale))), Image.Resampling.LANCZOS
+    )
+    left, top = (image.width - width) // 2, (image.height - height) // 2
+    palette = palette_for(shot.picture.time, shot.picture.weather, shot.picture.mood)
+    return Layers(
+        back=image.crop((left, top, left + width, top + height)), front=None, mask=None, front_top=0, palette=palette
+    )
