@@ -1,0 +1,143 @@
+"""A leg of a snapshot goes in; what is compiled once for it comes out: how to ask, judge, read and map its answers."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from patra.ingest.bits import Credential
+from patra.ingest.classify import Classifier
+from patra.ingest.codes import AuthLocation, Operation, RetryPolicy
+from patra.ingest.credentials import HOOKS, Secrets, secret_names
+from patra.ingest.escaping import Refused
+from patra.ingest.mapping import Mapper
+from patra.ingest.rategate import Policy
+from patra.ingest.ratepolicy import quota_share, rate_key, rate_policy
+from patra.ingest.reading import Reader
+from patra.ingest.reasons_running import X
+from patra.ingest.request import At, Renderer, Request
+from patra.ingest.spec import Leg, Spec
+from patra.ingest.transport import Outgoing, with_tracing
+from patra.kernel.canonical import fingerprint
+from patra.kernel.errors import Invalid
+from patra.kernel.retry import Backoff
+
+
+class Unsigned(msgspec.Struct, frozen=True):
+    """The signing hook failed (L4)."""
+
+    detail: str
+
+
+class Line:
+    """One leg at work."""
+
+    def __init__(self, spec: Spec, leg: Leg, credential: Credential | None = None) -> None:
+        self.source = spec.provenance_code
+        self.endpoint = spec.endpoint_code
+        self.operation: Operation = spec.operation
+        self.leg = leg
+        self.hosts = tuple(spec.hosts)
+        self.credential = credential
+        self.renderer = Renderer(leg, spec.hosts, secret_names(leg, credential))
+        self.classifier = Classifier(leg)
+        self.reader = Reader(leg, spec.window.source_timezone)
+        self.mapper = Mapper(leg.mapping.output, leg.response, leg.expr, leg.params, spec.window.source_timezone)
+        self.share = quota_share(leg.rate_limit, spec.operation)
+        self._gates = {
+            flag: (
+                rate_key(self.source, leg, authenticated=flag),
+                rate_policy(leg.rate_limit, leg.limits, authenticated=flag),
+            )
+            for flag in (False, True)
+        }
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        return {"source": self.source, "endpoint": self.endpoint, "op": self.operation.value}
+
+    @property
+    def circuit_key(self) -> str:
+        return f"{self.source}/{self.leg.endpoint_code}"
+
+    def gate(self, secrets: Secrets) -> tuple[str, Policy]:
+        """The rate key and what it allows, with or without the credential."""
+        return self._gates[bool(secrets)]
+
+    @property
+    def attempts(self) -> int:
+        retry = self.leg.retry
+        return 1 if retry.policy is RetryPolicy.NONE else retry.max_attempts
+
+    @property
+    def backoff(self) -> Backoff:
+        retry = self.leg.retry
+        fixed = retry.policy is RetryPolicy.FIXED
+        base = max(retry.base_us, 1)
+        return Backoff(
+            base=base,
+            factor=1.0 if fixed else retry.factor,
+            cap=max(retry.max_us, base),
+            spread=0.0 if fixed else retry.jitter,
+        )
+
+    def outgoing(self, at: At, secrets: Secrets, correlation: str) -> Outgoing | Refused | Unsigned:
+        """The request as it is sent."""
+        rendered = self.renderer.render(at, secrets)
+        if isinstance(rendered, Refused):
+            return rendered
+        hook = self.leg.auth.signing_hook
+        if hook is not None:
+            try:
+                rendered = HOOKS[hook](rendered, secrets, at.now)
+            except KeyError:
+                return Unsigned(f"this program has no signing hook {hook!r}")
+            except (ValueError, TypeError, LookupError, Invalid) as error:
+                return Unsigned(f"the signing hook {hook!r} failed: {type(error).__name__}")
+        http = self.leg.http
+        return Outgoing(
+            method=rendered.method,
+            url=rendered.url,
+            headers=with_tracing(rendered.headers, correlation),
+            body=rendered.body,
+            secrets=tuple(value for value in secrets.values() if len(value) >= 4),
+            hosts=self.hosts,
+            allow_http=http.allow_http,
+            connect_timeout=http.connect_timeout_ms / 1000,
+            read_timeout=http.read_timeout_ms / 1000,
+            max_bytes=http.max_response_bytes,
+            compression=http.compression,
+            proxy=http.proxy,
+            follow=http.follow_redirects,
+            max_hops=http.max_redirects,
+        )
+
+    def shown(self, at: At) -> Request | Refused:
+        """The request with `{name}` for every secret: what is stored and compared."""
+        return self.renderer.hidden(at)
+
+    def without_secret(self, url: str | None) -> str | None:
+        """A next URL without our own credential, which some providers copy into it; it is put back when it is asked."""
+        auth = self.leg.auth
+        if url is None or auth.location is not AuthLocation.QUERY or not auth.name:
+            return url
+        head, mark, query = url.partition("?")
+        kept = [part for part in query.split("&") if part.partition("=")[0] != auth.name]
+        return head + (mark + "&".join(kept) if kept else "")
+
+
+def request_hash(request: Request) -> str:
+    """What two renderings of one request have in common: all of it, secrets by their names."""
+    return fingerprint(
+        {
+            "method": request.method,
+            "url": request.url,
+            "headers": [list(pair) for pair in request.headers],
+            "body": None
+            if request.body is None
+            else request.body.decode("utf-8", "surrogateescape").encode("utf-8", "replace").decode(),
+        }
+    )
+
+
+RENDER_CODES: Mapping[str, X] = {"i_render_off_host": X.HOST_REFUSED}
+"""Refusals of the renderer that are more than a bad request."""

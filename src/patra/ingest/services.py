@@ -1,0 +1,65 @@
+"""What all tasks of one process share: clock, gate, transport, tokens, circuit breakers, pulses of partitions."""
+
+import os
+import random
+import threading
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from patra.ingest.credentials import Tokens
+from patra.ingest.gates import Gate
+from patra.ingest.healing import Circuit, CircuitState, Pulse, Thresholds, admit, settle
+from patra.ingest.transport import Transport
+from patra.kernel.clock import SECOND, Clock
+
+
+class Circuits:
+    """The breakers of a process, by source and endpoint."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._circuits: dict[str, Circuit] = {}
+
+    def admit(self, key: str, now: int) -> Circuit | None:
+        """None lets the request pass; the circuit says why it does not."""
+        with self._lock:
+            allowed, circuit = admit(self._circuits.get(key, Circuit()), now)
+            self._circuits[key] = circuit
+            return None if allowed else circuit
+
+    def settle(self, key: str, *, failed: bool, now: int, jitter: float, thresholds: Thresholds) -> bool:
+        """Whether this request opened the circuit."""
+        with self._lock:
+            before = self._circuits.get(key, Circuit())
+            after = settle(before, failed=failed, now=now, jitter=jitter, thresholds=thresholds)
+            self._circuits[key] = after
+            return after.state is CircuitState.OPEN and before.state is not CircuitState.OPEN
+
+
+class Pulses:
+    """The pulse of each source and endpoint of a process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pulses: dict[str, Pulse] = {}
+
+    def of(self, key: str) -> Pulse:
+        with self._lock:
+            return self._pulses.setdefault(key, Pulse())
+
+
+class Services(msgspec.Struct, kw_only=True):
+    """Built once a process; tests put a clock, a source of chance and an environment of their own in."""
+
+    clock: Clock
+    gate: Gate
+    transport: Transport
+    environ: Mapping[str, str] = msgspec.field(default_factory=lambda: os.environ)
+    deadline: int = 30 * SECOND
+    """How long a request waits for its permit before its task goes back into the queue."""
+    thresholds: Thresholds = Thresholds()
+    jitter: Callable[[], float] = random.random
+    tokens: Tokens = msgspec.field(default_factory=Tokens)
+    circuits: Circuits = msgspec.field(default_factory=Circuits)
+    pulses: Pulses = msgspec.field(default_factory=Pulses)
