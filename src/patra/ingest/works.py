@@ -124,7 +124,7 @@ def work_of(fields: Mapping[str, Any], origin: Origin, raw: Any = None) -> Work:
 
 def _author(author: Any) -> Mapping[str, Any]:
     """A source that has names only gives texts."""
-    return {"name": author} if isinstance(author, str) else author
+    return {"name": " ".join(author.split())} if isinstance(author, str) else author
 
 
 def check_shape(output: Output) -> Iterator[tuple[str, str]]:
