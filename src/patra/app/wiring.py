@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import msgspec
 
-from patra.app import attribution, bus
+from patra.app import attribution, bus, ingest
 from patra.app.loops import Loop, LoopState, Supervisor, chosen
 from patra.app.parts import Check, Ground, Joined, Part
 from patra.app.references import resolve
@@ -27,6 +27,7 @@ PARTS: tuple[Part, ...] = (
     Part(name="app", migrations="patra.app"),
     Part(name="attribution", migrations="patra.attribution", join=attribution.join),
     Part(name="bus", migrations="patra.bus", join=bus.join),
+    Part(name="ingest", migrations="patra.ingest", join=ingest.join),
 )
 
 
