@@ -178,7 +178,7 @@ def plan(config: str | None, as_json: bool, dry_run: bool, limit: int, **said: A
 
 def _show_made(made: Any) -> None:
     if made.plan_id is None:
-        click.echo(f"{made.outcome.text}: {made.detail}")
+        click.echo(made.detail or made.outcome.text)
         return
     click.echo(
         f"plan {made.plan_id} is {made.status}, {made.slices} new slices{f'; {made.detail}' if made.detail else ''}"
@@ -193,7 +193,7 @@ def _show_preview(preview: "Preview", *, as_json: bool) -> None:
     for problem in preview.problems:
         click.echo(f"{problem.severity}: {problem}", err=True)
     if preview.spec is None:
-        click.echo(f"{preview.outcome.text}: {preview.detail}")
+        click.echo(preview.detail or preview.outcome.text)
         raise SystemExit(5 if preview.problems else 1)
     specs: list[dict[str, Any]] = [msgspec.json.decode(one.slice_spec) for one in preview.slices]
     if as_json:

@@ -49,11 +49,20 @@ class Merged(msgspec.Struct, frozen=True, kw_only=True):
 
     def origin(self, path: TreePath) -> Origin:
         """The origin of a value; what was not given anywhere comes from the platform."""
-        for end in range(len(path), 0, -1):
-            found = self.origins.get(path[:end])
-            if found is not None:
-                return Origin(found.level, (*found.path, *path[end:]))
-        return Origin(Level.PLATFORM, path)
+        return origin_of(self.origins, self.tree, path)
+
+
+def origin_of(origins: Mapping[TreePath, Origin], tree: Tree, path: TreePath) -> Origin:
+    """Where a value of the merged sections comes from. A part of a list comes from where the list does."""
+    at: Any = tree
+    for end, part in enumerate(path, 1):
+        if not isinstance(at, dict) or part not in at:
+            return Origin(Level.PLATFORM, path)
+        at = cast("Tree", at)[cast("str", part)]
+        if (not isinstance(at, dict) or path[:end] in ATOMIC or end == len(path)) and path[:end] in origins:
+            found = origins[path[:end]]
+            return Origin(found.level, (*found.path, *path[end:]))
+    return Origin(Level.PLATFORM, path)
 
 
 ATOMIC: frozenset[TreePath] = frozenset({("http", "bodyTemplate", "json")})

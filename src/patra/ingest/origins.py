@@ -6,7 +6,7 @@ from typing import Any, cast
 import msgspec
 
 from patra.ingest.compiler import Compiled
-from patra.ingest.merge import Level, Origin
+from patra.ingest.merge import Level, origin_of
 from patra.ingest.pack import Sections
 from patra.ingest.problem import Source, TreePath, dotted
 
@@ -28,8 +28,7 @@ def with_origins(compiled: Compiled, source: Source) -> list[Value]:
 
 
 def _value(path: TreePath, value: Any, compiled: Compiled, source: Source) -> Value:
-    origin = next((o for end in range(len(path), 0, -1) if (o := compiled.origins.get(path[:end]))), None)
-    origin = origin or Origin(Level.PLATFORM, path)
+    origin = origin_of(compiled.origins, compiled.tree, path)
     if origin.level is Level.PLATFORM:
         place = ""
     elif origin.level is Level.TRIGGER:
@@ -44,5 +43,5 @@ def _leaves(value: Any, path: TreePath) -> Iterator[tuple[TreePath, Any]]:
     if isinstance(value, dict) and value:
         for key, item in cast("dict[str, Any]", value).items():
             yield from _leaves(item, (*path, key))
-    elif path and value not in (None, {}, []):
+    elif path and value not in (None, {}, [], ""):
         yield path, value

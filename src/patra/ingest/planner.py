@@ -205,7 +205,7 @@ class Planner:
             return Planned(outcome=R.COMPILE_FAILED, detail=str(found[0]) if found else "", problems=compiled.problems)
         for halt in store.halts(tx, trigger.source, trigger.endpoint):
             code = R.PAUSED if halt.kind == "PAUSE" else R.BREAKER_OPEN
-            return Planned(outcome=code, detail=f"{halt.detail} (since {halt.by})")
+            return Planned(outcome=code, detail=f"{code.text}: {halt.detail} (by {halt.by})")
         spec = compiled.spec
         warnings = tuple(compiled.warnings)
         if spec.operation is Operation.UPDATE:
