@@ -81,25 +81,28 @@ class Keyring:
         self._registered = False
 
     @property
+    def is_fresh(self) -> bool:
+        """Whether what was last read may still be gone by; if not, `refresh` reads again."""
+        return self._read_at is not None and 0 <= self._clock.now() - self._read_at < FRESH
+
+    @property
     def registered(self) -> bool:
         """Whether any app was ever registered, so that a key is needed."""
-        self._refresh()
         return self._registered
 
     def app_of(self, key: str) -> str | None:
         """The app that a key speaks for. Keys are found by their hash, so the time taken tells nothing about them."""
-        self._refresh()
         return self._apps.get(_hash(key))
 
-    def _refresh(self) -> None:
-        now = self._clock.now()
+    def refresh(self) -> None:
+        """Read the keys again, unless another thread has just done so."""
         with self._lock:
-            if self._read_at is not None and 0 <= now - self._read_at < FRESH:
+            if self.is_fresh:
                 return
             rows = self._db.read(lambda tx: tx.fetch(Q["app_keys"]))
-            self._registered = bool(rows)
             self._apps = {bytes(key_hash): app_id for key_hash, app_id, _, revoked_at in rows if revoked_at is None}
-            self._read_at = now
+            self._registered = bool(rows)
+            self._read_at = self._clock.now()
 
 
 def _hash(key: str) -> bytes:

@@ -62,6 +62,11 @@ def every_closure(db: Database) -> Iterator[Closure]:
         after = bytes(rows[-1][0])
 
 
+def is_empty(tx: Tx) -> bool:
+    """Whether nothing ever came in."""
+    return not tx.fetch(Q["log_page"], {"after": 0, "limit": 1})
+
+
 def something_due(tx: Tx, now: int) -> bool:
     return bool(tx.fetch(Q["something_due"], {"now": now}))
 

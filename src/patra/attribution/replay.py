@@ -45,7 +45,7 @@ class ReplayOutput(msgspec.Struct, frozen=True, kw_only=True):
     closures: list[Object]
 
 
-def replay(lines: Iterable[Line], db: Database, *, group: Sequence[int] | None = None) -> ReplayOutput:
+def replay(lines: Iterable[Line], db: Database, *, group: Iterable[int] | None = None) -> ReplayOutput:
     """Decide a log on an empty, migrated store; `group` says how many consecutive batches go into each commit.
 
     A tick ends a commit; batches beyond the last group are committed one by one.

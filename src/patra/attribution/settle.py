@@ -3,13 +3,16 @@
 §3.8.29.5: only facts whose record the archive has taken count; `factAt` decides, the beginning included, the end not.
 """
 
-from typing import Literal
+import csv
+import io
+from typing import Any, Literal
 
 import msgspec
 
 from patra.attribution.store import Q
 from patra.kernel.clock import DAY, format_instant
 from patra.kernel.db import Tx
+from patra.kernel.errors import ConfigInvalid
 
 By = Literal["app", "day", "placement"]
 
@@ -69,3 +72,36 @@ def _line_key(by: By, app_id: str, group: int | bytes | None) -> tuple[str, str,
             return "", format_instant(int(group or 0) * DAY)[:10], ""
         case "placement":
             return app_id, "", bytes(group).decode() if isinstance(group, bytes | memoryview) else ""
+
+
+COLUMNS = ("app_id", "day", "placement", "impressions", "clicks")
+
+
+def as_csv(settlement: Settlement) -> str:
+    """The lines with a header, for spreadsheets."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows([getattr(line, name) for name in COLUMNS] for line in settlement.lines)
+    return text.getvalue()
+
+
+def as_parquet(settlement: Settlement, path: str) -> None:
+    """The lines as a Parquet file; needs the extra `patra[parquet]`."""
+    try:
+        import duckdb  # noqa: PLC0415  (an extra)
+    except ModuleNotFoundError as error:
+        raise ConfigInvalid(
+            "config_extra_missing", "Parquet files need the extra: pip install 'patra[parquet]'"
+        ) from error
+    columns = [[getattr(line, name) for line in settlement.lines] for name in COLUMNS]
+    names = ", ".join(f"unnest(?::{kind}[]) AS {name}" for name, kind in zip(COLUMNS, _TYPES, strict=True))
+    connection: Any = duckdb.connect()
+    try:
+        connection.execute(f"CREATE TABLE settlement AS SELECT {names}", columns)
+        connection.execute(f"COPY settlement TO '{path.replace(chr(39), chr(39) * 2)}' (FORMAT parquet)")
+    finally:
+        connection.close()
+
+
+_TYPES = ("VARCHAR", "VARCHAR", "VARCHAR", "BIGINT", "BIGINT")

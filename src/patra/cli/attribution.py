@@ -1,0 +1,333 @@
+"""`patra attribution …`: replay a log, export one, find what was decided and why, settle, and keep app keys."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from patra.cli.options import config_option, json_option, opened, show, table
+
+if TYPE_CHECKING:
+    from patra.kernel.db import Tx
+
+T = TypeVar("T")
+
+
+@click.group("attribution")
+def group() -> None:
+    """Events in, billable facts out (Module F)."""
+
+
+# --- replay and the log -----------------------------------------------------------------------------------------------
+
+REPLAY_EPILOG = """\b
+Each line of LOG is one of
+  {"receivedAt": "2026-01-01T00:00:00Z", "batch": <any JSON>}
+  {"tick": "2026-01-01T00:02:00Z"}
+
+\b
+DIR gets acks.jsonl, billable.jsonl, attribution.jsonl, audits.jsonl, records.jsonl and closures.jsonl. The same log
+gives the same bytes, on any machine, on SQLite and on PostgreSQL.
+
+\b
+Examples:
+  patra attribution replay log.jsonl --out facts
+  patra attribution log export | patra attribution replay - --out facts
+  patra attribution replay log.jsonl --out facts --store postgresql://patra@localhost/empty"""
+
+
+@group.command(epilog=REPLAY_EPILOG)
+@click.argument("log", type=click.File("rb"))
+@click.option("--out", required=True, type=click.Path(file_okay=False), metavar="DIR", help="Folder for the six files.")
+@click.option("--store", metavar="URL", help="An empty store to decide on; a temporary one by default.")
+def replay(log: Any, out: str, store: str | None) -> None:
+    """Decide a log from the beginning and write everything that follows from it."""
+    from itertools import repeat
+    from pathlib import Path
+    from tempfile import TemporaryDirectory
+
+    from patra.attribution.reading import is_empty
+    from patra.attribution.replay import replay as replay_log
+    from patra.attribution.replay import write_output
+    from patra.kernel.db import migrate, open_database
+    from patra.kernel.errors import Invalid
+
+    with TemporaryDirectory(prefix="patra-replay-") as folder:
+        db = open_database(store or f"sqlite:///{folder}/replay.db", synchronous="FULL" if store else "OFF")
+        try:
+            migrate(db, ["patra.kernel", "patra.attribution"])
+            if not db.read(is_empty):
+                raise Invalid("replay_store_not_empty", "the store holds decisions already", advice="give an empty one")
+            output = replay_log(log, db, group=repeat(32))
+        finally:
+            db.close()
+    write_output(output, Path(out))
+    click.echo(
+        f"{len(output.acks)} batches, {len(output.billable)} billable facts, "
+        f"{len(output.attribution)} attribution facts, {len(output.audits)} audits, "
+        f"{len(output.records)} records, {len(output.closures)} closures in {out}"
+    )
+
+
+@group.group("log")
+def log_group() -> None:
+    """The log of what came in."""
+
+
+@log_group.command("export")
+@click.option("--out", type=click.File("wb"), default="-", metavar="FILE", help="Instead of standard output.")
+@config_option
+def export(out: Any, config: str | None) -> None:
+    """Write what came in, in the order of decision, as `replay` reads it.
+
+    Batches are kept for attribution.keep_log_days.
+    """
+    from patra.attribution.export import exported
+
+    with opened(config) as patra:
+        for line in exported(patra.db):
+            out.write(line + b"\n")
+
+
+# --- finding ----------------------------------------------------------------------------------------------------------
+
+
+@group.command()
+@click.argument("key")
+@config_option
+@json_option
+def find(key: str, config: str | None, as_json: bool) -> None:
+    """Everything that was decided about a KEY, in order.
+
+    KEY is a batchId, sourceEventId, traceKey, requestKey, opportunityKey, responseReference, closureKey, billingKey,
+    attributionKey, canonicalDedupKey, factId or recordKey.
+    """
+    from patra.attribution.queries import timeline
+
+    with opened(config) as patra:
+        found = patra.db.read(lambda tx: timeline(tx, key))
+    _decisions(found, as_json=as_json)
+
+
+@group.command()
+@click.option("--batch", "batch_id", required=True, metavar="ID", help="The batch.")
+@click.option("--event", "event_id", metavar="ID", help="The event; all of the batch by default.")
+@config_option
+@json_option
+def event(batch_id: str, event_id: str | None, config: str | None, as_json: bool) -> None:
+    """What was decided about the events of a batch, by batchId and eventId."""
+    from patra.attribution.locate import decisions_of_batch
+    from patra.attribution.queries import decision_view
+
+    with opened(config) as patra:
+        found = patra.db.read(
+            lambda tx: [decision_view(one, batch_id) for one in decisions_of_batch(tx, batch_id, event_id)]
+        )
+    _decisions(found, as_json=as_json)
+
+
+def _decisions(found: list[Any], *, as_json: bool) -> None:
+    if as_json:
+        show(found, as_json=True)
+        return
+    table(
+        ["decidedAt", "eventId", "action", "reason", "count", "billable", "attribution", "records"],
+        [
+            [
+                one.audit["decidedAt"],
+                one.records[0]["sourceKeys"]["eventId"],
+                one.audit["decisionAction"],
+                one.audit["decisionReasonCode"],
+                one.count,
+                one.billable["billingKey"] if one.billable else "",
+                one.attribution["attributionType"] if one.attribution else "",
+                " ".join(str(record["recordStatus"]) for record in one.records),
+            ]
+            for one in found
+        ],
+    )
+
+
+@group.command()
+@click.argument("key")
+@config_option
+@json_option
+def closure(key: str, config: str | None, as_json: bool) -> int:
+    """One closure by its closureKey, `responseReference|renderAttemptId`."""
+    from patra.attribution.queries import closure_by_key
+
+    with opened(config) as patra:
+        found = patra.db.read(lambda tx: closure_by_key(tx, key))
+    if found is None:
+        click.echo(f"there is no closure {key!r}", err=True)
+        return 1
+    show(found, as_json=as_json)
+    return 0
+
+
+@group.command()
+@click.option("--state", type=click.Choice(["open", "closed_success", "closed_failure"]), help="Only in this state.")
+@click.option("--limit", default=100, show_default=True)
+@config_option
+@json_option
+def closures(state: str | None, limit: int, config: str | None, as_json: bool) -> None:
+    """Closures, of one state or of any."""
+    from patra.attribution.queries import closures as page
+
+    with opened(config) as patra:
+        found = patra.db.read(lambda tx: page(tx, state=state, after=b"", limit=limit))
+    show([view for _, view in found], as_json=as_json)
+
+
+@group.command()
+@click.option("--batch", "batch_id", metavar="ID", help="Only events of this batch.")
+@click.option("--code", metavar="CODE", help="Only events with this reason code.")
+@click.option("--quarantined", is_flag=True, help="Only events in quarantine, with their payload.")
+@click.option("--limit", default=100, show_default=True)
+@config_option
+@json_option
+def rejects(
+    batch_id: str | None, code: str | None, quarantined: bool, limit: int, config: str | None, as_json: bool
+) -> None:
+    """Rejected events, the newest first."""
+    from patra.attribution.queries import rejects as page
+
+    with opened(config) as patra:
+        found = patra.db.read(
+            lambda tx: page(tx, batch_id=batch_id, code=code, quarantined=quarantined, before=2**62, limit=limit)
+        )
+    show(found, as_json=as_json)
+
+
+@group.command()
+@json_option
+def reasons(as_json: bool) -> None:
+    """Every reason code, and when it is given."""
+    from patra.attribution.reasons import RETRYABLE, R
+
+    rows = [{"code": code.value, "retryable": code in RETRYABLE, "when": code.text} for code in R]
+    show(rows, as_json=as_json)
+
+
+# --- settlement -------------------------------------------------------------------------------------------------------
+
+SETTLE_EPILOG = """\b
+Only facts whose record is `committed` count. --from is included, --to is not; both go by factAt.
+
+\b
+Examples:
+  patra attribution settle --from 2026-01-01 --to 2026-02-01
+  patra attribution settle --from 2026-01-01 --to 2026-02-01 --by placement --format csv > january.csv
+  patra attribution settle --from 2026-01-01 --to 2026-02-01 --by day --format parquet --out january.parquet"""
+
+
+@group.command(epilog=SETTLE_EPILOG)
+@click.option("--from", "begin", required=True, metavar="INSTANT", help="A date (UTC) or an RFC 3339 instant.")
+@click.option("--to", "end", required=True, metavar="INSTANT", help="A date (UTC) or an RFC 3339 instant.")
+@click.option("--by", type=click.Choice(["app", "day", "placement"]), default="app", show_default=True)
+@click.option("--format", "form", type=click.Choice(["table", "csv", "json", "parquet"]), default="table")
+@click.option("--out", type=click.Path(dir_okay=False), metavar="FILE", help="Instead of standard output.")
+@config_option
+def settle(begin: str, end: str, by: Any, form: str, out: str | None, config: str | None) -> None:
+    """Count billable facts between two instants."""
+    from patra.attribution.settle import as_csv, as_parquet
+    from patra.attribution.settle import settle as settled
+
+    first, last = _instant(begin, "--from"), _instant(end, "--to")
+    if form == "parquet" and out is None:
+        raise click.UsageError("--format parquet needs --out FILE")
+    with opened(config) as patra:
+        found = patra.db.read(lambda tx: settled(tx, first, last, by))
+    if form == "parquet":
+        as_parquet(found, out or "")
+    elif form == "table" and out is None:
+        rows = [[line.app_id, line.day, line.placement, line.impressions, line.clicks] for line in found.lines]
+        table(
+            ["app", "day", "placement", "impressions", "clicks"],
+            [*rows, ["total", "", "", found.impressions, found.clicks]],
+        )
+    else:
+        import msgspec
+
+        text = as_csv(found) if form in {"csv", "table"} else msgspec.json.encode(found).decode() + "\n"
+        with click.open_file(out or "-", "w") as file:
+            file.write(text)
+
+
+def _instant(text: str, option: str) -> int:
+    from patra.kernel.clock import parse_instant
+
+    found = parse_instant(text) or parse_instant(f"{text}T00:00:00Z")
+    if found is None:
+        raise click.BadParameter("neither a date nor an RFC 3339 instant", param_hint=option)
+    return found
+
+
+# --- app keys ---------------------------------------------------------------------------------------------------------
+
+
+@group.group("app")
+def app_group() -> None:
+    """Apps that may send events, and their keys.
+
+    While no app is registered, and only on a loopback address, every app may send.
+    """
+
+
+def _acted(config: str | None, act: str, app_id: str, work: "Callable[[Tx, int], T]") -> "T":
+    """Do it and write the audit row in one transaction."""
+    from patra.app.actor import command_line_actor
+    from patra.app.audit import audit
+
+    with opened(config) as patra:
+        now = patra.clock.now()
+
+        def both(tx: "Tx") -> "T":
+            result = work(tx, now)
+            audit(tx, command_line_actor(), f"attribution.app.{act}", app_id, {}, now)
+            return result
+
+        return patra.db.run(both)
+
+
+@app_group.command("add")
+@click.argument("app_id", metavar="APP")
+@config_option
+def app_add(app_id: str, config: str | None) -> None:
+    """Register an app, or give it one more key; the key is printed once and kept as its hash only."""
+    from patra.attribution.apps import add_key
+
+    click.echo(_acted(config, "add", app_id, lambda tx, now: add_key(tx, app_id, now)))
+
+
+@app_group.command("rotate")
+@click.argument("app_id", metavar="APP")
+@config_option
+def app_rotate(app_id: str, config: str | None) -> None:
+    """Revoke every key of an app and print a new one."""
+    from patra.attribution.apps import rotate_key
+
+    click.echo(_acted(config, "rotate", app_id, lambda tx, now: rotate_key(tx, app_id, now)))
+
+
+@app_group.command("revoke")
+@click.argument("app_id", metavar="APP")
+@click.option("--key", "key_id", metavar="ID", help="Only the key whose id begins so; all of the app by default.")
+@config_option
+def app_revoke(app_id: str, key_id: str | None, config: str | None) -> None:
+    """Revoke keys; a process that runs refuses them within two seconds."""
+    from patra.attribution.apps import revoke_keys
+
+    for revoked in _acted(config, "revoke", app_id, lambda tx, now: revoke_keys(tx, app_id, now, key_id)):
+        click.echo(revoked)
+
+
+@app_group.command("list")
+@config_option
+@json_option
+def app_list(config: str | None, as_json: bool) -> None:
+    """Every key there ever was, by its hash."""
+    from patra.attribution.apps import app_keys
+
+    with opened(config) as patra:
+        show(patra.db.read(app_keys), as_json=as_json)

@@ -1,0 +1,178 @@
+"""`patra attribution …` from the outside: replay, export, find, settle, app keys."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from patra.app.settings import Settings, StoreSettings
+from patra.app.wiring import build
+from patra.attribution.batch import Tick, read_batch
+from patra.attribution.commit import commit
+from patra.cli.main import run
+from patra.kernel.clock import parse_instant
+from tests.unit.attribution.said import T0, at, event, replayed, sent, terminal, tick
+from tests.unit.attribution.test_replay import random_log
+
+Patra = Callable[..., str]
+FILES = ["acks", "attribution", "audits", "billable", "closures", "records"]
+
+
+@pytest.fixture
+def patra(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> Iterator[Patra]:
+    """Run a command line on the store at hand and give its output; it must succeed."""
+    monkeypatch.setenv("PATRA_STORE_URL", database_url)
+
+    def command(*args: str, code: int = 0) -> str:
+        capfdbinary.readouterr()
+        found = run(["attribution", *args])
+        out, err = capfdbinary.readouterr()
+        assert found == code, err.decode()
+        return out.decode() if code == 0 else err.decode()
+
+    return command
+
+
+def log_file(folder: Path, lines: list[dict[str, object]]) -> str:
+    path = folder / "log.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return str(path)
+
+
+def fed(database_url: str, *lines: dict[str, object]) -> None:
+    """Let a live store decide the lines."""
+    patra = build(Settings(store=StoreSettings(url=database_url)))
+    for line in lines:
+        if "tick" in line:
+            commit(patra.db, [Tick(at=parse_instant(str(line["tick"])) or 0)], due=100)
+        else:
+            body = line["raw"] if "raw" in line else json.dumps(line["batch"]).encode()
+            commit(patra.db, [read_batch(body, parse_instant(str(line["receivedAt"])) or 0)])  # type: ignore[arg-type]
+    patra.close(1)
+
+
+def written(folder: Path) -> dict[str, list[object]]:
+    return {name: [json.loads(line) for line in (folder / f"{name}.jsonl").read_text().splitlines()] for name in FILES}
+
+
+def test_replay_writes_what_the_log_comes_to(patra: Patra, tmp_path: Path):
+    lines = random_log(3)
+    patra("replay", log_file(tmp_path, lines), "--out", str(tmp_path / "out"))
+    output = replayed(*lines)
+    assert written(tmp_path / "out") == {name: getattr(output, name) for name in FILES}
+
+
+def test_replay_on_a_given_store_gives_the_same_bytes_and_wants_it_empty(
+    patra: Patra, tmp_path: Path, database_url: str
+):
+    log = log_file(tmp_path, random_log(4))
+    patra("replay", log, "--out", str(tmp_path / "temporary"))
+    patra("replay", log, "--out", str(tmp_path / "given"), "--store", database_url)
+    for name in FILES:
+        assert (tmp_path / "temporary" / f"{name}.jsonl").read_bytes() == (
+            tmp_path / "given" / f"{name}.jsonl"
+        ).read_bytes()
+    assert "replay_store_not_empty" in patra(
+        "replay", log, "--out", str(tmp_path / "again"), "--store", database_url, code=5
+    )
+
+
+def test_a_bad_line_is_named_and_nothing_is_written(patra: Patra, tmp_path: Path):
+    (tmp_path / "log.jsonl").write_text(json.dumps(tick(0)) + "\n{}\n")
+    said = patra("replay", str(tmp_path / "log.jsonl"), "--out", str(tmp_path / "out"), code=5)
+    assert "line 2" in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_exported_log_of_a_live_store_replays_to_what_that_store_decided(
+    patra: Patra, tmp_path: Path, database_url: str
+):
+    lines = random_log(5)
+    odd = [
+        {"receivedAt": at(0), "raw": b"not json \xff"},
+        {"receivedAt": at(0), "raw": b'{"batchId":\n"x"}\r\n'},
+        {"receivedAt": at(0), "raw": b"[1,\n2]"},
+        {
+            "receivedAt": at(0),
+            "raw": json.dumps(sent(0, event("click", note="\ud800"), "DEEP")["batch"])
+            .replace('"DEEP"', "[" * 500 + "]" * 500)
+            .encode(),
+        },
+    ]
+    fed(database_url, *odd, *lines)
+    exported = patra("log", "export")
+    (tmp_path / "exported.jsonl").write_text(exported)
+    patra("replay", str(tmp_path / "exported.jsonl"), "--out", str(tmp_path / "out"))
+    replays = written(tmp_path / "out")
+    assert [ack.get("code") for ack in replays["acks"][:4]] == [
+        "f_batch_malformed",
+        "f_batch_missing_required",
+        "f_batch_malformed",
+        None,
+    ]  # type: ignore[attr-defined]
+    live = json.loads(patra("closures", "--json", "--limit", "1000"))
+    assert {(c["closureKey"], c["state"]) for c in live} == {(c["closureKey"], c["state"]) for c in replays["closures"]}  # type: ignore[index]
+
+
+def test_find_event_and_closure_tell_the_story(patra: Patra, database_url: str):
+    fed(
+        database_url,
+        sent(0, event("ad_filled", "f"), event("view", "v"), batch="b9"),
+        sent(1, terminal("t"), batch="b10"),
+    )
+    found = json.loads(patra("find", "ref|ra", "--json"))
+    assert [d["audit"]["decisionReasonCode"] for d in found] == ["f_accepted", "f_accepted"]
+    assert [d["batchId"] for d in found] == ["b9", "b10"]
+    assert found[0]["keySource"] == "client_event_id"
+    assert found[0]["detail"] == {"creativeId": "cr"}
+    one = json.loads(patra("event", "--batch", "b9", "--event", "v", "--json"))
+    assert [d["audit"]["decisionReasonCode"] for d in one] == ["f_event_type_unsupported"]
+    assert "attr_failure_terminal" in patra("find", "b10")
+    assert json.loads(patra("closure", "ref|ra", "--json"))["aggregate"] == "consistent_non_billable"
+    assert "no closure" in patra("closure", "nothing", code=1)
+    assert [r["ackReasonCode"] for r in json.loads(patra("rejects", "--batch", "b9", "--json"))] == [
+        "f_event_type_unsupported"
+    ]
+
+
+def test_a_settlement_is_a_table_csv_json_or_parquet(patra: Patra, tmp_path: Path, database_url: str):
+    fed(
+        database_url,
+        sent(0, event("opportunity_created"), event("impression")),
+        sent(1, event("click")),
+        sent(2, event("impression", "again")),
+    )
+    span = ["--from", "2026-01-01", "--to", "2026-01-02T00:00:00Z"]
+    assert patra("settle", *span).splitlines()[-1].split("\t") == ["total", "", "", "1", "1"]
+    assert (
+        patra("settle", *span, "--by", "placement", "--format", "csv")
+        == "app_id,day,placement,impressions,clicks\napp,,home,1,1\n"
+    )
+    assert json.loads(patra("settle", *span, "--by", "day", "--format", "json"))["lines"][0]["day"] == "2026-01-01"
+    patra("settle", *span, "--format", "parquet", "--out", str(tmp_path / "s.parquet"))
+    assert duckdb.sql(f"SELECT app_id, impressions, clicks FROM '{tmp_path}/s.parquet'").fetchall() == [("app", 1, 1)]
+    assert patra("settle", "--from", "2026-01-02", "--to", "2026-01-03").splitlines()[-1].split("\t")[3:] == ["0", "0"]
+    assert "--from" in patra("settle", "--from", "soon", "--to", "2026-01-03", code=2)
+    assert T0
+
+
+def test_app_keys_are_added_listed_rotated_and_revoked(patra: Patra):
+    key = patra("app", "add", "shop").strip()
+    assert key.startswith("pk_")
+    listed = json.loads(patra("app", "list", "--json"))
+    assert [(k["app_id"], k["revoked_at"]) for k in listed] == [("shop", None)]
+    assert patra("app", "rotate", "shop").strip() != key
+    patra("app", "revoke", "shop")
+    assert all(k["revoked_at"] for k in json.loads(patra("app", "list", "--json")))
+    assert "app_key_unknown" in patra("app", "revoke", "shop", code=5)
+    assert "app_id_invalid" in patra("app", "add", "not legal", code=5)
+
+
+def test_every_reason_is_listed(patra: Patra):
+    listed = {r["code"]: r for r in json.loads(patra("reasons", "--json"))}
+    assert listed["f_store_unavailable"]["retryable"]
+    assert not listed["f_accepted"]["retryable"]

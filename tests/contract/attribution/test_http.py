@@ -1,0 +1,310 @@
+"""`POST /events` and what can be read over HTTP, on a real server: §3.8.4 to §3.8.8, F10, F11, F19."""
+
+import gzip
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import urllib3
+import zstandard
+
+from patra.app.attribution import Attribution
+from patra.app.settings import AttributionSettings, Settings, StoreSettings, WebSettings
+from patra.app.wiring import Patra, build
+from patra.attribution.apps import add_key, revoke_keys, rotate_key
+from patra.kernel.clock import SECOND, SystemClock, format_instant
+from patra.kernel.db import Tx
+from patra.kernel.errors import StoreUnavailable
+from patra.web.server import app
+from patra.web.serving import serving
+from tests.unit.attribution.said import envelope, event
+
+MIB = 1024 * 1024
+
+
+def now(seconds: float = 0) -> str:
+    return format_instant(SystemClock().now() + round(seconds * SECOND))
+
+
+def fresh_event(name: str, event_id: str, **changes: Any) -> dict[str, Any]:
+    return event(name, event_id, eventAt=now(), **changes)
+
+
+class House:
+    """A Patra behind a real socket."""
+
+    def __init__(self, patra: Patra, url: str) -> None:
+        self.patra = patra
+        self.attribution = patra.engine(Attribution)
+        self.url = url
+        self.http = urllib3.PoolManager(retries=False)
+
+    def post(self, batch: Any, **headers: str) -> urllib3.BaseHTTPResponse:
+        body = batch if isinstance(batch, bytes) else json.dumps(batch).encode()
+        names = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.http.request("POST", f"{self.url}/events", body=body, headers=names)
+
+    def get(self, path: str) -> Any:
+        answer = self.http.request("GET", f"{self.url}{path}")
+        return answer.json() if answer.status == 200 else answer
+
+    def run(self, work: Any) -> Any:
+        return self.patra.db.run(work)
+
+
+@pytest.fixture
+def house(database_url: str) -> Iterator[House]:
+    settings = Settings(
+        store=StoreSettings(url=database_url),
+        web=WebSettings(port=0),
+        attribution=AttributionSettings(waiting_batches=4),
+    )
+    patra = build(settings)
+    with serving(app(patra), settings.web) as served:
+        yield House(patra, served.url)
+    patra.close(5)
+
+
+def test_a_batch_is_answered_event_by_event(house: House):
+    answer = house.post(envelope(fresh_event("impression", "i"), event("view", "v")))
+    assert (answer.status, answer.headers["content-type"]) == (200, "application/json")
+    ack = answer.json()
+    assert ack["overallStatus"] == "partial_success"
+    assert [item["ackReasonCode"] for item in ack["ackItems"]] == ["f_accepted", "f_event_type_unsupported"]
+    again = house.post(envelope(fresh_event("impression", "i"))).json()
+    assert again["ackItems"][0]["ackReasonCode"] == "f_dedup_committed_duplicate"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "pack"),
+    [
+        ("gzip", gzip.compress),
+        ("zstd", zstandard.ZstdCompressor().compress),
+        ("identity", bytes),
+        ("GZIP", gzip.compress),
+    ],
+)
+def test_bodies_may_be_gzip_or_zstd(house: House, encoding: str, pack: Any):
+    body = pack(json.dumps(envelope(fresh_event("click", "c"))).encode())
+    assert house.post(body, Content_Encoding=encoding).status == 200
+
+
+def test_an_encoding_that_is_not_known_is_415_and_a_body_that_is_not_what_it_says_is_400(house: House):
+    assert (house.post(b"x", Content_Encoding="br").status, house.post(b"x", Content_Encoding="br").json()["code"]) == (
+        415,
+        "f_encoding_unsupported",
+    )
+    broken = house.post(b"x", Content_Encoding="gzip")
+    assert (broken.status, broken.json()["code"]) == (400, "f_encoding_malformed")
+
+
+def test_more_than_a_mebibyte_is_413_as_sent_and_inflated(house: House):
+    fits = json.dumps(envelope(fresh_event("click", "c"))).encode()
+    assert house.post(fits + b" " * (MIB - len(fits))).status == 200
+    large = house.post(fits + b" " * (MIB + 1 - len(fits)))
+    bomb = house.post(gzip.compress(b" " * 50 * MIB), Content_Encoding="gzip")
+    assert {(large.status, large.json()["code"]), (bomb.status, bomb.json()["code"])} == {(413, "f_body_too_large")}
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"batchId": "?"}, "f_batch_id_invalid"),
+        ({"schemaVersion": "2"}, "f_batch_schema_unsupported"),
+        ({"events": []}, "f_batch_events_invalid"),
+        ({"sentAt": ""}, "f_batch_missing_required"),
+    ],
+)
+def test_a_refused_envelope_is_400_with_its_code_and_batch(house: House, change: dict[str, Any], code: str):
+    answer = house.post(envelope(event("click"), **change))
+    assert (answer.status, answer.headers["content-type"]) == (400, "application/problem+json")
+    assert (answer.json()["code"], answer.json()["batchId"]) == (code, change.get("batchId", "b1"))
+    malformed = house.post(b"{")
+    assert (malformed.status, malformed.json()["code"], "batchId" in malformed.json()) == (
+        400,
+        "f_batch_malformed",
+        False,
+    )
+
+
+def test_once_an_app_is_registered_a_key_is_needed_and_it_is_good_for_its_app_alone(house: House):
+    key = house.run(lambda tx: add_key(tx, "app", 1))
+    house.attribution.keys._read_at = None
+    batch = envelope(fresh_event("click", "c"))
+    missing, unknown = house.post(batch), house.post(batch, Authorization="Bearer nothing")
+    assert {(a.status, a.json()["code"]) for a in (missing, unknown)} == {(401, "f_app_key_missing")}
+    assert "WWW-Authenticate" in missing.headers
+    assert house.post(batch, Authorization=f"Bearer {key}").status == 200
+    foreign = house.post(envelope(event("click"), app="other"), Authorization=f"Bearer {key}")
+    assert (foreign.status, foreign.json()["code"]) == (403, "f_app_key_foreign")
+    assert house.get("/attribution/timeline/other") == {"decisions": []}
+
+
+def test_a_revoked_or_rotated_key_is_refused_and_revoking_the_last_one_opens_nothing(house: House):
+    old = house.run(lambda tx: add_key(tx, "app", 1))
+    new = house.run(lambda tx: rotate_key(tx, "app", 2))
+    house.attribution.keys._read_at = None
+    batch = envelope(fresh_event("click", "c"))
+    assert house.post(batch, Authorization=f"Bearer {old}").status == 401
+    assert house.post(batch, Authorization=f"Bearer {new}").status == 200
+    house.run(lambda tx: revoke_keys(tx, "app", 3))
+    house.attribution.keys._read_at = None
+    assert house.post(batch, Authorization=f"Bearer {new}").status == 401
+    assert house.post(batch).status == 401
+
+
+def test_app_keys_are_kept_as_hashes_only(house: House):
+    key = house.http.request("POST", f"{house.url}/attribution/apps/app/keys", headers={"Content-Length": "0"}).json()[
+        "key"
+    ]
+    listed = house.get("/attribution/apps")["keys"]
+    assert [(entry["app_id"], entry["revoked_at"]) for entry in listed] == [("app", None)]
+    assert key not in json.dumps(listed)
+    assert house.http.request("DELETE", f"{house.url}/attribution/apps/app/keys").json()["revoked"] == [
+        listed[0]["key_id"]
+    ]
+    assert house.http.request("DELETE", f"{house.url}/attribution/apps/app/keys").status == 400
+
+
+def test_when_too_many_batches_wait_the_next_is_turned_away_with_retry_after(house: House):
+    release, entered = threading.Event(), threading.Event()
+
+    def slow(tx: Tx) -> None:
+        entered.set()
+        release.wait(20)
+
+    engine = house.attribution.engine
+    original = engine.db.run
+    engine.db.run = lambda work: (slow(None), original(work))[1]  # type: ignore[method-assign,arg-type]
+    answers: list[int] = []
+    senders = [
+        threading.Thread(
+            target=lambda n=n: answers.append(house.post(envelope(fresh_event("click", f"c{n}"), batch=f"b{n}")).status)
+        )
+        for n in range(5)
+    ]
+    senders[0].start()
+    assert entered.wait(20)
+    for sender in senders[1:]:
+        sender.start()
+    while len(engine._queue) < 4:
+        pass
+    shed = house.post(envelope(fresh_event("click", "c9"), batch="b9"))
+    assert (shed.status, shed.json()["code"], shed.headers["Retry-After"]) == (503, "f_intake_overloaded", "1")
+    release.set()
+    for sender in senders:
+        sender.join()
+    engine.db.run = original  # type: ignore[method-assign]
+    assert answers == [200] * 5
+    assert house.post(envelope(fresh_event("click", "c9"), batch="b9")).json()["ackItems"][0]["ackStatus"] != "rejected"
+
+
+def test_when_the_store_cannot_be_written_every_item_may_be_sent_again(house: House):
+    engine = house.attribution.engine
+    original = engine.db.run
+
+    def broken(work: Any) -> Any:
+        raise StoreUnavailable("store_unavailable", "gone")
+
+    engine.db.run = broken  # type: ignore[method-assign]
+    batch = envelope(fresh_event("click", "c"), event("view", 7), None)
+    answer = house.post(batch)
+    assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
+    items = answer.json()["ackItems"]
+    assert {(i["ackStatus"], i["ackReasonCode"], i["retryable"]) for i in items} == {
+        ("rejected", "f_store_unavailable", True)
+    }
+    assert [i["eventId"] for i in items] == ["c", 7, None]
+    refused = house.post(b"{")
+    assert (refused.status, refused.json()["code"]) == (503, "f_store_unavailable")
+    engine.db.run = original  # type: ignore[method-assign]
+    assert house.post(batch).json()["ackItems"][0]["ackStatus"] == "accepted"
+
+
+def test_a_dispute_is_settled_by_any_key_of_the_specification(house: House):
+    house.post(envelope(fresh_event("impression", "i"), fresh_event("click", "c"), event("view", "v"), batch="b7"))
+    for indexed in (False, True):
+        if indexed:
+            while house.attribution.indexer.run_once().decisions:
+                pass
+        everything = house.get("/attribution/decisions")["decisions"]
+        impression = next(
+            d for d in everything if d["billable"] and d["billable"]["billableType"] == "billable_impression"
+        )
+        keys = [
+            impression["audit"]["sourceEventId"],
+            impression["billable"]["billingKey"],
+            impression["billable"]["factId"],
+            impression["attribution"]["attributionKey"],
+            impression["attribution"]["factId"],
+            *[record["recordKey"] for record in impression["records"]],
+            impression["records"][0]["relationKeys"]["canonicalDedupKey"],
+            "trace",
+            "req",
+            "opp",
+            "ref",
+            "ref|ra",
+            "b7",
+        ]
+        for key in keys:
+            found = house.get(f"/attribution/timeline/{key.replace('#', '%23')}")["decisions"]
+            assert impression["number"] in [d["number"] for d in found], key
+        rejected = house.get("/attribution/timeline/b7")["decisions"]
+        assert "f_event_type_unsupported" in {d["audit"]["decisionReasonCode"] for d in rejected}
+        assert {d["batchId"] for d in rejected if d["batchId"]} == {"b7"}
+        assert house.get("/attribution/timeline/nothing") == {"decisions": []}
+
+
+def test_closures_rejects_and_quarantine_can_be_read(house: House):
+    house.post(
+        envelope(
+            fresh_event("impression", "i"),
+            fresh_event("click", "lost", responseReference=""),
+            event("view", "v"),
+            batch="b7",
+        )
+    )
+    closure = house.get("/attribution/closures/ref|ra")
+    assert (closure["state"], closure["terminalSource"], closure["aggregate"]) == (
+        "closed_success",
+        "impression",
+        "consistent_committed",
+    )
+    assert [c["closureKey"] for c in house.get("/attribution/closures?state=closed_success")["closures"]] == ["ref|ra"]
+    assert house.get("/attribution/closures?state=open")["closures"] == []
+    assert house.get("/attribution/closures/nothing").status == 404
+    rejects = house.get("/attribution/rejects?batchId=b7")["rejects"]
+    assert {(r["eventIndex"], r["ackReasonCode"], "raw" in r and r["raw"] is not None) for r in rejects} == {
+        (1, "f_event_missing_required", True),
+        (2, "f_event_type_unsupported", False),
+    }
+    quarantine = house.get("/attribution/rejects?quarantined=true")["rejects"]
+    assert quarantine[0]["raw"]["eventId"] == "lost"
+    assert house.get("/attribution/rejects?code=f_event_type_unsupported")["rejects"][0]["eventIndex"] == 2
+
+
+def test_a_settlement_counts_committed_billable_facts(house: House):
+    events = [
+        fresh_event("opportunity_created", "o"),
+        fresh_event("impression", "i1"),
+        fresh_event("impression", "i2", renderAttemptId="two", opportunityKey="other"),
+        fresh_event("impression", "i3"),
+    ]
+    house.post(envelope(*events))
+    span = f"begin={now(-3600).replace('+', '%2B')}&end={now(3600)}"
+    by_app = house.get(f"/attribution/settlement?{span}")
+    assert (by_app["impressions"], by_app["clicks"]) == (2, 0)
+    assert [(line["app_id"], line["impressions"]) for line in by_app["lines"]] == [("app", 2)]
+    by_placement = house.get(f"/attribution/settlement?{span}&by=placement")
+    assert [(line["placement"], line["impressions"]) for line in by_placement["lines"]] == [("", 1), ("home", 1)]
+    by_day = house.get(f"/attribution/settlement?{span}&by=day")
+    assert [(line["day"], line["impressions"]) for line in by_day["lines"]] == [(now()[:10], 2)]
+    assert house.get("/attribution/settlement?begin=x&end=y").status == 400
+    assert house.get(f"/attribution/settlement?begin={now(10)}&end={now(20)}")["impressions"] == 0
+
+
+def test_the_interface_is_described(house: House):
+    paths = house.get("/openapi.json")["paths"]
+    assert {"/events", "/attribution/timeline/{key}", "/attribution/settlement"} <= set(paths)
