@@ -204,6 +204,32 @@ class BusSettings(Section, frozen=True):
 class StudioSettings(Section, frozen=True):
     """The chapter-to-video pipeline."""
 
+    folder: Annotated[
+        str, Meta(description="Folder for artifacts: clips, sound, films and their manifests.", min_length=1)
+    ] = "patra-studio"
+    artifacts_url: Annotated[
+        str,
+        Meta(
+            description="Object storage that keeps a copy of every artifact, such as `s3://bucket/films`; the copy is "
+            "the one that events name. Empty: the folder alone. Needs the extra `patra[s3]`.",
+            extra=URL,
+        ),
+    ] = ""
+    profiles: Annotated[
+        str, Meta(description="YAML file with model profiles beside the built-in ones, for model servers.")
+    ] = ""
+    workers: Annotated[
+        int, Meta(description="Video workers of one process; the other kinds have one each.", ge=1, le=64)
+    ] = 2
+    max_characters: Annotated[int, Meta(description="Longest chapter, in characters.", ge=1)] = 200_000
+    max_attempts: Annotated[
+        int, Meta(description="How often a job is tried on one profile before the next one is asked.", ge=1, le=20)
+    ] = 3
+    job_seconds: Annotated[float, Meta(description="Longest time for one job.", gt=0)] = 3600.0
+    lease_seconds: Annotated[
+        float, Meta(description="How long a silent worker keeps its job; it renews four times as often.", ge=1)
+    ] = 20.0
+
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All sections; each is a table of the settings file."""

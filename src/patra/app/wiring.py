@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import msgspec
 
-from patra.app import attribution, bus, ingest
+from patra.app import attribution, bus, ingest, studio
 from patra.app.loops import Loop, LoopState, Supervisor, chosen
 from patra.app.parts import Check, Ground, Joined, Part
 from patra.app.references import resolve
@@ -28,6 +28,7 @@ PARTS: tuple[Part, ...] = (
     Part(name="attribution", migrations="patra.attribution", join=attribution.join),
     Part(name="bus", migrations="patra.bus", join=bus.join),
     Part(name="ingest", migrations="patra.ingest", join=ingest.join),
+    Part(name="studio", migrations="patra.studio", join=studio.join),
 )
 
 

@@ -145,7 +145,8 @@ class Composer:
 
     def run_once(self) -> Counts:
         """Make one film, if one is wanted and all its parts are there."""
-        taken = self._db.run(self._taken)
+        now = {"now": self._bus.clock.now()}
+        taken = self._db.run(self._taken) if self._db.read(lambda tx: tx.fetch(Q["films_due"], now)) else None
         if taken is None:
             return Counts()
         film, lease, parts = taken

@@ -199,6 +199,9 @@ class Hub:
 
     def claim(self, worker_type: str, worker_id: str) -> Claim | None:
         """Lease the next job of a kind, and say so."""
+        params = {"worker_type": worker_type, "now": self._bus.clock.now()}
+        if not self._db.read(lambda tx: tx.fetch(Q["work_due"], params)):
+            return None  # looking costs no write
         return self._db.run(lambda tx: self._claimed(tx, worker_type, worker_id))
 
     def _claimed(self, tx: Tx, worker_type: str, worker_id: str) -> Claim | None:
@@ -258,6 +261,9 @@ class Hub:
 
     def run_once(self) -> Counts:
         """Jobs of dead workers come back; one that kills its workers goes to the next profile, or fails."""
+        now = {"now": self._bus.clock.now()}
+        if not self._db.read(lambda tx: tx.fetch(Q["work_expired"], now)):
+            return Counts()
         return self._db.run(self._revived)
 
     def _revived(self, tx: Tx) -> Counts:

@@ -12,7 +12,7 @@ import msgspec
 from patra.bus.bus import Bus
 from patra.bus.consumer import Event
 from patra.kernel.clock import format_instant
-from patra.kernel.db import Tx
+from patra.kernel.db import Database, Tx
 from patra.kernel.errors import Invalid
 from patra.kernel.machine import advance
 from patra.studio import store
@@ -186,8 +186,11 @@ class Orchestrator:
 
     # ---- watching
 
-    def watch(self, tx: Tx) -> int:
+    def run_once(self, db: Database) -> int:
         """Runs whose film could not be made fail; gives how many."""
+        return db.run(self._watch) if db.read(lambda tx: tx.fetch(Q["films_failed"])) else 0
+
+    def _watch(self, tx: Tx) -> int:
         failed = tx.fetch(Q["films_failed"])
         for run_id, code, detail in failed:
             run = self._known(tx, run_id)

@@ -135,9 +135,10 @@ class Studio:
 
     def dispatch(self) -> Turn:
         """Every module handles what is on its line; dead workers' jobs come back."""
-        counts = [dispatcher.run_once() for dispatcher in self.dispatchers]
+        now = self.bus.clock.now()
+        counts = [one.run_once() for one in self.dispatchers if (due := one.next_due()) is not None and due <= now]
         revived = self.hub.run_once()
-        self.db.run(self.orchestrator.watch)
+        self.orchestrator.run_once(self.db)
         return Turn(
             events=sum(c.handled + c.duplicates for c in counts),
             failed=sum(c.later + c.dead for c in counts),
@@ -170,19 +171,21 @@ class Studio:
             desk.leave()
 
     @contextmanager
-    def running(self, pause: float = 0.02) -> "Iterator[list[BaseException]]":
+    def running(self, pause: float = 0.01, longest: float = 0.25) -> "Iterator[list[BaseException]]":
         """All duties in threads until the block ends; gives the list of what they could not bear."""
         over, broken = threading.Event(), list[BaseException]()
 
         def loop(duty: Callable[[], Any]) -> None:
+            wait = pause
             while not over.is_set():
                 try:
                     counts = msgspec.structs.astuple(duty())
                 except Exception as error:  # noqa: BLE001  a loop's edge
                     broken.append(error)
                     counts = ()
+                wait = pause if any(counts) else min(longest, wait * 1.6)
                 if not any(counts):
-                    over.wait(pause)
+                    over.wait(wait)
 
         threads = [
             threading.Thread(target=loop, args=(duty,), name=name, daemon=True) for name, duty in self.duties().items()

@@ -72,8 +72,15 @@ UPDATE stu_work SET stop = 1 WHERE run_id = :run_id
 -- name: works_of_run
 SELECT job_id, state, epoch FROM stu_work WHERE run_id = :run_id
 
--- name: work_waiting
-SELECT count(*) FROM stu_work WHERE state IN ('queued', 'leased', 'reported')
+-- name: work_due
+SELECT 1 FROM stu_work WHERE worker_type = :worker_type AND lease_owner IS NULL AND state = 'queued' AND due_at <= :now LIMIT 1
+
+-- name: work_expired
+SELECT 1 FROM stu_work WHERE lease_owner IS NOT NULL AND leased_until < :now LIMIT 1
+
+-- name: films_due
+SELECT 1 FROM stu_film WHERE (lease_owner IS NULL AND state = 'wanted' AND due_at <= :now)
+  OR (lease_owner IS NOT NULL AND leased_until < :now) LIMIT 1
 
 -- name: parts_of_run
 SELECT p.job_id, p.shot_id, p.worker_type, p.status, p.profile_id, p.artifacts, p.error_code FROM stu_part p

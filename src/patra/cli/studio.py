@@ -1,0 +1,270 @@
+"""`patra studio …`: make a film from a chapter, watch runs, cancel, resume, run again (C§2)."""
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from patra.cli.options import config_option, json_option, opened, show, table
+
+if TYPE_CHECKING:
+    from patra.app.wiring import Patra
+    from patra.studio.pipeline import Progress, Studio
+
+
+@click.group("studio")
+def group() -> None:
+    """From a chapter of text to a film."""
+
+
+MAKE_EPILOG = """\b
+Examples:
+  patra studio make chapter.txt -o film.mp4
+  patra studio make chapter.txt -o film.mp4 --quality standard --subtitles burnt
+  patra studio make chapter.txt -o film.mp4 --profile audio=voice-server
+  patra studio runs
+  patra studio show RUN"""
+
+
+@group.command(epilog=MAKE_EPILOG)
+@click.argument("chapter", type=click.Path(exists=True, dir_okay=False, allow_dash=True), metavar="CHAPTER.txt")
+@click.option("-o", "--out", required=True, type=click.Path(dir_okay=False), metavar="FILM.mp4", help="The film.")
+@click.option(
+    "--quality", type=click.Choice(["draft", "standard", "high"]), default="draft", show_default=True, help="How good."
+)
+@click.option("--language", default="", metavar="TAG", help="Language of the chapter (en, zh, …); found by default.")
+@click.option("--title", default="", help="Title, instead of the chapter's first line.")
+@click.option(
+    "--subtitles", type=click.Choice(["soft", "burnt"]), default="soft", show_default=True, help="A stream, or drawn."
+)
+@click.option("--no-narrator", is_flag=True, help="No talking face.")
+@click.option("--stop-on-failed-shot", is_flag=True, help="Fail the run instead of leaving a failed shot out.")
+@click.option("--profile", "profiles", multiple=True, metavar="KIND=ID", help="Prefer a model profile for a worker.")
+@click.option("--fresh", is_flag=True, help="Make everything anew instead of reusing the same work.")
+@config_option
+@json_option
+def make(
+    chapter: str,
+    out: str,
+    quality: str,
+    language: str,
+    title: str,
+    subtitles: str,
+    no_narrator: bool,
+    stop_on_failed_shot: bool,
+    profiles: tuple[str, ...],
+    fresh: bool,
+    config: str | None,
+    as_json: bool,
+) -> int:
+    """Make a film from a chapter, here and now, with a live view of its stages and shots."""
+    from patra.kernel.ids import new_id
+    from patra.studio.gateway import Submission, Wishes
+
+    with click.open_file(chapter, encoding="utf-8") as file:
+        text = file.read()
+    wishes = Wishes(
+        subtitles=subtitles,
+        narrator=not no_narrator,
+        on_failed_shot="stop" if stop_on_failed_shot else "leave_out",
+        profiles=_preferred(profiles),
+        fresh=new_id() if fresh else "",
+    )
+    asked = Submission(chapter=text, title=title, quality=quality, language=language, options=wishes)
+    with opened(config) as patra:
+        studio = _studio(patra)
+        began = time.monotonic()
+        run_id = studio.submit(asked)
+        seen = _followed(studio, run_id, live=not as_json)
+        if seen.stage == "completed":
+            _deliver(studio, run_id, out)
+        if as_json:
+            show(seen, as_json=True)
+        else:
+            _say_end(seen, out, time.monotonic() - began)
+    return 0 if seen.stage == "completed" else 1
+
+
+@group.command()
+@click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="How many.")
+@config_option
+@json_option
+def runs(limit: int, config: str | None, as_json: bool) -> None:
+    """List runs, newest first."""
+    from patra.studio.views import recent
+
+    with opened(config) as patra:
+        show(patra.db.read(lambda tx: recent(tx, limit)), as_json=as_json)
+
+
+@group.command("show")
+@click.argument("run_id", metavar="RUN")
+@click.option("--events", is_flag=True, help="With every line of its story.")
+@config_option
+@json_option
+def show_run(run_id: str, events: bool, config: str | None, as_json: bool) -> None:
+    """Show a run: its stage, its jobs, its costs, its film and what had to be left out."""
+    from patra.studio.observer import notes
+
+    with opened(config) as patra:
+        show(_studio(patra).progress(run_id), as_json=as_json)
+        if events:
+            lines = patra.db.read(lambda tx: notes(tx, run_id))
+            if as_json:
+                show(lines, as_json=True)
+            else:
+                table(["at", "event", "subject", "detail"], [[n.at, n.kind, n.subject, n.detail] for n in lines])
+
+
+@group.command()
+@click.argument("run_id", metavar="RUN")
+@config_option
+def cancel(run_id: str, config: str | None) -> None:
+    """Cancel a run that is under way; jobs in hand stop soon."""
+    with opened(config) as patra:
+        _studio(patra).cancel(run_id, by="command line")
+    click.echo(f"{run_id} is cancelled")
+
+
+@group.command()
+@click.argument("run_id", metavar="RUN")
+@click.option(
+    "--from", "stage", type=click.Choice(["planning", "executing", "composing"]), help="Run again from a stage."
+)
+@click.option("-o", "--out", type=click.Path(dir_okay=False), metavar="FILM.mp4", help="Also where the film goes.")
+@click.option("--no-wait", is_flag=True, help="Leave the work to `patra up` or `patra work studio`.")
+@config_option
+def resume(run_id: str, stage: str | None, out: str | None, no_wait: bool, config: str | None) -> int:
+    """Go on with a run that failed or was cancelled, or run an ended one again from a stage."""
+    with opened(config) as patra:
+        studio = _studio(patra)
+        begun = studio.rerun(run_id, stage, by="command line") if stage else studio.resume(run_id, by="command line")
+        click.echo(f"{run_id} goes on from {begun}")
+        if no_wait:
+            return 0
+        began = time.monotonic()
+        seen = _followed(studio, run_id, live=True)
+        if out and seen.stage == "completed":
+            _deliver(studio, run_id, out)
+        _say_end(seen, out or seen.film_uri or "", time.monotonic() - began)
+    return 0 if seen.stage == "completed" else 1
+
+
+@group.command()
+@click.option("--older-than-hours", type=float, default=24.0, show_default=True, help="Spare what is younger.")
+@config_option
+def sweep(older_than_hours: float, config: str | None) -> None:
+    """Remove files of the artifact folder that no manifest names."""
+    with opened(config) as patra:
+        gone = _studio(patra).artifacts.collect(time.time() - older_than_hours * 3600)
+    click.echo(f"{gone} removed")
+
+
+def _studio(patra: "Patra") -> "Studio":
+    from patra.app.studio import StudioEngine
+
+    return patra.engine(StudioEngine).studio
+
+
+def _preferred(given: tuple[str, ...]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for one in given:
+        kind, mark, name = one.partition("=")
+        if not mark or kind not in {"llm", "audio", "lipsync", "video"}:
+            raise click.UsageError(f"--profile {one}: KIND=ID, with a kind of llm, audio, lipsync or video.")
+        found.setdefault(kind, []).append(name)
+    return found
+
+
+def _followed(studio: "Studio", run_id: str, *, live: bool) -> "Progress":
+    """Run every module in this process until the run has ended; Ctrl-C cancels it."""
+    from patra.kernel.errors import Invalid
+
+    with studio.running() as broken, _view(live=live) as draw:
+        try:
+            while True:
+                time.sleep(0.1)
+                try:
+                    seen = studio.progress(run_id)
+                except Invalid:  # the run is not created yet
+                    continue
+                draw(seen)
+                if seen.ended:
+                    return seen
+                if len(broken) > 50:
+                    raise broken[-1]
+        except KeyboardInterrupt:
+            studio.cancel(run_id, by="command line")
+            raise
+
+
+class _view:  # noqa: N801  used as a function that opens a block
+    """A live view on a terminal, a line a stage elsewhere."""
+
+    def __init__(self, *, live: bool) -> None:
+        self._live: Any = None
+        self._on = live
+        self._stage = ""
+
+    def __enter__(self) -> Any:
+        if self._on and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.live import Live
+
+            self._live = Live(console=Console(stderr=True), refresh_per_second=8, transient=True)
+            self._live.__enter__()
+        return self._draw
+
+    def __exit__(self, *error: object) -> None:
+        if self._live is not None:
+            self._live.__exit__(*error)
+
+    def _draw(self, seen: "Progress") -> None:
+        if not self._on:
+            return
+        if self._live is not None:
+            self._live.update(_picture(seen))
+        elif seen.stage != self._stage:
+            self._stage = seen.stage
+            click.echo(f"{seen.progress:3d}%  {seen.stage}", err=True)
+
+
+def _picture(seen: "Progress") -> Any:
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 2))
+    for kind in ("llm", "audio", "lipsync", "video"):
+        states = seen.jobs.get(kind, {})
+        total, done = sum(states.values()), states.get("succeeded", 0)
+        busy, failed = states.get("claimed", 0), states.get("failed", 0)
+        words = f"{done}/{total}" + (f"  {busy} at work" if busy else "") + (f"  {failed} failed" if failed else "")
+        grid.add_row(kind, ProgressBar(total=max(1, total), completed=done, width=40), words)
+    head = Text(f"{seen.title or seen.run_id}  {seen.stage}  {seen.progress}%", style="bold")
+    return Group(head, grid)
+
+
+def _deliver(studio: "Studio", run_id: str, out: str) -> None:
+    """Copy the film beside its place and rename it: nobody sees half of it."""
+    import shutil
+    from pathlib import Path
+
+    film, _ = studio.film(run_id)
+    target = Path(out)
+    draft = target.with_name(f".{target.name}.{run_id[-8:]}.part")
+    shutil.copyfile(film, draft)
+    draft.replace(target)
+
+
+def _say_end(seen: "Progress", out: str, seconds: float) -> None:
+    if seen.stage != "completed":
+        click.echo(f"{seen.run_id} {seen.stage}: {seen.reason_code} {seen.reason}", err=True)
+        return
+    length = (seen.film_ms or 0) / 1000
+    click.echo(f"{out}: {length:.1f} s of film, {seen.shots - len(seen.left_out)} shots, made in {seconds:.1f} s")
+    for shot in seen.left_out:
+        click.echo(f"left out: {shot['shot_id']} ({shot['error_code']}): {shot['narration'][:60]}", err=True)
+    click.echo(f"run {seen.run_id}", err=True)
