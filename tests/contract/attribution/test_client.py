@@ -1,0 +1,193 @@
+"""The reference client against a scripted endpoint and against the real one: §3.8.6, §3.8.7, §3.8.8."""
+
+import gzip
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from patra.attribution.apps import add_key
+from patra.client import Answer, Client
+from tests.contract.attribution.test_http import House, fresh_event, house
+
+__all__ = ["house"]
+
+Script = list[Any]
+
+
+class Endpoint:
+    """Answers with what stands in the script: a status, a status with headers, or ACKs by reason code."""
+
+    def __init__(self) -> None:
+        self.script: Script = []
+        self.batches: list[dict[str, Any]] = []
+        self.encodings: list[str | None] = []
+
+    def answer(self, batch: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
+        step = self.script.pop(0) if self.script else {}
+        if isinstance(step, tuple):
+            status, headers, body = step
+            return status, headers, json.dumps(body).encode()
+        items = []
+        for index, event in enumerate(batch["events"]):
+            status, code, retryable = step.get(event["eventId"], ("accepted", "f_accepted", False))
+            items.append(
+                {
+                    "eventId": event["eventId"],
+                    "eventIndex": index,
+                    "ackStatus": status,
+                    "ackReasonCode": code,
+                    "retryable": retryable,
+                    "serverEventKey": "fe_",
+                }
+            )
+        return 200, {}, json.dumps({"batchId": batch["batchId"], "ackItems": items}).encode()
+
+
+@contextmanager
+def endpoint() -> Iterator[tuple[Endpoint, str]]:
+    state = Endpoint()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            raw = self.rfile.read(int(self.headers["Content-Length"]))
+            encoding = self.headers.get("Content-Encoding")
+            batch = json.loads(gzip.decompress(raw) if encoding == "gzip" else raw)
+            state.batches.append(batch)
+            state.encodings.append(encoding)
+            status, headers, body = state.answer(batch)
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield state, f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def sending(script: Script, count: int) -> tuple[Endpoint, list[Answer], list[float]]:
+    """Send so many events through the script; gives what arrived, what was answered, and the pauses in between."""
+    answers: list[Answer] = []
+    pauses: list[float] = []
+    with endpoint() as (state, url):
+        state.script = script
+        client = Client(url, app_id="app", on_answer=answers.append, sleep=pauses.append)
+        for number in range(count):
+            assert client.add({"eventId": f"e{number}", "pad": "x" * 50})
+        client.flush()
+        client.close()
+    return state, answers, pauses
+
+
+def ids(batch: dict[str, Any]) -> list[str]:
+    return [event["eventId"] for event in batch["events"]]
+
+
+def test_events_go_out_in_order_in_batches_of_at_most_100():
+    state, answers, _ = sending([], 250)
+    assert [len(batch["events"]) for batch in state.batches] == [100, 100, 50]
+    assert [i for batch in state.batches for i in ids(batch)] == [f"e{n}" for n in range(250)]
+    assert len({batch["batchId"] for batch in state.batches}) == 3
+    assert state.encodings == ["gzip"] * 3
+    assert len(answers) == 250
+
+
+def test_a_batch_never_grows_past_what_the_server_takes():
+    answers: list[Answer] = []
+    with endpoint() as (state, url):
+        client = Client(url, app_id="app", on_answer=answers.append, sleep=lambda seconds: None)
+        for number in range(5):
+            client.add({"eventId": f"e{number}", "pad": "x" * 400_000})
+        client.flush()
+        client.close()
+    assert [ids(batch) for batch in state.batches] == [["e0", "e1"], ["e2", "e3"], ["e4"]]
+
+
+def test_exactly_the_rejected_and_retryable_items_are_sent_again_under_the_same_batch():
+    again = ("rejected", "f_store_unavailable", True)
+    script = [
+        {
+            "e1": again,
+            "e3": again,
+            "e2": ("rejected", "f_event_time_invalid", False),
+            "e0": ("duplicate", "f_dedup_committed_duplicate", False),
+        },
+        {"e3": again},
+    ]
+    state, answers, _ = sending(script, 5)
+    assert [ids(batch) for batch in state.batches] == [["e0", "e1", "e2", "e3", "e4"], ["e1", "e3"], ["e3"]]
+    assert len({batch["batchId"] for batch in state.batches}) == 1
+    assert [batch["retrySequence"] for batch in state.batches] == [0, 1, 2]
+    assert [(a.event["eventId"], a.status) for a in answers] == [
+        ("e0", "duplicate"),
+        ("e2", "rejected"),
+        ("e4", "accepted"),
+        ("e1", "accepted"),
+        ("e3", "accepted"),
+    ]
+
+
+def test_when_the_server_cannot_now_the_whole_batch_is_sent_again_after_retry_after():
+    script = [
+        (503, {"Retry-After": "7"}, {"code": "f_intake_overloaded"}),
+        (429, {}, {}),
+        (500, {}, {}),
+        (200, {}, {"odd": 1}),
+    ]
+    state, answers, pauses = sending(script, 2)
+    assert [ids(batch) for batch in state.batches] == [["e0", "e1"]] * 5
+    assert len({batch["batchId"] for batch in state.batches}) == 1
+    assert pauses[0] == 7.0
+    assert 0.5 <= pauses[1] <= 1.0 < pauses[2] <= 2.0 <= pauses[3] <= 4.0
+    assert [a.status for a in answers] == ["accepted"] * 2
+
+
+def test_nothing_overtakes_a_batch_that_is_retried():
+    state, _, _ = sending([(503, {}, {})] * 2, 150)
+    assert [ids(batch)[0] for batch in state.batches] == ["e0", "e0", "e0", "e100"]
+
+
+def test_a_refused_batch_is_given_up_and_its_events_are_told_why():
+    state, answers, _ = sending([(400, {}, {"code": "f_batch_schema_unsupported"}), (403, {}, {})], 150)
+    assert len(state.batches) == 2
+    assert {(a.status, a.code) for a in answers} == {
+        ("rejected", "f_batch_schema_unsupported"),
+        ("rejected", "http_403"),
+    }
+    assert len(answers) == 150
+
+
+def test_an_unreachable_server_is_tried_again_and_a_full_queue_says_no():
+    client = Client("http://127.0.0.1:9", app_id="app", most_waiting=2)
+    assert client.send_once() == 0.0
+    assert [client.add({"eventId": str(n)}) for n in range(3)] == [True, True, False]
+    assert 0.25 <= client.send_once() <= 0.5
+    assert 0.5 <= client.send_once() <= 1.0
+
+
+def test_the_client_and_the_server_understand_each_other(house: House):
+    key = house.run(lambda tx: add_key(tx, "shop", 1))
+    answers: list[Answer] = []
+    client = Client(house.url, app_id="shop", key=key, on_answer=answers.append)
+    events = [fresh_event("opportunity_created", f"o{n}", opportunityKey=f"opp{n}") for n in range(120)]
+    for event in [*events, fresh_event("view", "v")]:
+        client.add(event)
+    client.flush()
+    client.close()
+    assert [a.status for a in answers] == ["accepted"] * 120 + ["rejected"]
+    assert answers[-1].code == "f_event_type_unsupported"
+    assert all(a.server_event_key for a in answers)
