@@ -84,7 +84,8 @@ _BLOCKS = frozenset(
 
 
 _HEADING = re.compile(
-    r"\s*<((?:jats:)?title|h[1-6]|b|strong)>\s*(?:abstract|summary|resumo|r[eé]sum[eé]n?|zusammenfassung)[.:]?\s*</\1>",
+    r"^\s*((?:<(?:jats:)?(?:p|div|sec)>\s*)*)<((?:jats:)?title|h[1-6]|b|strong)>\s*"
+    r"(?:abstract|summary|resumo|r[eé]sum[eé]n?|zusammenfassung)[.:]?\s*</\2>",
     re.IGNORECASE,
 )
 
@@ -169,6 +170,27 @@ def _digits(value: Any) -> str | None:
 
 
 _PMCID = re.compile(r"(?:^|PMC|/)(\d{1,9})/?$", re.IGNORECASE)
+
+
+_DEGREE = re.compile(
+    r"(?:jr|sr|[ivx]+|ph\.?d|m\.?d|d\.?phil|d\.?sc|m\.?sc|b\.?sc|m\.?a|b\.?a|m\.?s|b\.?s|m\.?p\.?h|mba|rn|dds|dvm|pharm\.?d|ed\.?d"
+    r"|j\.?d|frcp|facp|esq|et al|prof|dr)\.?",
+    re.IGNORECASE,
+)
+
+
+@_cleaner(
+    "person", "A name as {name, given, family}: `Lovelace, Ada` is turned round, `Ada Lovelace, PhD` is left alone."
+)
+def _person(value: Any) -> dict[str, str] | None:
+    name = _text(value)
+    if name is None:
+        return None
+    family, comma, rest = name.partition(", ")
+    given = rest.strip()
+    if not comma or not given or all(_DEGREE.fullmatch(part.strip()) for part in given.split(",")):
+        return {"name": name}
+    return {"name": f"{given} {family}", "given": given, "family": family}
 
 
 @_cleaner("pmcid", "A PubMed Central id as PMC1234567; else nothing.")

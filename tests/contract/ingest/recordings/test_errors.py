@@ -1,0 +1,59 @@
+"""Every recorded error gets the right class and action, whether it came with its status or inside a 200."""
+
+import pytest
+
+from patra.ingest.classify import Action, Classifier
+from patra.ingest.transport import Answer
+from tests.contract.ingest.recordings.shelf import leg_of, needed, recording
+
+pytestmark = needed
+
+CASES = [
+    ("arxiv", "query", "arxiv/008", Action.FAIL, "L2"),  # a feed with one entry titled Error
+    ("arxiv", "getRecord", "arxiv/011", Action.EMPTY, None),  # idDoesNotExist inside a 200
+    ("core", "search_v2", "core/002", Action.EMPTY, None),
+    ("crossref", "works", "crossref/004", Action.RESTART, None),  # the cursor has expired
+    ("crossref", "work", "crossref/005", Action.EMPTY, None),  # unknown DOI, as plain text
+    ("crossref", "works", "crossref/006", Action.FAIL, "L2"),
+    ("crossref", "works", "crossref/007", Action.FAIL, "L2"),
+    ("crossref", "work", "crossref/014", Action.RETRY, "L1"),  # 429 as HTML
+    ("crossref", "work", "crossref/015", Action.EMPTY, None),
+    ("datacite", "doi", "datacite/005", Action.EMPTY, None),
+    ("oaipmh", "records", "oaipmh/014", Action.EMPTY, None),  # noRecordsMatch after a valid token
+    ("orcid", "people", "orcid/004", Action.FAIL, "L2"),  # 500 for a bad number
+    ("orcid", "people", "orcid/005", Action.FAIL, "L2"),
+    ("orcid", "works", "orcid/006", Action.EMPTY, None),
+    ("pubmed", "fetch", "pubmed/010", Action.FAIL, "L2"),  # 414
+    ("pubmed", "fetch", "pubmed/011", Action.RETRY, "L1"),  # 400 that is a timeout
+    ("pubmed", "fetch", "pubmed/024", Action.FAIL, "L2"),  # ERROR inside a 200
+    ("pubmed", "search", "pubmed/031", Action.RETRY, "L1"),
+    ("semanticscholar", "bulk", "semanticscholar/009", Action.FAIL, "L2"),
+    ("semanticscholar", "batch", "semanticscholar/010", Action.HALT, "L4"),  # a bad key
+    ("semanticscholar", "bulk", "semanticscholar/011", Action.FAIL, "L2"),
+]
+
+
+@pytest.mark.parametrize(("source", "endpoint", "name", "action", "level"), CASES)
+def test_an_error_is_classified(source: str, endpoint: str, name: str, action: Action, level: str | None) -> None:
+    found = recording(name)
+    headers = {key: value if isinstance(value, str) else ", ".join(value) for key, value in found.headers.items()}
+    answer = Answer(
+        status=found.status, headers=headers, body=found.body.encode(), url=found.url, elapsed=1, wire_bytes=1
+    )
+    verdict, _ = Classifier(leg_of(source, endpoint)).judge(answer, 0)
+    assert (verdict.action, verdict.level) == (action, level)
+    assert verdict.action in {Action.EMPTY, Action.RESTART} or verdict.detail
+
+
+def test_a_rate_limit_inside_a_200_is_waited_for() -> None:
+    body = recording("pubmed/031").body.encode()
+    answer = Answer(
+        status=200,
+        headers={"content-type": "application/json"},
+        body=body,
+        url="https://x.org",
+        elapsed=1,
+        wire_bytes=1,
+    )
+    verdict, _ = Classifier(leg_of("pubmed", "search")).judge(answer, 0)
+    assert (verdict.action, verdict.level) == (Action.RETRY, "L1")
