@@ -73,10 +73,9 @@ def purge_once(db: Database, now: int, retention: Retention, *, keep: Keep | Non
 
 def _purge_ledger(tx: Tx, now: int) -> int:
     """Forget keys past their window, as far back as the index reaches: it is what cycles are counted from then."""
-    found = tx.fetch(Q["log_at"], {"number": mark(tx, SAFE)})
-    if not found:
-        return 0
-    gone = purge(tx, SCOPE, before=min(now, found[0][0] + DIAGNOSTICS_WINDOW), limit=BITE)
+    unindexed = tx.fetch(Q["first_after"], {"number": mark(tx, SAFE)})
+    before = min(now, unindexed[0][0] + DIAGNOSTICS_WINDOW) if unindexed else now
+    gone = purge(tx, SCOPE, before=before, limit=BITE)
     if gone and not mark(tx, PURGED):
         set_mark(tx, PURGED, 1)
     return gone

@@ -1,5 +1,5 @@
--- name: log_at
-SELECT at FROM att_log WHERE number <= :number ORDER BY number DESC LIMIT 1
+-- name: first_after
+SELECT at FROM att_log WHERE number > :number ORDER BY number LIMIT 1
 
 -- name: purge_log
 DELETE FROM att_log WHERE number IN (

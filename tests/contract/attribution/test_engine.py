@@ -1,0 +1,251 @@
+"""The writer, its queue and its timer, and several processes on one store: F9, F10, A1."""
+
+import json
+import random
+import threading
+from collections import Counter
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from patra.attribution.ack import BatchAck
+from patra.attribution.engine import Engine, Limits, NotTaken, Overloaded
+from patra.attribution.intake import Refused
+from patra.attribution.reading import every_closure, every_decision
+from patra.attribution.reasons import R
+from patra.kernel.clock import MINUTE, SECOND
+from patra.kernel.db import Database, migrate, open_database
+from patra.kernel.testing import FaultyDatabase, ManualClock
+from tests.unit.attribution.said import PACKAGES, T0, at, envelope, event, fresh
+
+
+def body(*events: Any, **changes: Any) -> bytes:
+    return json.dumps(envelope(*events, **changes)).encode()
+
+
+def answer(found: "Future[Any] | Overloaded") -> Any:
+    assert isinstance(found, Future)
+    return found.result(30)
+
+
+def codes(ack: Any) -> list[str]:
+    return [item.ackReasonCode.value for item in ack.ackItems]
+
+
+@pytest.fixture
+def engine(database: Database):
+    migrate(database, PACKAGES)
+    found = Engine(database, ManualClock(T0))
+    yield found
+    found.close()
+
+
+def test_a_batch_is_answered_when_it_is_durable(engine: Engine):
+    ack = answer(engine.submit(body(event("impression"))))
+    assert isinstance(ack, BatchAck)
+    assert codes(ack) == ["f_accepted"]
+    assert len(list(every_decision(engine.db))) == 1
+    assert isinstance(answer(engine.submit(b"{")), Refused)
+
+
+def test_batches_that_wait_go_into_one_commit_and_are_answered_as_if_alone(engine: Engine):
+    gate = threading.Lock()
+    original = engine.db.run
+    with gate:
+        engine.db.run = lambda work: (gate.acquire(), gate.release(), original(work))[2]  # type: ignore[method-assign]
+        first = engine.submit(body(event("ad_filled"), batch="first"))
+        while engine._queue:
+            pass
+        commits: list[int] = []
+        engine.db.run = lambda work: (commits.append(1), original(work))[1]  # type: ignore[method-assign]
+        rest = [engine.submit(body(event("impression", "i"), batch="same")) for _ in range(5)]
+    assert codes(answer(first)) == ["f_accepted"]
+    assert [codes(answer(one))[0] for one in rest] == ["f_accepted"] + ["f_dedup_committed_duplicate"] * 4
+    assert len(commits) == 1
+    engine.db.run = original  # type: ignore[method-assign]
+
+
+def test_when_too_many_wait_the_next_is_turned_away_unread(database: Database):
+    migrate(database, PACKAGES)
+    engine = Engine(database, ManualClock(T0), limits=Limits(waiting=2))
+    gate = threading.Lock()
+    original = database.run
+    with gate:
+        database.run = lambda work: (gate.acquire(), gate.release(), original(work))[2]  # type: ignore[method-assign]
+        taken = [engine.submit(body(event("click"), batch="b0"))]
+        while engine._queue:
+            pass
+        taken += [engine.submit(body(event("click"), batch=f"b{n}")) for n in (1, 2)]
+        assert engine.submit(b"not even read") == Overloaded()
+    assert [type(answer(one)) for one in taken] == [BatchAck] * 3
+    engine.close()
+    assert engine.submit(body(event("click"))) == Overloaded()
+
+
+def test_a_store_that_fails_takes_nothing_and_says_that_all_may_be_sent_again():
+    db = fresh()
+    engine = Engine(FaultyDatabase(db, fail_at=1), ManualClock(T0))
+    failed = answer(engine.submit(body(event("click"), event("view", "v"))))
+    assert isinstance(failed, NotTaken)
+    assert failed.ack is not None
+    assert {(i.ackReasonCode, i.retryable, i.ackStatus.value) for i in failed.ack.ackItems} == {
+        (R.STORE_UNAVAILABLE, True, "rejected")
+    }
+    assert codes(answer(engine.submit(body(event("click"), event("view", "v"))))) == [
+        "f_accepted",
+        "f_event_type_unsupported",
+    ]
+    engine.close()
+
+
+def test_a_commit_whose_outcome_is_lost_is_not_counted_twice_when_it_is_sent_again():
+    counting = FaultyDatabase(fresh())
+    engine = Engine(counting, ManualClock(T0))
+    answer(engine.submit(body(event("impression"))))
+    engine.close()
+    for step in range(1, counting.steps + 1):
+        db = fresh()
+        engine = Engine(FaultyDatabase(db, fail_at=step), ManualClock(T0))
+        failed = answer(engine.submit(body(event("impression"))))
+        assert isinstance(failed, NotTaken)
+        again = answer(engine.submit(body(event("impression"))))
+        assert codes(again)[0] in {"f_accepted", "f_dedup_committed_duplicate"}
+        billed = [one for one in every_decision(db) if one.decision.billable]
+        assert len(billed) == 1
+        engine.close()
+
+
+def test_one_batch_that_cannot_be_written_does_not_take_its_commit_down(engine: Engine):
+    original = engine.db.run
+
+    def poisoned(work: Any) -> Any:
+        result: Any = original(work)
+        if any(isinstance(a, BatchAck) and a.batchId == "poison" for a in result):
+            raise ZeroDivisionError("a bug")
+        return result
+
+    engine.db.run = poisoned  # type: ignore[method-assign]
+    found = [
+        engine.submit(body(event("opportunity_created", f"e{n}"), batch=name))
+        for n, name in enumerate(("b1", "poison", "b2"))
+    ]
+    outcomes = []
+    for one in found:
+        assert isinstance(one, Future)
+        outcomes.append(one.exception(30))
+    assert [type(outcome) for outcome in outcomes] == [type(None), ZeroDivisionError, type(None)]
+    engine.db.run = original  # type: ignore[method-assign]
+
+
+def test_a_batch_whose_sender_went_away_before_its_turn_is_not_taken(engine: Engine):
+    gate = threading.Lock()
+    original = engine.db.run
+    with gate:
+        engine.db.run = lambda work: (gate.acquire(), gate.release(), original(work))[2]  # type: ignore[method-assign]
+        engine.submit(body(event("ad_filled"), batch="first"))
+        while engine._queue:
+            pass
+        gone = engine.submit(body(event("impression"), batch="gone"))
+        assert isinstance(gone, Future)
+        assert gone.cancel()
+    engine.db.run = original  # type: ignore[method-assign]
+    answer(engine.submit(body(event("interaction"), batch="last")))
+    assert {one.decision.subject.event_type for one in every_decision(engine.db)} == {"ad_filled", "interaction"}
+
+
+def test_received_at_never_goes_back_within_a_process(engine: Engine):
+    clock: Any = engine._clock
+    first = answer(engine.submit(body(event("click"))))
+    clock.advance(-10 * SECOND)
+    assert answer(engine.submit(body(event("ad_filled")))).receivedAt == first.receivedAt
+
+
+def test_the_timer_applies_deadlines_as_of_their_instant_behind_the_clock(engine: Engine):
+    clock: Any = engine._clock
+    answer(engine.submit(body(*[event("ad_filled", f"e{n}", renderAttemptId=f"r{n}") for n in range(30)])))
+    clock.advance(121 * SECOND)
+    assert engine.sweep().applied == 0
+    clock.advance(SECOND)
+    assert engine.sweep().applied == 30
+    assert engine.sweep().applied == 0
+    failed = [one.decision for one in every_decision(engine.db) if one.decision.reason == R.TIMEOUT]
+    assert {decision.at for decision in failed} == {T0 + 120 * SECOND}
+
+
+def test_the_timer_works_in_bounded_bites(database: Database):
+    migrate(database, PACKAGES)
+    clock = ManualClock(T0)
+    engine = Engine(database, clock, limits=Limits(overdue=10))
+    answer(engine.submit(body(*[event("ad_filled", f"e{n}", renderAttemptId=f"r{n}") for n in range(25)])))
+    clock.advance(MINUTE * 10)
+    assert [engine.sweep().applied for _ in range(4)] == [10, 10, 5, 0]
+    engine.close()
+    assert engine.sweep().applied == 0
+
+
+def storm(seed: int) -> list[bytes]:
+    """The same events in other batches and another order for every client."""
+    dice = random.Random(seed)
+    names = ["ad_filled", "impression", "click", "interaction", "postback", "error"]
+    events = [
+        event(
+            name,
+            f"{name}-{n}",
+            idempotencyKey=f"{name}-{n}",
+            renderAttemptId=f"r{n}",
+            eventAt=at(0),
+            errorClass="terminal",
+        )
+        for n in range(25)
+        for name in names
+    ]
+    dice.shuffle(events)
+    return [body(*events[i : i + 20], batch=f"c{seed}-{i}") for i in range(0, len(events), 20)]
+
+
+@pytest.mark.parametrize("writers", [4])
+def test_several_writers_on_one_store_accept_every_key_once_and_bill_every_closure_once(
+    database_url: str, writers: int
+):
+    setup = open_database(database_url)
+    migrate(setup, PACKAGES)
+    databases = [open_database(database_url) for _ in range(writers)]
+    engines = [Engine(db, ManualClock(T0), limits=Limits(waiting=1000)) for db in databases]
+    accepted: Counter[str] = Counter()
+    failures: list[Any] = []
+    lock = threading.Lock()
+
+    def client(seed: int) -> None:
+        for n, batch in enumerate(storm(seed)):
+            ack = answer(engines[(seed + n) % writers].submit(batch, T0))
+            with lock:
+                if not isinstance(ack, BatchAck):
+                    failures.append(ack)
+                    continue
+                accepted.update(
+                    i.serverEventKey
+                    for i in ack.ackItems
+                    if i.ackReasonCode not in {R.DEDUP_COMMITTED, R.DEDUP_INFLIGHT}
+                )
+
+    clients = [threading.Thread(target=client, args=(seed,)) for seed in range(8)]
+    for one in clients:
+        one.start()
+    for one in clients:
+        one.join()
+    for one in engines:
+        one.close()
+    assert failures == []
+    assert set(accepted.values()) == {1}
+    assert len(accepted) == 150
+    decisions = list(every_decision(setup))
+    billed = Counter(
+        one.decision.subject.closure for one in decisions if one.decision.billable == "billable_impression"
+    )
+    closures = {closure.closure: closure.state.value for closure in every_closure(setup)}
+    assert len(closures) == 25
+    assert set(billed) == {key for key, state in closures.items() if state == "closed_success"}
+    assert set(billed.values()) <= {1}
+    for db in [*databases, setup]:
+        db.close()

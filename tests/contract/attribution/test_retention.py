@@ -1,0 +1,223 @@
+"""Finding and forgetting: §3.8.25, F9, F19, A4."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+
+from patra.attribution.batch import Tick, read_batch
+from patra.attribution.commit import EVERYTHING, commit
+from patra.attribution.dedup import SCOPE
+from patra.attribution.locate import EAGER, PURGED, Indexer, find, mark
+from patra.attribution.queries import rejects
+from patra.attribution.reading import every_closure, every_decision
+from patra.attribution.retention import Purged, Retention, into_files, purge_once
+from patra.kernel.clock import DAY, HOUR, SECOND
+from patra.kernel.db import Database, migrate
+from patra.kernel.ledger import entries
+from patra.kernel.testing import ManualClock
+from tests.unit.attribution.said import PACKAGES, T0, at, envelope, event, replayed, sent
+
+
+class House:
+    def __init__(self, db: Database) -> None:
+        migrate(db, PACKAGES)
+        self.db = db
+        self.clock = ManualClock(T0)
+        self.indexer = Indexer(db, self.clock)
+
+    def take(self, *events: Any, **changes: Any) -> list[str]:
+        body = json.dumps(envelope(*events, **changes)).encode()
+        (ack,) = commit(self.db, [read_batch(body, self.clock.now())], due=EVERYTHING)
+        return [f"{item.ackReasonCode} {item.serverEventKey}" for item in ack.ackItems]  # type: ignore[union-attr]
+
+    def index(self) -> None:
+        while self.indexer.run_once().decisions:
+            pass
+
+    def wait(self, duration: int) -> None:
+        self.clock.advance(duration)
+        self.index()
+
+    def purge(self, **kept: Any) -> Purged:
+        keep = kept.pop("keep", None)
+        names = Purged.__struct_fields__
+        total = dict.fromkeys(names, 0)
+        while True:
+            done = purge_once(self.db, self.clock.now(), Retention(**kept), keep=keep)
+            if done == Purged():
+                return Purged(**total)
+            total = {name: total[name] + getattr(done, name) for name in names}
+
+    def found(self, key: str) -> list[str]:
+        return [one.archived.decision.reason for one in self.db.read(lambda tx: find(tx, key))]
+
+
+@pytest.fixture
+def house(database: Database) -> Iterator[House]:
+    return House(database)
+
+
+def test_the_index_changes_nothing_about_what_is_found(house: House):
+    house.take(event("impression", "i"), event("view", "v"), event("impression", "i"))
+    house.take(event("click", "c", traceKey="other"), batch="b2")
+    keys = [
+        "trace",
+        "other",
+        "ref",
+        "ref|ra",
+        "b1",
+        "b2",
+        "ref|ra|billable_click",
+        "f_dedup_v1:client_event_id:app|b1|i",
+        "nothing",
+        "NA",
+    ]
+    before = {key: house.found(key) for key in keys}
+    house.index()
+    assert house.db.read(lambda tx: mark(tx, EAGER)) == 2
+    assert {key: house.found(key) for key in keys} == before
+    assert before["ref|ra|billable_click"] == ["f_accepted"]
+    assert before["f_dedup_v1:client_event_id:app|b1|i"] == ["f_accepted", "f_dedup_inflight_duplicate"]
+    assert before["nothing"] == before["NA"] == []
+
+
+def test_a_number_drawn_earlier_and_committed_later_is_indexed_when_it_turns_up(house: House):
+    house.take(event("ad_filled", "one"), batch="one")
+    house.db.run(lambda tx: tx.insert("att_log", [{"number": 3, "place": 0, "at": T0, "kind": "tick"}]))
+    house.index()
+    house.db.run(lambda tx: tx.script("UPDATE att_log SET number = 5 WHERE number = 3"))
+    assert 2 in house.indexer._gaps
+    house.db.run(lambda tx: tx.insert("att_log", [{"number": 2, "place": 0, "at": T0, "kind": "tick"}]))
+    house.index()
+    assert 2 not in house.indexer._gaps
+    house.clock.advance(HOUR)
+    house.indexer.run_once()
+    assert house.indexer._gaps == set()
+
+
+def test_a_fresh_indexer_begins_where_nothing_can_be_missing(house: House):
+    house.take(event("ad_filled"))
+    house.wait(HOUR)
+    house.indexer = Indexer(house.db, house.clock)
+    house.take(event("impression"), batch="b2")
+    house.index()
+    assert house.found("ref|ra") == ["f_accepted", "f_terminal_timeout_autofill", "f_accepted"]
+
+
+def test_ledger_keys_are_forgotten_after_their_window_and_answers_stay_the_same(house: House):
+    lines = [
+        (0, event("auction_started", "e")),
+        (4 * DAY, event("auction_started", "e", eventAt=at(4 * 86_400))),
+        (8 * DAY, event("auction_started", "e", eventAt=at(8 * 86_400))),
+    ]
+    expected = [
+        f"{i['ackReasonCode']} {i['serverEventKey']}"
+        for a in replayed(*[sent(t / SECOND, e) for t, e in lines]).acks
+        for i in a["ackItems"]
+    ]
+    answers: list[str] = []
+    for instant, one in lines:
+        house.clock.set(T0 + instant)
+        house.purge()
+        answers += house.take(one)
+        house.wait(HOUR)
+    assert answers == expected
+    assert house.db.read(lambda tx: mark(tx, PURGED)) == 1
+    house.clock.set(T0 + 30 * DAY)
+    assert house.purge().ledger == 1
+    assert house.db.read(lambda tx: entries(tx, SCOPE, [])) == {}
+
+
+def test_a_key_within_its_window_is_never_forgotten(house: House):
+    house.take(event("impression", "i"), event("ad_filled", "f"))
+    house.wait(HOUR)
+    house.clock.set(T0 + 3 * DAY)
+    assert house.purge().ledger == 0
+    house.clock.set(T0 + 3 * DAY + 1)
+    assert house.purge().ledger == 1
+    assert house.take(event("impression", "i"))[0].startswith("f_dedup_committed_duplicate")
+
+
+def test_what_is_not_indexed_yet_is_not_forgotten(house: House):
+    house.take(event("ad_filled", "f"))
+    house.clock.set(T0 + 30 * DAY)
+    assert house.purge().ledger == 0
+
+
+def test_a_foreign_event_is_no_cycle_that_the_decisions_remember(house: House):
+    house.take(event("ad_filled", "f"))
+    house.take(event("interaction", "x"), app="other")
+    house.wait(HOUR)
+    house.clock.set(T0 + 5 * DAY)
+    house.purge()
+    later = event("interaction", "x", eventAt=at(5 * 86_400), renderAttemptId="own")
+    assert house.take(later, app="other") == [
+        f"f_accepted {replayed(sent(5 * 86_400, later, app='other')).acks[0]['ackItems'][0]['serverEventKey']}"
+    ]
+
+
+def test_the_log_and_rejects_go_after_their_time_and_facts_stay(house: House):
+    house.take(event("impression", "i"), event("view", "v"))
+    house.take(event("click", "c"), batch="b2")
+    house.wait(HOUR)
+    kept = {"log": 30 * DAY, "rejects": 90 * DAY}
+    house.clock.set(T0 + 29 * DAY)
+    assert house.purge(**kept) == Purged(ledger=2)
+    house.clock.set(T0 + 31 * DAY)
+    assert house.purge(**kept).log == 1
+    house.clock.set(T0 + 91 * DAY)
+    assert house.purge(**kept).rejects == 1
+    assert len(list(every_decision(house.db))) == 3
+    assert len(list(every_closure(house.db))) == 1
+    assert (
+        house.db.read(lambda tx: rejects(tx, batch_id=None, code=None, quarantined=False, before=2**62, limit=10)) == []
+    )
+
+
+def test_audits_of_dropped_events_go_and_facts_stay_when_only_they_are_to_go(house: House):
+    house.take(event("impression", "i"), event("view", "v"), event("impression", "i"))
+    house.wait(HOUR)
+    house.clock.set(T0 + 10 * DAY)
+    assert house.purge(audits=5 * DAY).audits == 2
+    assert [one.decision.reason for one in every_decision(house.db)] == ["f_accepted"]
+    assert house.found("ref|ra") == ["f_accepted"]
+
+
+def test_facts_go_into_a_file_before_they_go(house: House, tmp_path: Path):
+    house.take(event("impression", "i"))
+    house.wait(HOUR)
+    wanted = [record.body for one in every_decision(house.db) for record in one.records]
+    house.clock.set(T0 + 10 * DAY)
+    assert house.purge(facts=5 * DAY, keep=into_files(tmp_path / "kept")).facts == 1
+    (file,) = (tmp_path / "kept").iterdir()
+    lines = zstandard.ZstdDecompressor().decompress(file.read_bytes(), max_output_size=1 << 20).splitlines()
+    assert [json.loads(line)["record"] for line in lines] == wanted
+    assert list(every_decision(house.db)) == []
+    assert house.found("ref|ra") == []
+
+
+def test_a_purged_fact_is_never_billed_again(house: House, tmp_path: Path):
+    house.take(event("impression", "i"))
+    house.wait(HOUR)
+    house.clock.set(T0 + 20 * DAY)
+    house.purge(facts=5 * DAY, keep=into_files(tmp_path / "kept"))
+    late = event("impression", "again", eventAt=at(20 * 86_400))
+    assert house.take(late)[0].startswith("f_billing_conflict_duplicate_impression")
+
+
+def test_purging_is_done_in_bounded_bites(house: House):
+    for n in range(25):
+        house.take(*[event("opportunity_created", f"e{n}.{i}") for i in range(100)], batch=f"b{n}")
+    house.wait(HOUR)
+    house.clock.set(T0 + 4 * DAY)
+    assert purge_once(house.db, house.clock.now(), Retention()).ledger == 1000
+    assert house.purge().ledger == 1500
+
+
+def test_a_tick_that_applies_nothing_leaves_no_line_in_the_log(house: House):
+    commit(house.db, [Tick(at=T0)], due=10)
+    assert house.db.read(lambda tx: tx.lookup("att_log", columns=("number",), key=("kind",), keys=[("tick",)])) == []
