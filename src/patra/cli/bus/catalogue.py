@@ -1,0 +1,124 @@
+"""`patra bus catalogue`: event types; check a change, release it, write documentation (B4)."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from patra.cli.bus.common import bus_in
+from patra.cli.options import config_option, json_option, opened, show
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+@config_option
+@json_option
+def catalogue(ctx: click.Context, config: str | None, as_json: bool) -> None:
+    """Event types. Subcommands check a change against what was released, release it, and write documentation."""
+    if ctx.invoked_subcommand is not None:
+        return
+    found = _catalogue(config)
+    rows = [
+        {"type": k.name, "producer": k.producer, "consumers": ", ".join(c.group for c in k.consumers),
+         "versions": ", ".join(f"{c.version} {c.status}" for c in k.contracts.values()), "title": k.title}
+        for k in found.types.values()
+    ]  # fmt: skip
+    show(rows, as_json=as_json)
+
+
+def _catalogue(config: str | None, folder: str | None = None) -> Any:
+    from patra.bus.catalogue import load
+    from patra.cli.options import loaded
+
+    if folder is not None:
+        return load([Path(folder)], built_in=False)
+    return load([Path(one) for one in loaded(config).settings.bus.catalogue])
+
+
+def _released(folder: str | None, against: str | None) -> Path:
+    from importlib.resources import files
+
+    from patra.bus.catalogue import RELEASED
+
+    if against:
+        return Path(against)
+    return Path(folder) / RELEASED if folder else Path(str(files("patra.bus") / "contracts" / RELEASED))
+
+
+folder_option = click.option(
+    "--folder",
+    type=click.Path(exists=True, file_okay=False),
+    help="Contracts in this folder instead of the built-in ones.",
+)
+against_option = click.option(
+    "--against",
+    type=click.Path(dir_okay=False),
+    help="Released file to compare with; released.json beside the contracts.",
+)
+
+
+@catalogue.command()
+@folder_option
+@against_option
+@click.option("--store", is_flag=True, help="Compare with what is in force on the store, and with its subscriptions.")
+@config_option
+def check(folder: str | None, against: str | None, store: bool, config: str | None) -> None:
+    """Refuse a change that breaks consumers without a new major version (exit code 1)."""
+    from patra.bus.evolution import decode_release, objections
+
+    if store:
+        with opened(config) as patra:
+            found = patra.db.read(bus_in(patra).evolution)
+    else:
+        path = _released(folder, against)
+        following = _catalogue(config, folder)
+        found = objections(decode_release(path.read_bytes()), following) if path.exists() else []
+        if not path.exists():
+            click.echo(f"{path} is not there: nothing was released yet", err=True)
+    for objection in found:
+        click.echo(str(objection), err=True)
+    if found:
+        raise SystemExit(1)
+    click.echo("the catalogue follows on what was released")
+
+
+@catalogue.command("release")
+@folder_option
+@against_option
+@config_option
+def release_(folder: str | None, against: str | None, config: str | None) -> None:
+    """Check, then write the released file that the next change is compared with."""
+    from patra.bus.evolution import decode_release, encode_release, objections, release
+
+    path = _released(folder, against)
+    following = _catalogue(config, folder)
+    found = objections(decode_release(path.read_bytes()), following) if path.exists() else []
+    for objection in found:
+        click.echo(str(objection), err=True)
+    if found:
+        raise SystemExit(1)
+    made = release(following)
+    path.write_bytes(encode_release(made))
+    click.echo(f"{path}: {len(made.types)} event types, {made.digest[:12]}")
+
+
+@catalogue.command()
+@click.option("--out", required=True, type=click.Path(file_okay=False), help="Folder to write into.")
+@folder_option
+@config_option
+def docs(out: str, folder: str | None, config: str | None) -> None:
+    """Write asyncapi.json and a readable page for every event type."""
+    import msgspec
+
+    import patra
+    from patra.bus import pages
+
+    found = _catalogue(config, folder)
+    target = Path(out)
+    target.mkdir(parents=True, exist_ok=True)
+    document = msgspec.json.format(msgspec.json.encode(pages.asyncapi(found, patra.__version__)), indent=2)
+    (target / "asyncapi.json").write_bytes(document)
+    (target / "index.md").write_text(pages.index(found), "utf-8")
+    for name, kind in found.types.items():
+        (target / f"{name}.md").write_text(pages.page(kind), "utf-8")
+    click.echo(f"{len(found.types)} event types in {target}")

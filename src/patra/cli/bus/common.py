@@ -1,0 +1,47 @@
+"""What the bus's commands share: the bus of a store, who acts, and acts with their audit rows."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:  # imported late, so that --help starts fast
+    from patra.app.wiring import Patra
+    from patra.bus.bus import Bus
+    from patra.kernel.db import Tx
+
+REFUSED = 5
+
+
+def bus_in(patra: "Patra") -> "Bus":
+    from patra.app.bus import bus_of
+
+    return bus_of(patra).bus
+
+
+def who_is(by: str) -> str:
+    from patra.app.actor import command_line_actor
+
+    return by or command_line_actor().name
+
+
+def acted(patra: "Patra", act: str, subject: str, work: "Callable[[Tx], Any]", by: str, **detail: Any) -> Any:
+    """Do an operator's act with its audit row; a refusal is printed and ends the command."""
+    from patra.app.actor import Actor, Role
+    from patra.app.audit import audit
+    from patra.bus.envelope import Refused
+
+    def both(tx: "Tx") -> Any:
+        done = work(tx)
+        if not isinstance(done, Refused):
+            audit(tx, Actor(name=by, role=Role.ADMIN), act, subject, detail, patra.clock.now())
+        return done
+
+    done = patra.db.run(both)
+    if isinstance(done, Refused):
+        click.echo(f"{done.code}: {done.detail} ({done.place})", err=True)
+        raise SystemExit(REFUSED)
+    return done
+
+
+by_option = click.option("--by", default="", metavar="NAME", help="Who does it; your account when left out.")

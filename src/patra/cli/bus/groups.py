@@ -1,0 +1,97 @@
+"""`patra bus groups`: how consumer groups fare; pause, resume, unsubscribe, forget."""
+
+from typing import Any
+
+import click
+
+from patra.cli.bus.common import acted, bus_in, by_option, who_is
+from patra.cli.options import config_option, json_option, opened, show
+
+
+@click.group("groups", invoke_without_command=True)
+@click.pass_context
+@config_option
+@json_option
+def groups_(ctx: click.Context, config: str | None, as_json: bool) -> None:
+    """Consumer groups: how far behind, what fails. Subcommands pause, resume, unsubscribe and forget."""
+    if ctx.invoked_subcommand is not None:
+        return
+    from patra.bus.store import groups
+    from patra.kernel.clock import SECOND
+
+    with opened(config) as patra:
+        now = patra.clock.now()
+        rows: list[dict[str, Any]] = []
+        for g in patra.db.read(groups.totals):
+            lag = "" if g.oldest is None else f"{max(now - g.oldest, 0) / SECOND:.1f} s"
+            wants = ", ".join(f"{t} {' | '.join(v)}" for t, v in g.subscriptions.items())
+            rows.append(
+                {"group": g.name, "state": g.state.value, "waiting": g.waiting, "lag": lag, "failing": g.failing,
+                 "held": g.held, "dead": g.dead, "subscriptions": wants}
+            )  # fmt: skip
+        show(rows, as_json=as_json)
+
+
+@groups_.command()
+@click.argument("name")
+@by_option
+@config_option
+def pause(name: str, by: str, config: str | None) -> None:
+    """Hand no events to a group; they wait."""
+    from patra.bus import operations
+
+    with opened(config) as patra:
+        bus, who = bus_in(patra), who_is(by)
+        changed = acted(patra, "bus.pause", name, lambda tx: operations.pause(tx, bus, name, by=who), who)
+        click.echo(f"{name} is paused" if changed else f"{name} was paused already")
+
+
+@groups_.command()
+@click.argument("name")
+@by_option
+@config_option
+def resume(name: str, by: str, config: str | None) -> None:
+    """Go on handing events to a group."""
+    from patra.bus import operations
+
+    with opened(config) as patra:
+        bus, who = bus_in(patra), who_is(by)
+        changed = acted(patra, "bus.resume", name, lambda tx: operations.resume(tx, bus, name, by=who), who)
+        click.echo(f"{name} is active" if changed else f"{name} was active already")
+
+
+@groups_.command()
+@click.argument("name")
+@click.argument("event_type")
+@by_option
+@config_option
+def unsubscribe(name: str, event_type: str, by: str, config: str | None) -> None:
+    """A group gets no more events of a type."""
+    from patra.bus import operations
+
+    with opened(config) as patra:
+        bus, who = bus_in(patra), who_is(by)
+        gone = acted(
+            patra, "bus.unsubscribe", name, lambda tx: operations.unsubscribe(tx, bus, name, event_type, by=who), who
+        )
+        click.echo("done" if gone else "there was no such subscription")
+
+
+@groups_.command()
+@click.argument("name")
+@click.option("--confirm", default="", help="The name of the group once more, instead of being asked.")
+@by_option
+@config_option
+def forget(name: str, confirm: str, by: str, config: str | None) -> None:
+    """Remove a group and everything it had still to handle."""
+    from patra.bus import operations
+
+    with opened(config) as patra:
+        bus, who = bus_in(patra), who_is(by)
+        typed = confirm or click.prompt(
+            f"Type the name of the group to forget it ({name})", default="", show_default=False
+        )
+        waiting = acted(
+            patra, "bus.forget", name, lambda tx: operations.forget(tx, bus, name, by=who, confirm=typed), who
+        )
+        click.echo(f"{name} is forgotten, and {waiting} events that it had not handled")
