@@ -1,0 +1,196 @@
+"""`patra bus …` as people use it, on a real store."""
+
+import json
+import threading
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from patra.app.bus import bus_of
+from patra.app.settings import Settings, StoreSettings
+from patra.app.wiring import build
+from patra.bus.cloudevents import structured
+from patra.bus.dispatcher import Dispatcher
+from patra.bus.envelope import encode
+from patra.bus.tailing import Tail
+from patra.cli.bus import group
+from patra.kernel.testing import ManualClock
+
+
+@pytest.fixture
+def patra(tmp_path, monkeypatch):
+    url = f"sqlite:///{tmp_path / 'patra.db'}"
+    monkeypatch.setenv("PATRA_STORE_URL", url)
+    monkeypatch.chdir(tmp_path)
+    made = build(Settings(store=StoreSettings(url=url)), ManualClock())
+    yield made
+    made.close(5)
+
+
+def run(*args, expect=0, stdin=None):
+    result = CliRunner().invoke(group, args, input=stdin)
+    assert result.exit_code == expect, (result.output, result.exception)
+    return result.output
+
+
+def envelope(patra, key="k", **more):
+    bus = bus_of(patra).bus
+    payload = dict(bus.catalogue.types["task.submitted"].contracts[1].examples[0])
+    return bus.envelope(
+        "task.submitted",
+        payload,
+        tenant_id="t",
+        project_id="p",
+        trace_id="trace-1",
+        correlation_id="c",
+        idempotency_key=key,
+        **more,
+    )
+
+
+def bury(patra, key="k"):
+    bus = bus_of(patra).bus
+    if not bus.consumers:
+
+        @bus.consumer("task.submitted", group="orchestrator")
+        def _(tx, event):
+            raise ValueError("no luck")
+
+        patra.db.run(bus.join)
+    made = envelope(patra, key)
+    patra.db.run(lambda tx: bus.publish(tx, made))
+    for _ in range(6):
+        Dispatcher(patra.db, bus, "orchestrator").run_once()
+        patra.clock.advance(3_600_000_000)
+    return made
+
+
+def test_publish_takes_one_a_list_or_lines_and_cloudevents(patra, tmp_path):
+    one, two, three, four = (envelope(patra, key) for key in "abcd")
+    file = tmp_path / "event.json"
+    file.write_bytes(encode(one))
+    assert "published" in run("publish", str(file))
+    assert "duplicate" in run("publish", str(file))
+    lines = encode(two) + b"\n" + encode(three) + b"\n"
+    assert run("publish", "-", stdin=lines).count("published") == 2
+    assert "published" in run("publish", "-", stdin=msgspec.json.encode([structured(four)]))
+    assert "b_producer_not_authoritative" in run(
+        "publish", "-", stdin=encode(msgspec.structs.replace(one, producer="Nobody")), expect=5
+    )
+    assert "b_envelope_malformed" in run("publish", "-", stdin=b"nothing", expect=5)
+
+
+def test_tail_shows_the_last_and_filters(patra):
+    bus = bus_of(patra).bus
+    made = [envelope(patra, str(n)) for n in range(12)]
+    patra.db.run(lambda tx: bus.publish_many(tx, made))
+    text = run("tail", "--no-follow")
+    assert text.count("task.submitted") == 10
+    assert "task_id=task_01" in text
+    assert run("tail", "--no-follow", "--type", "job.failed") == ""
+    assert run("tail", "--no-follow", "--trace", "other") == ""
+    whole = run("tail", "--no-follow", "--json", "-n", "1", "--tenant", "t")
+    assert json.loads(whole)["event_id"] == made[-1].event_id
+
+
+def test_tail_follows_what_is_published_and_leaves_nothing_out(database, database_url):
+    from patra.bus.bus import Bus
+    from patra.kernel.db import migrate, open_database
+    from tests.contract.bus.conftest import TYPES
+    from tests.unit.bus.making import envelope as thing
+
+    migrate(database, ["patra.kernel", "patra.bus"])
+    bus = Bus(TYPES, ManualClock())
+    database.run(lambda tx: bus.publish(tx, thing()))
+    tail = Tail(database)
+    assert len(tail.begin(10)) == 1
+    later = thing()
+    other = open_database(database_url)
+    thread = threading.Thread(target=lambda: other.run(lambda tx: bus.publish(tx, later)))
+    thread.start()
+    found = []
+    while not found:
+        found = tail.more(20.0)
+    thread.join()
+    assert later.event_id in found[0].body
+    assert tail.more(0.0) == []
+    tail.close()
+    other.close()
+
+
+def test_groups_tell_how_they_fare_and_pause(patra):
+    bury(patra)
+    text = run("groups")
+    assert "orchestrator\tactive\t0" in text
+    assert "paused" in run("groups", "pause", "orchestrator", "--by", "ann")
+    assert "already" in run("groups", "pause", "orchestrator")
+    assert "active" in run("groups", "resume", "orchestrator")
+    assert "b_group_unknown" in run("groups", "pause", "nobody", expect=5)
+    assert "done" in run("groups", "unsubscribe", "orchestrator", "task.submitted")
+    assert "b_replay_unconfirmed" in run("groups", "forget", "orchestrator", "--confirm", "no", expect=5)
+    assert "forgotten" in run("groups", "forget", "orchestrator", stdin="orchestrator\n")
+
+
+def test_dead_letters_are_listed_inspected_replayed_and_discarded(patra):
+    one, two = bury(patra, "a"), bury(patra, "b")
+    assert run("dead-letters").count("b_handler_failed") == 2
+    assert run("dead-letters", "--error-code", "nothing").strip() == "nothing"
+    whole = json.loads(run("dead-letters", one.event_id))
+    assert whole["envelope"]["payload"] == one.payload
+    assert whole["violations"] == []
+    run("dead-letters", "nothing", expect=1)
+    assert "b_replay_unconfirmed" in run("replay", "orchestrator", one.event_id, stdin="yes\n", expect=5)
+    assert "1 replayed" in run("replay", "orchestrator", one.event_id, stdin="orchestrator\n")
+    assert "1 replayed" in run("replay", "orchestrator", "--all", "--confirm", "orchestrator", "--by", "ann")
+    assert "0 replayed" in run("replay", "orchestrator", two.event_id, "--confirm", "orchestrator", expect=5)
+    run("replay", "orchestrator", expect=2)
+    three = bury(patra, "c")
+    assert "1 discarded" in run("discard", "orchestrator", three.event_id, "--reason", "test data")
+    assert "discarded" in run("dead-letters", "--state", "discarded")
+    assert "replay" in run("timeline", two.event_id)
+
+
+def test_types_are_frozen_and_thawed(patra):
+    assert "frozen_by_hand" in run("freeze", "task.submitted", "--reason", "broken", "--by", "ann")
+    assert "b_type_frozen" in run("publish", "-", stdin=encode(envelope(patra)), expect=5)
+    assert "can be published" in run("thaw", "task.submitted")
+    assert run("freeze").strip() == "nothing"
+    assert "b_type_unknown" in run("freeze", "no.such_type", expect=5)
+
+
+def test_b4_catalogue_check_refuses_a_breaking_change_and_docs_are_written(patra, tmp_path):
+    import yaml
+
+    from tests.unit.bus.making import THING, THING_2, version
+
+    def write(*versions):
+        text = {"type": "thing.happened", "title": "A", "description": "B", "producer": "C", "versions": list(versions)}
+        (tmp_path / "contracts" / "thing.yaml").write_text(yaml.safe_dump(text))
+
+    (tmp_path / "contracts").mkdir()
+    folder = ["--folder", str(tmp_path / "contracts")]
+    write(version("1.0", THING))
+    assert "nothing was released" in run("catalogue", "check", *folder)
+    assert "1 event types" in run("catalogue", "release", *folder)
+    assert "follows on" in run("catalogue", "check", *folder)
+    write(version("1.0", THING_2))
+    assert "b_evolution_needs_major" in run("catalogue", "check", *folder, expect=1)
+    run("catalogue", "release", *folder, expect=1)
+    write(version("1.0", THING, "retiring"), version("2.0", THING_2))
+    assert "follows on" in run("catalogue", "check", *folder)
+    assert "follows on" in run("catalogue", "check")
+    assert "follows on" in run("catalogue", "check", "--store")
+    out = tmp_path / "docs"
+    assert "20 event types" in run("catalogue", "docs", "--out", str(out))
+    assert json.loads((out / "asyncapi.json").read_text())["asyncapi"] == "3.0.0"
+    assert "`job.failed`" in (out / "job.failed.md").read_text()
+    assert "task.submitted" in run("catalogue")
+
+
+def test_webhooks_are_added_and_removed(patra):
+    text = run("webhooks", "add", "shop", "http://127.0.0.1:1/", "artifact.published@>=1,<2", "job.failed")
+    assert "whsec_" in text
+    assert "webhook.shop" in run("webhooks")
+    assert "b_group_unknown" in run("webhooks", "add", "shop", "http://127.0.0.1:1/", "job.failed", expect=5)
+    assert "done" in run("webhooks", "remove", "shop")

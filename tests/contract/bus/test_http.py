@@ -1,0 +1,226 @@
+"""The bus over HTTP, on a real server: publish in every form, read, replay, freeze, webhooks."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import urllib3
+
+from patra.app.bus import bus_of
+from patra.app.settings import Settings, StoreSettings, WebSettings
+from patra.app.wiring import Patra, build
+from patra.bus.cloudevents import binary, from_structured, structured
+from patra.bus.dispatcher import Dispatcher
+from patra.bus.envelope import Envelope, encode, to_wire
+from patra.kernel.testing import ManualClock
+from patra.web.server import app
+from patra.web.serving import serving
+
+
+class House:
+    """A Patra behind a real socket."""
+
+    def __init__(self, patra: Patra, url: str) -> None:
+        self.patra = patra
+        self.engine = bus_of(patra)
+        self.url = url
+        self.http = urllib3.PoolManager(retries=False)
+
+    def call(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
+        content = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        names = {
+            name.replace("_", "-"): value for name, value in {"content_type": "application/json", **headers}.items()
+        }
+        answer = self.http.request(method, f"{self.url}{path}", body=content, headers=names)
+        return answer.status, answer.json() if "json" in answer.headers.get("content-type", "") else answer.data
+
+    def envelope(self, name: str = "task.submitted", **more: Any) -> Envelope:
+        bus = self.engine.bus
+        fields = {
+            "tenant_id": "t",
+            "project_id": "p",
+            "trace_id": "trace-1",
+            "correlation_id": "c",
+            "idempotency_key": "k",
+            **more,
+        }
+        return bus.envelope(name, dict(bus.catalogue.types[name].contracts[1].examples[0]), **fields)
+
+    def bury(self, **more: Any) -> Envelope:
+        """A dead letter in the group `orchestrator`."""
+        bus = self.engine.bus
+
+        @bus.consumer("task.submitted", group="orchestrator")
+        def _(tx, event):
+            raise ValueError("no luck")
+
+        made = self.envelope(**more)
+        self.patra.db.run(bus.join)
+        self.patra.db.run(lambda tx: bus.publish(tx, made))
+        for _ in range(6):
+            Dispatcher(self.patra.db, bus, "orchestrator").run_once()
+            self.patra.clock.advance(3_600_000_000)
+        return made
+
+
+@pytest.fixture
+def house(database_url: str) -> Iterator[House]:
+    settings = Settings(store=StoreSettings(url=database_url), web=WebSettings(port=0))
+    patra = build(settings, ManualClock())
+    with serving(app(patra), settings.web) as served:
+        yield House(patra, served.url)
+    patra.close(5)
+
+
+def test_an_envelope_is_published_and_answered_with_its_id(house):
+    made = house.envelope()
+    assert house.call("POST", "/bus/events", encode(made)) == (200, {"events": [{"event_id": made.event_id}]})
+    again = house.envelope()
+    assert house.call("POST", "/bus/events", encode(again)) == (
+        200,
+        {"events": [{"event_id": made.event_id, "duplicate": True}]},
+    )
+
+
+def test_b1_cloudevents_are_taken_in_structured_binary_and_batch_mode(house):
+    one, two, three = (house.envelope(idempotency_key=key) for key in "abc")
+    assert house.call("POST", "/bus/events", structured(one), content_type="application/cloudevents+json")[0] == 200
+    headers, body = binary(two)
+    answer = house.http.request("POST", f"{house.url}/bus/events", body=body, headers=headers)
+    assert (answer.status, answer.json()) == (200, {"events": [{"event_id": two.event_id}]})
+    batch = [structured(three), {**structured(three), "specversion": "0.3"}]
+    status, found = house.call("POST", "/bus/events", batch, content_type="application/cloudevents-batch+json")
+    assert status == 207
+    assert [e.get("event_id") or e["code"] for e in found["events"]] == [three.event_id, "b_cloudevent_invalid"]
+    status, given = house.call("GET", "/bus/events/trace-1")
+    assert status == 200
+    assert [from_structured(one) for one in given] == [one, two, three]
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "code", "place"),
+    [
+        ({"producer": "Nobody"}, 400, "b_producer_not_authoritative", "/producer"),
+        ({"payload": {"task_id": 1}}, 400, "b_payload_invalid", "/payload/chapter_id"),
+        ({"tenant_id": ""}, 400, "b_envelope_missing", "/tenant_id"),
+        ({"event_type": "no.such_type"}, 400, "b_type_unknown", "/event_type"),
+        ({"extra": 1}, 400, "b_envelope_unknown_field", "/extra"),
+    ],
+)
+def test_a_refusal_says_code_and_place(house, change, status, code, place):
+    found = house.call("POST", "/bus/events", {**to_wire(house.envelope()), **change})
+    assert (found[0], found[1]["code"], found[1]["place"]) == (status, code, place)
+
+
+def test_a_conflict_of_keys_is_409_and_leaves_a_row(house):
+    first = house.envelope()
+    house.call("POST", "/bus/events", encode(first))
+    other = {**to_wire(first), "payload": {**first.payload, "priority": 3}}
+    assert house.call("POST", "/bus/events", other)[0] == 409
+    _, found = house.call("GET", "/bus/refusals?code=b_idempotency_conflict")
+    assert [(r["code"], r["count"]) for r in found["refusals"]] == [("b_idempotency_conflict", 1)]
+    assert found["refusals"][0]["first_at"].endswith("Z")
+
+
+@pytest.mark.parametrize(
+    ("body", "media", "status"),
+    [
+        (b"{", "application/json", 400),
+        (b"[3]", "application/json", 207),
+        (b"{}", "text/plain", 400),
+        (b"[", "application/json", 400),
+    ],
+)
+def test_rubbish_is_refused_not_a_crash(house, body, media, status):
+    assert house.call("POST", "/bus/events", body, content_type=media)[0] == status
+
+
+def test_the_catalogue_is_readable_and_is_an_asyncapi_document(house):
+    _, types = house.call("GET", "/bus/catalogue")
+    assert len(types["types"]) == 20
+    status, page = house.call("GET", "/bus/catalogue/job.failed")
+    assert status == 200
+    assert b"# `job.failed`" in page
+    assert house.call("GET", "/bus/catalogue/nothing")[0] == 404
+    _, document = house.call("GET", "/bus/catalogue/asyncapi")
+    assert document["asyncapi"] == "3.0.0"
+
+
+def test_dead_letters_are_listed_shown_replayed_and_discarded(house):
+    made = house.bury()
+    _, page = house.call("GET", "/bus/dead-letters?group=orchestrator")
+    (letter,) = page["dead_letters"]
+    assert (letter["event_id"], letter["error_code"], letter["attempts"]) == (made.event_id, "b_handler_failed", 6)
+    assert letter["first_failed_at"].endswith("Z")
+    assert letter["envelope"]["payload"] == made.payload
+    _, detail = house.call("GET", f"/bus/dead-letters/orchestrator/{made.event_id}")
+    assert detail["violations"] == []
+    assert house.call("GET", "/bus/dead-letters/orchestrator/nothing")[0] == 404
+    asked = {"group": "orchestrator", "confirm": "yes", "event_ids": [made.event_id]}
+    status, refused = house.call("POST", "/bus/replay", asked)
+    assert (status, refused["code"]) == (400, "b_replay_unconfirmed")
+    _, done = house.call("POST", "/bus/replay", {**asked, "confirm": "orchestrator"})
+    assert done["letters"] == [f"orchestrator/{made.event_id}"]
+    _, again = house.call("POST", "/bus/replay", {"group": "orchestrator", "confirm": "orchestrator"})
+    assert again["letters"] == []
+    _, page = house.call("GET", "/bus/dead-letters?state=all")
+    assert (page["dead_letters"][0]["replay_count"], page["dead_letters"][0]["state"]) == (1, "replaying")
+    _, refused = house.call(
+        "POST", "/bus/discard", {"group": "orchestrator", "event_ids": [made.event_id], "reason": "x"}
+    )
+    assert refused["refused"][f"orchestrator/{made.event_id}"]["code"] == "b_dead_letter_not_open"
+    _, audit = house.call("GET", "/audit")
+    assert {"bus.replay", "bus.discard"} <= {a["act"] for a in audit["acts"]}
+
+
+def test_groups_pause_types_freeze_and_health_tells(house):
+    house.bury()
+    _, found = house.call("GET", "/bus/groups")
+    assert [(g["name"], g["dead"]) for g in found["groups"]] == [("orchestrator", 1)]
+    assert house.call("POST", "/bus/groups/orchestrator/pause")[1] == {"changed": True}
+    assert house.call("POST", "/bus/groups/nobody/pause")[0] == 404
+    assert house.call("POST", "/bus/types/task.submitted/freeze", {"reason": "test"})[1]["state"] == "frozen_by_hand"
+    status, refused = house.call("POST", "/bus/events", encode(house.envelope(idempotency_key="new")))
+    assert (status, refused["code"]) == (409, "b_type_frozen")
+    _, health = house.call("GET", "/bus/health")
+    assert len(health["troubles"]) == 3
+    assert house.call("POST", "/bus/types/task.submitted/thaw")[1]["state"] == "open"
+    assert house.call("POST", "/bus/groups/orchestrator/resume")[1] == {"changed": True}
+
+
+def test_the_timeline_of_an_event_tells_its_whole_story(house):
+    made = house.bury()
+    house.call("POST", "/bus/replay", {"group": "orchestrator", "confirm": "orchestrator"})
+    _, found = house.call("GET", f"/bus/timeline/{made.event_id}")
+    assert [e["what"] for e in found["entries"]] == [
+        "published",
+        "dead_letter",
+        "waiting",
+        "dead_letter_replaying",
+        "replay",
+    ]
+
+
+def test_webhooks_are_added_listed_and_removed(house):
+    status, made = house.call(
+        "POST",
+        "/bus/webhooks",
+        {"name": "shop", "url": "http://127.0.0.1:1/", "types": {"artifact.published": ">=1,<2"}},
+    )
+    assert status == 201
+    assert made["secret"].startswith("whsec_")
+    _, found = house.call("GET", "/bus/webhooks")
+    assert found["webhooks"] == [{"name": "shop", "url": "http://127.0.0.1:1/", "group": "webhook.shop"}]
+    assert (
+        house.call("POST", "/bus/webhooks", {"name": "x", "url": "ftp://x/", "types": {"artifact.published": ">=1"}})[0]
+        == 400
+    )
+    assert (
+        house.call("POST", "/bus/webhooks", {"name": "x", "url": "http://x/", "types": {"artifact.published": "new"}})[
+            0
+        ]
+        == 400
+    )
+    assert house.call("DELETE", "/bus/webhooks/shop")[0] == 200
+    assert house.call("DELETE", "/bus/webhooks/shop")[0] == 404
