@@ -125,7 +125,7 @@ class _Walk:
         return _NOTHING
 
     def value(self, node: Any, shape: t.Type, path: TreePath) -> Any:
-        self.marks[path] = Mark(node.start_mark.line + 1, node.start_mark.column + 1) if node.start_mark else Mark()
+        self.marks[path] = _mark(node)
         self._nodes += 1
         if self._nodes > MAX_NODES or len(path) > MAX_DEPTH:
             if self._nodes == MAX_NODES + 1 or len(path) == MAX_DEPTH + 1:
@@ -164,11 +164,11 @@ class _Walk:
             return self.report(R.PACK_WRONG_TYPE, path, f"a mapping belongs here, not {_named(node)}")
         fields = {field.encode_name: field for field in shape.fields}
         out: dict[str, Any] = {}
-        for key, value in self._pairs(node, path):
+        for key, (mark, value) in self._entries(node, path).items():
             place = (*path, key)
             field = fields.get(key)
             if field is None:
-                self.marks[place] = Mark(value.start_mark.line + 1, value.start_mark.column + 1)
+                self.marks[place] = mark
                 near = difflib.get_close_matches(key, fields, 1)
                 self.report(
                     R.PACK_UNKNOWN_FIELD,
@@ -178,6 +178,7 @@ class _Walk:
                 )
                 continue
             found = self.value(value, field.type, place)
+            self._stands(place, mark, value)
             if found is not _NOTHING:
                 out[key] = found
         for name, field in fields.items():
@@ -187,15 +188,20 @@ class _Walk:
                 )
         return out
 
+    def _stands(self, place: TreePath, mark: Mark, value: Any) -> None:
+        """A mapping that begins on the line after its key stands where the key does."""
+        if isinstance(value, yaml.CollectionNode) and not value.flow_style:
+            self.marks[place] = mark
+
     def _dict(self, node: Any, shape: t.DictType, path: TreePath) -> Any:
         if _is_null(node):
             return {}
         if not isinstance(node, yaml.MappingNode):
             return self.report(R.PACK_WRONG_TYPE, path, f"a mapping belongs here, not {_named(node)}")
         out: dict[str, Any] = {}
-        for key, value in self._pairs(node, path):
+        for key, (mark, value) in self._entries(node, path).items():
             place = (*path, key)
-            self.marks[place] = Mark(value.start_mark.line + 1, value.start_mark.column + 1)
+            self.marks[place] = mark
             name = self._key(key, shape.key_type, place)
             if name is _NOTHING:
                 continue
@@ -203,6 +209,7 @@ class _Walk:
                 out[name] = None  # takes away what a lower level has set
                 continue
             found = self.value(value, shape.value_type, place)
+            self._stands(place, mark, value)
             if found is not _NOTHING:
                 out[name] = found
         least = shape.min_length or 0
@@ -220,11 +227,14 @@ class _Walk:
 
     def _pairs(self, node: yaml.MappingNode, path: TreePath) -> list[tuple[str, Any]]:
         """Keys as text, with the values; `<<` merged in below the mapping's own keys."""
-        own: dict[str, Any] = {}
-        merged: dict[str, Any] = {}
+        return [(key, value) for key, (_, value) in self._entries(node, path).items()]
+
+    def _entries(self, node: yaml.MappingNode, path: TreePath) -> dict[str, tuple[Mark, Any]]:
+        own: dict[str, tuple[Mark, Any]] = {}
+        merged: dict[str, tuple[Mark, Any]] = {}
         self._nodes += 1
         if self._nodes > MAX_NODES:  # anchors that merge anchors grow without bound
-            return []
+            return {}
         for key_node, value in cast("list[tuple[Any, Any]]", node.value):
             if not isinstance(key_node, yaml.ScalarNode):
                 self.report(R.PACK_WRONG_TYPE, path, "a key is a single word")
@@ -233,13 +243,13 @@ class _Walk:
             if key == "<<" and key_node.style is None:
                 for base in value.value if isinstance(value, yaml.SequenceNode) else [value]:
                     if isinstance(base, yaml.MappingNode) and base is not node:
-                        merged |= {k: v for k, v in self._pairs(base, path) if k not in merged}
+                        merged |= {k: v for k, v in self._entries(base, path).items() if k not in merged}
             elif key in own:
-                self.marks[*path, key] = Mark(key_node.start_mark.line + 1, key_node.start_mark.column + 1)
+                self.marks[*path, key] = _mark(key_node)
                 self.report(R.PACK_DUPLICATE_KEY, (*path, key), f"{key!r} stands twice", "remove one of them")
             else:
-                own[key] = value
-        return [*own.items(), *((k, v) for k, v in merged.items() if k not in own)]
+                own[key] = (_mark(key_node), value)
+        return own | {k: v for k, v in merged.items() if k not in own}
 
     def _list(self, node: Any, item: t.Type, path: TreePath) -> Any:
         if _is_null(node):
@@ -375,6 +385,10 @@ class _Walk:
         except Invalid as error:
             return self.report(found.code, path, error.detail, error.advice)
         return value
+
+
+def _mark(node: Any) -> Mark:
+    return Mark(node.start_mark.line + 1, node.start_mark.column + 1) if node.start_mark else Mark()
 
 
 def _first_form(value: Any) -> type[t.Type]:

@@ -184,7 +184,10 @@ def _last(_: Env, items: Any) -> Any:
 @_function("distinct(list)", "Each item once, in order.", 1)
 def _distinct(_: Env, items: Any) -> list[Any]:
     found = list_of(items) if items is not None else []
-    return list({msgspec.json.encode(item): item for item in reversed(found)}.values())[::-1]
+    kept: dict[bytes, Any] = {}
+    for item in found:
+        kept.setdefault(msgspec.json.encode(item), item)
+    return list(kept.values())
 
 
 @_function("length(x)", "How many characters or items.", 1)

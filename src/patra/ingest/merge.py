@@ -116,7 +116,8 @@ def _into(
             if not isinstance(below, dict):
                 _forget(origins, place)
                 below = tree[key] = {}
-                origins[place] = source
+            if not shorthand:
+                origins[place] = source  # a mapping stands where it was last added to
             _into(cast("Tree", below), cast("Tree", value), place, origin, origins, shorthand=shorthand)
         else:
             _forget(origins, place)

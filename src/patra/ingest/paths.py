@@ -118,6 +118,8 @@ def _environment() -> JSONPathEnvironment:
 @lru_cache(maxsize=4096)
 def json_path(source: str) -> Path:
     """A JSONPath, compiled once."""
+    if len(source) > MAX_PATH:
+        raise _invalid(source[:40] + "…", f"a path has at most {MAX_PATH} characters")
     try:
         query = _environment().compile(source)
     except (JSONPathError, RecursionError) as error:

@@ -65,7 +65,7 @@ class Pattern:
             return True
         for index, char in enumerate(cut):
             state = self._move(state, char, again=again)
-            if self._accept in state and (not self._to_end or index == len(cut) - 1):
+            if self._accept in state and (not self._to_end or index == len(text) - 1):
                 return True
             if not state and not again:
                 return False

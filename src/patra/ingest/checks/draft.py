@@ -54,9 +54,14 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
         return frozenset(credential.secrets) if credential else frozenset()
 
     def place(self, path: TreePath) -> TreePath:
-        """Where a value of the sections stands in the pack; one that nobody gave would stand at the endpoint."""
+        """Where a value of the sections stands in the pack; one that nobody gave would stand in its section."""
         origin = self.merged.origin(path)
-        return ("endpoints", self.name, *path) if origin.level is Level.PLATFORM else origin.path
+        if origin.level is not Level.PLATFORM:
+            return origin.path
+        for end in range(len(path) - 1, 0, -1):
+            if (above := self.merged.origins.get(path[:end])) is not None:
+                return (*above.path, *path[end:])
+        return ("endpoints", self.name, *path)
 
     def error(self, code: R, path: TreePath, message: str, advice: str = "") -> Problem:
         return self._problem(code, path, message, advice, Severity.ERROR)
