@@ -251,7 +251,7 @@ class _Rule:
 
 def excerpt(body: bytes) -> str:
     """The beginning of a body for people: one line, without what identifies anyone."""
-    text = " ".join(body[: EXCERPT * 4].decode("utf-8", "replace").split())
+    text = " ".join(body[: EXCERPT * 4].decode("utf-8", "replace").replace("\0", "\ufffd").split())
     return redact_text(text[:EXCERPT])
 
 

@@ -5,6 +5,7 @@ what it does; the executor carries the acts out and writes them into the batch a
 a source's endpoint: failures in a row open it for a while, a single try closes it or opens it again.
 """
 
+import threading
 from collections import deque
 from collections.abc import Callable
 from enum import StrEnum
@@ -127,26 +128,30 @@ class Pulse:
     """Counts over a sliding window, in buckets: what `Vitals` is taken from."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._buckets: deque[tuple[int, list[int]]] = deque()
-        self.failures_in_row = 0
+        self._failures = 0
 
     def request(self, now: int, *, throttled: bool = False, refused: bool = False, failed: bool = False) -> None:
-        self._add(now, (1, int(throttled), int(refused), 0, 0))
-        self.failures_in_row = self.failures_in_row + 1 if failed else 0
+        with self._lock:
+            self._add(now, (1, int(throttled), int(refused), 0, 0))
+            self._failures = self._failures + 1 if failed else 0
 
     def batch(self, now: int, latency: int) -> None:
-        self._add(now, (0, 0, 0, 1, latency))
+        with self._lock:
+            self._add(now, (0, 0, 0, 1, latency))
 
     def vitals(self, now: int) -> Vitals:
-        self._forget(now)
-        sums = [sum(column) for column in zip(*(counts for _, counts in self._buckets), strict=True)] or [0] * 5
+        with self._lock:
+            self._forget(now)
+            sums = [sum(column) for column in zip(*(counts for _, counts in self._buckets), strict=True)] or [0] * 5
         return Vitals(
             requests=sums[0],
             throttled=sums[1],
             refused=sums[2],
             batches=sums[3],
             latency=sums[4],
-            failures_in_row=self.failures_in_row,
+            failures_in_row=self._failures,
         )
 
     def _add(self, now: int, counts: tuple[int, ...]) -> None:

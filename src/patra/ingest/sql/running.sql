@@ -55,3 +55,100 @@ WHERE provenance_code = :source AND endpoint_name = :endpoint AND status_code = 
 
 -- name: credential_cfg
 SELECT cfg FROM reg_prov_credential WHERE provenance_code = :source AND credential_code = :code
+
+-- name: tasks_taken
+-- rows: task_id text
+SELECT t.task_id, t.schedule_instance_id, t.plan_id, t.slice_id, t.provenance_code, t.endpoint_name, t.operation_code,
+  t.partition_key, t.expr_hash, t.namespace_key, t.window_from, t.window_to, t.status_code, t.lease_count,
+  t.scheduled_at, s.slice_spec, s.slice_signature_hash
+FROM rows JOIN ing_task t ON t.task_id = rows.task_id JOIN ing_plan_slice s ON s.slice_id = t.slice_id
+
+-- name: task_states
+-- rows: task_id text
+SELECT t.task_id, t.status_code FROM rows JOIN ing_task t ON t.task_id = rows.task_id
+
+-- name: last_run
+SELECT run_id, attempt_no, checkpoint FROM ing_task_run WHERE task_id = :task_id ORDER BY attempt_no DESC LIMIT 1
+
+-- name: runs_open
+-- rows: task_id text
+SELECT r.run_id FROM rows JOIN ing_task_run r ON r.task_id = rows.task_id WHERE r.status_code = 'RUNNING'
+
+-- name: run_progress
+UPDATE ing_task_run SET checkpoint = :checkpoint, stats = :stats, updated_at = :now WHERE run_id = :run_id
+
+-- name: batch_there
+SELECT stats FROM ing_task_run_batch WHERE idempotent_key = :key
+
+-- name: task_status
+SELECT status_code FROM ing_task WHERE task_id = :task_id
+
+-- name: task_due
+UPDATE ing_task SET scheduled_at = :due WHERE task_id = :task_id
+
+-- name: cursor_for_update
+SELECT cursor_value, normalized_instant FROM ing_cursor
+WHERE provenance_code = :source AND operation_code = :operation AND cursor_key = :key
+  AND namespace_scope_code = :scope AND namespace_key = :namespace {for_update}
+
+-- name: cursor_value
+SELECT cursor_value, normalized_instant FROM ing_cursor
+WHERE provenance_code = :source AND operation_code = :operation AND cursor_key = :key
+  AND namespace_scope_code = :scope AND namespace_key = :namespace
+
+-- name: cursor_base
+SELECT min(window_from), max(window_to) FROM ing_task WHERE namespace_key = :namespace AND window_to IS NOT NULL
+
+-- name: windows_done
+SELECT t.window_from, t.window_to FROM ing_task t
+WHERE t.namespace_key = :namespace AND t.window_to > t.window_from AND t.window_to > :since AND t.window_from < :until
+  AND (t.status_code = 'SUCCEEDED' OR (t.status_code = 'PARTIAL' AND NOT EXISTS (
+    SELECT 1 FROM ing_reslice_request q WHERE q.task_id = t.task_id AND q.status_code = 'OPEN')))
+
+-- name: cursor_event_add
+-- rows: provenance_code text, operation_code text, cursor_key text, namespace_scope_code text, namespace_key text, cursor_type_code text, direction_code text, prev_value text, new_value text, prev_instant int, new_instant int, observed_max_value text, window_from int, window_to int, reason_code text, schedule_instance_id text, plan_id text, slice_id text, task_id text, run_id text, batch_no int, expr_hash text, idempotent_key text, record_remarks text, event_time int
+INSERT INTO ing_cursor_event (provenance_code, operation_code, cursor_key, namespace_scope_code, namespace_key,
+  cursor_type_code, direction_code, prev_value, new_value, prev_instant, new_instant, observed_max_value, window_from,
+  window_to, reason_code, schedule_instance_id, plan_id, slice_id, task_id, run_id, batch_no, expr_hash,
+  idempotent_key, record_remarks, event_time)
+SELECT provenance_code, operation_code, cursor_key, namespace_scope_code, namespace_key, cursor_type_code,
+  direction_code, prev_value, new_value, prev_instant, new_instant, observed_max_value, window_from, window_to,
+  reason_code, schedule_instance_id, plan_id, slice_id, task_id, run_id, batch_no, expr_hash, idempotent_key,
+  record_remarks, event_time
+FROM rows WHERE true ON CONFLICT (idempotent_key) DO NOTHING
+
+-- name: cursor_set
+-- rows: provenance_code text, operation_code text, cursor_key text, namespace_scope_code text, namespace_key text, cursor_type_code text, cursor_value text, normalized_instant int, normalized_numeric int, observed_max_value text, schedule_instance_id text, plan_id text, slice_id text, task_id text, run_id text, batch_no int, expr_hash text, created_at int, updated_at int
+INSERT INTO ing_cursor (provenance_code, operation_code, cursor_key, namespace_scope_code, namespace_key,
+  cursor_type_code, cursor_value, normalized_instant, normalized_numeric, observed_max_value, schedule_instance_id,
+  plan_id, slice_id, task_id, run_id, batch_no, expr_hash, created_at, updated_at)
+SELECT provenance_code, operation_code, cursor_key, namespace_scope_code, namespace_key, cursor_type_code,
+  cursor_value, normalized_instant, normalized_numeric, observed_max_value, schedule_instance_id, plan_id, slice_id,
+  task_id, run_id, batch_no, expr_hash, created_at, updated_at
+FROM rows WHERE true
+ON CONFLICT (provenance_code, operation_code, cursor_key, namespace_scope_code, namespace_key) DO UPDATE SET
+  cursor_value = excluded.cursor_value, normalized_instant = excluded.normalized_instant,
+  normalized_numeric = excluded.normalized_numeric, observed_max_value = excluded.observed_max_value,
+  schedule_instance_id = excluded.schedule_instance_id, plan_id = excluded.plan_id, slice_id = excluded.slice_id,
+  task_id = excluded.task_id, run_id = excluded.run_id, batch_no = excluded.batch_no, expr_hash = excluded.expr_hash,
+  version = ing_cursor.version + 1, updated_at = excluded.updated_at
+
+-- name: halt
+INSERT INTO ing_halt (provenance_code, endpoint_name, kind_code, reason_code, detail, halted_by, halted_at)
+VALUES (:source, :endpoint, 'BREAKER', :reason, :detail, :by, :now)
+ON CONFLICT (provenance_code, endpoint_name, kind_code) DO NOTHING
+
+-- name: quota_consume
+-- rows: rate_key text, period_code text, period_start int, consumed int, updated_at int
+INSERT INTO ing_quota (rate_key, period_code, period_start, reserved, consumed, updated_at)
+SELECT rate_key, period_code, period_start, 0, consumed, updated_at FROM rows WHERE true
+ON CONFLICT (rate_key, period_code, period_start)
+DO UPDATE SET consumed = ing_quota.consumed + excluded.consumed, updated_at = excluded.updated_at
+
+-- name: body_keep
+-- rows: body_hash text, content blob, size int, kept_at int
+INSERT INTO ing_body (body_hash, content, size, kept_at) SELECT body_hash, content, size, kept_at FROM rows WHERE true
+ON CONFLICT (body_hash) DO UPDATE SET kept_at = excluded.kept_at
+
+-- name: partition_held
+SELECT count(*) FROM ing_task WHERE partition_key = :partition AND lease_owner IS NOT NULL

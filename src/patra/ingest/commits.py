@@ -1,0 +1,274 @@
+"""One step, one transaction: a batch with all its effects, and the end of a run (ch. 9.3, 9.4, 2.6).
+
+Records, outbox, quarantine, batch row, cursor event, cursor, checkpoint and lease stand or fall together. What is
+committed twice (an unknown outcome, a run started anew) finds the first batch by its key and changes nothing.
+"""
+
+from typing import Any
+
+import msgspec
+
+from patra.ingest import running_store, store
+from patra.ingest.codes import Operation
+from patra.ingest.landing import Landing
+from patra.ingest.machines import TASKS, TaskOn, TaskStatus
+from patra.ingest.reasons_running import X
+from patra.ingest.records import Incoming, Sorted
+from patra.ingest.reslicing import request_reslice
+from patra.ingest.running_store import Q, Taken
+from patra.ingest.runs import BatchStatus, Checkpoint, Closing, Phase, Stats, encode_checkpoint
+from patra.ingest.slicing import Span
+from patra.ingest.spec import Spec
+from patra.ingest.watermarks import Here, Observed, advance_cursor
+from patra.kernel import leases, outbox
+from patra.kernel.canonical import sha256_hex
+from patra.kernel.clock import DAY, HOUR, format_instant
+from patra.kernel.db import Tx
+
+CHANNEL = "ingest.record"
+"""The outbox channel of changed records; the bus publishes them as `ingest.record.changed`."""
+
+
+class Batch(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch that is over, as its row says it; `stats_of` completes it once the records are sorted out."""
+
+    no: int
+    phase: Phase
+    status: BatchStatus
+    page_no: int | None = None
+    page_size: int | None = None
+    offset: int | None = None
+    before_token: str | None = None
+    after_token: str | None = None
+    before_url: str | None = None
+    next_url: str | None = None
+    before_key: str | None = None
+    request: str
+    response: str
+    body_hash: str | None = None
+    body: bytes | None = None
+    code: X
+    level: str | None = None
+    error: str | None = None
+
+
+class Committed(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of it. `repeated`: it stood there already; `cancelled`: an operator cancelled the task meanwhile."""
+
+    sorted: Sorted
+    stats: Stats
+    cursor: X | None = None
+    repeated: bool = False
+    cancelled: bool = False
+
+
+NOTHING = Sorted(new=[], newer=[], equal=[], older=[])
+
+
+class Work(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose batches these are."""
+
+    spec: Spec
+    taken: Taken
+    ttl: int
+    publish: bool = True
+
+
+def land(
+    tx: Tx,
+    work: Work,
+    batch: Batch,
+    landing: Landing,
+    confirm: Span | None,
+    checkpoint: Checkpoint,
+    stats: Stats,
+    stats_of: Any,
+    closing: Closing | None,
+    now: int,
+) -> Committed:
+    """Write one batch, and with it the end of the run if it was the last. Raises Fenced where the lease was lost."""
+    taken, spec = work.taken, work.spec
+    leases.guard(tx, TASKS, [taken.lease])
+    task = taken.task
+    status = tx.fetch_one(Q["task_status"], {"task_id": task.task_id})
+    if status is None or status[0] == TaskStatus.CANCELLED:
+        return Committed(sorted=NOTHING, stats=stats, cancelled=True)
+    key = sha256_hex(f"{taken.run_id}|{batch.no}|{batch.before_key or ''}")
+    if tx.fetch(Q["batch_there"], {"key": key}):
+        return Committed(sorted=NOTHING, stats=stats, repeated=True)
+    place = running_store.Place(
+        source=spec.provenance_code,
+        endpoint=spec.endpoint_code,
+        operation=spec.operation.value,
+        expr_hash=spec.record_expr_hash,
+        plan_id=task.plan_id,
+        slice_id=task.slice_id,
+        task_id=task.task_id,
+        run_id=taken.run_id,
+        batch_no=batch.no,
+    )
+    remap = spec.operation is Operation.UPDATE
+    out = running_store.store_records(tx, place, landing.records, now, remap=remap) if landing.records else NOTHING
+    if work.publish:
+        _publish(tx, place, out, now)
+    _set_aside(tx, place, landing, out, batch.request, now)
+    _write(tx, work, batch, key, stats_of(out), now)
+    if batch.body is not None and batch.body_hash is not None:
+        tx.execute(Q["body_keep"], rows=[(batch.body_hash, batch.body, len(batch.body), now)])
+    stats = msgspec.structs.replace(stats)  # the transaction may be done again: nothing outside it changes
+    moved: X | None = None
+    if batch.status is BatchStatus.SUCCEEDED:
+        here = Here(spec=spec, task=task, run_id=taken.run_id, batch_no=batch.no, now=now)
+        written = [*out.new, *(record for record, _ in out.newer)]
+        late = sum(1 for r in written if task.window_from is not None and r.updated_at < task.window_from)
+        stats.late_arrivals += late
+        seen = Observed(window=confirm, ids=tuple(landing.ids), newest=landing.newest, late=late)
+        moved = advance_cursor(tx, here, seen)
+    _count(stats, batch, out, landing)
+    params = {"run_id": taken.run_id, "checkpoint": encode_checkpoint(checkpoint), "stats": stats.encoded(), "now": now}
+    tx.execute(Q["run_progress"], params)
+    if closing is not None:
+        _end(tx, work, closing, now)
+    else:
+        leases.renew(tx, TASKS, [taken.lease], now=now, ttl=work.ttl)
+    return Committed(sorted=out, stats=stats, cursor=moved)
+
+
+def close(tx: Tx, work: Work, closing: Closing, checkpoint: Checkpoint, stats: Stats, now: int) -> bool:
+    """End a run without a batch. False where the task was cancelled or lost meanwhile."""
+    taken = work.taken
+    leases.guard(tx, TASKS, [taken.lease])
+    params = {"run_id": taken.run_id, "checkpoint": encode_checkpoint(checkpoint), "stats": stats.encoded(), "now": now}
+    tx.execute(Q["run_progress"], params)
+    return _end(tx, work, closing, now)
+
+
+def _end(tx: Tx, work: Work, closing: Closing, now: int) -> bool:
+    taken, spec = work.taken, work.spec
+    task = taken.task
+    error = None
+    if closing.level is not None or closing.task in {TaskOn.FAIL, TaskOn.PART}:
+        advice = f" ({closing.advice})" if closing.advice else ""
+        error = f"{closing.code.value}: {closing.detail or closing.code.text}{advice}"
+    running_store.end_run(tx, taken.run_id, closing.run, closing.code, now, error)
+    also: dict[str, Any] = {} if closing.task is TaskOn.DEFER else {"finished_at": now}
+    moved = running_store.move_task(tx, task.task_id, closing.task, closing.code, now, **also)
+    if closing.task is TaskOn.DEFER and closing.due is not None:
+        tx.execute(Q["task_due"], {"task_id": task.task_id, "due": closing.due})
+    if closing.rest is not None:
+        request_reslice(tx, task.task_id, closing.rest, closing.total, closing.code.value, now)
+    if closing.halt:
+        halt = {
+            "source": spec.provenance_code,
+            "endpoint": spec.endpoint_code,
+            "reason": closing.code.value,
+            "detail": f"{closing.detail} ({closing.advice})" if closing.advice else closing.detail,
+            "by": taken.run_id,
+            "now": now,
+        }
+        tx.execute(Q["halt"], halt)
+    leases.release(tx, TASKS, [taken.lease])
+    return moved
+
+
+def consume(tx: Tx, used: dict[str, int], now: int) -> None:
+    """What a run has used of its quotas, by rate key."""
+    rows = [
+        (key, code, now // length * length, count, now)
+        for key, count in sorted(used.items())
+        for code, length in (("DAY", DAY), ("HOUR", HOUR))
+        if count
+    ]
+    tx.execute(Q["quota_consume"], rows=rows)
+
+
+def _publish(tx: Tx, place: running_store.Place, out: Sorted, now: int) -> None:
+    changed = [("insert", r) for r in out.new] + [("update", r) for r, _ in out.newer]
+    outbox.append(tx, CHANNEL, [_message(place, action, record) for action, record in changed], now)
+
+
+def _message(place: running_store.Place, action: str, record: Incoming) -> outbox.Message:
+    """`ingest.record.changed`: which record, which version of it, and where it came from; its content stays here."""
+    payload = {
+        "provenanceCode": place.source,
+        "endpointName": place.endpoint,
+        "providerId": record.id,
+        "updatedAt": format_instant(record.updated_at),
+        "version": record.version,
+        "deleted": record.deleted,
+        "action": action,
+        "contentHash": record.content_hash,
+        "exprHash": place.expr_hash,
+        "runId": place.run_id,
+        "batchNo": place.batch_no,
+    }
+    name = f"{place.source}/{place.endpoint}/{record.id}"
+    key = f"{name}@{record.updated_at}.{record.version or ''}.{place.expr_hash[:8]}"
+    return outbox.Message(group=name, key=key, payload=msgspec.json.encode(payload))
+
+
+def _set_aside(tx: Tx, place: running_store.Place, landing: Landing, out: Sorted, request: str, now: int) -> None:
+    if landing.bad:
+        fresh = running_store.quarantine(tx, place, landing.bad, request, now)
+        store.raise_signals(
+            tx,
+            place.source,
+            place.endpoint,
+            fresh,
+            reason="i_quarantined",
+            detail=place.run_id,
+            by=f"{place.run_id}/{place.batch_no}",
+            now=now,
+        )
+    good = [r.id for r in out.new] + [r.id for r, _ in out.newer] + out.equal
+    if good:
+        running_store.resolve(tx, place.source, place.endpoint, good, now)
+
+
+def _write(tx: Tx, work: Work, batch: Batch, key: str, stats: str, now: int) -> None:
+    task = work.taken.task
+    tx.insert(
+        "ing_task_run_batch",
+        [
+            {
+                "batch_id": f"{work.taken.run_id}.b{batch.no}",
+                "run_id": work.taken.run_id,
+                "task_id": task.task_id,
+                "slice_id": task.slice_id,
+                "plan_id": task.plan_id,
+                "expr_hash": task.expr_hash,
+                "batch_no": batch.no,
+                "phase_code": batch.phase.value,
+                "status_code": batch.status.value,
+                "page_no": batch.page_no,
+                "page_size": batch.page_size,
+                "page_offset": batch.offset,
+                "before_token": batch.before_token,
+                "after_token": batch.after_token,
+                "before_url": batch.before_url,
+                "next_url": batch.next_url,
+                "before_key": batch.before_key,
+                "window_from": task.window_from,
+                "window_to": task.window_to,
+                "request_digest": batch.request,
+                "response_digest": batch.response,
+                "stats": stats,
+                "body_hash": batch.body_hash,
+                "idempotent_key": key,
+                "error_level": batch.level,
+                "reason_code": batch.code.value,
+                "error": batch.error,
+                "created_at": now,
+            }
+        ],
+    )
+
+
+def _count(stats: Stats, batch: Batch, out: Sorted, landing: Landing) -> None:
+    stats.batches += 1
+    stats.pages_visited += batch.phase is Phase.LIST and batch.status is BatchStatus.SUCCEEDED
+    stats.ret_count += len(landing.ids)
+    stats.inserted += len(out.new)
+    stats.updated += len(out.newer)
+    stats.skipped += len(out.equal) + len(out.older) + out.repeated + landing.outside
+    stats.failed += len(landing.bad)

@@ -1,0 +1,276 @@
+"""Leases go in, finished tasks come out: a turn takes the next task, fairly by partition, and works on it (ch. 5.4).
+
+Any number of executors share one store, in threads of one process and in many processes; they meet in the lease table
+and at the rate gate, nowhere else. An executor that dies leaves a lease that runs out and a checkpoint that holds.
+"""
+
+import threading
+from collections import OrderedDict
+
+import msgspec
+
+from patra.ingest import commits, measures, running_store, store
+from patra.ingest.bits import Credential
+from patra.ingest.machines import TASKS, TaskOn
+from patra.ingest.reasons_running import X
+from patra.ingest.running_store import Q, Taken
+from patra.ingest.runs import Checkpoint, Closing, RunOn, Stats, deferred, failed
+from patra.ingest.services import Services
+from patra.ingest.spec import decode_spec
+from patra.ingest.working import Course, Options, Run
+from patra.kernel import leases
+from patra.kernel.clock import SECOND
+from patra.kernel.db import Database, Tx
+from patra.kernel.errors import Fenced, Invalid, Permanent
+from patra.kernel.ids import new_id
+from patra.kernel.redact import redact_text
+from patra.kernel.telemetry import bind_lineage, get_logger, span
+
+log = get_logger()
+
+COURSES = 64  # compiled snapshots that a process keeps
+LOOK_FOR_DEAD = 5 * SECOND
+
+
+class Counts(msgspec.Struct, frozen=True, kw_only=True):
+    """What one turn did."""
+
+    tasks: int = 0
+    succeeded: int = 0
+    partial: int = 0
+    failed: int = 0
+    deferred: int = 0
+    fenced: int = 0
+    batches: int = 0
+    records: int = 0
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """C_max: tasks of one partition at the same time, by whomever (ch. 5.6). C_total is the number of executors."""
+
+    per_partition: int = 4
+
+
+class Gatekeeper:
+    """How many tasks of a partition this process works on; it lets fewer in while batches take too long (12.2)."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: dict[str, int] = {}
+
+    def enter(self, partition: str) -> int:
+        with self._lock:
+            self._running[partition] = self._running.get(partition, 0) + 1
+            return self._running[partition]
+
+    def leave(self, partition: str) -> int:
+        with self._lock:
+            self._running[partition] -= 1
+            return self._running[partition]
+
+
+class Executor:
+    """One worker. `run_once` works on one task; a process runs as many as it has threads for."""
+
+    def __init__(
+        self,
+        db: Database,
+        services: Services,
+        *,
+        options: Options | None = None,
+        limits: Limits | None = None,
+        stopping: threading.Event | None = None,
+        holder: str | None = None,
+        shared: "Shared | None" = None,
+    ) -> None:
+        self._db = db
+        self._s = services
+        self._options = options or Options()
+        self._limits = limits or Limits()
+        self._stopping = stopping or threading.Event()
+        self._holder = holder or f"executor-{new_id()}"
+        self._shared = shared or Shared()
+        self._looked = 0
+
+    def run_once(self) -> Counts:
+        """Take a task and work on it until it is done, deferred or lost; nothing where none is due."""
+        taken = self._take()
+        if taken is None:
+            return Counts()
+        task = taken.task
+        labels = {"source": task.provenance_code, "endpoint": task.endpoint_name, "op": task.operation_code}
+        gauge = measures.CONCURRENCY.labels(**labels)
+        gauge.set(self._shared.gatekeeper.enter(task.partition_key))
+        lineage = {
+            **labels,
+            "schedule_instance_id": task.schedule_instance_id,
+            "plan_id": task.plan_id,
+            "slice_id": task.slice_id,
+            "task_id": task.task_id,
+            "run_id": taken.run_id,
+        }
+        try:
+            with bind_lineage(**lineage), span("Run", **labels, run_id=taken.run_id):
+                return self._work(taken)
+        finally:
+            gauge.set(self._shared.gatekeeper.leave(task.partition_key))
+
+    def _take(self) -> Taken | None:
+        now = self._s.clock.now()
+        look = now - self._looked >= LOOK_FOR_DEAD
+        with span("PickTask"):
+            taken = self._db.run(lambda tx: self._taken(tx, now, look=look))
+        if look:
+            self._looked = now
+        if taken is not None:
+            waited = (now - taken.task.scheduled_at) // 1000
+            log.info("ingest_task_taken", task_id=taken.task.task_id, run_id=taken.run_id, waited_ms=waited)
+        return taken
+
+    def _taken(self, tx: Tx, now: int, *, look: bool) -> Taken | None:
+        if tx.dialect == "postgres":
+            now = tx.server_now()  # the one clock that several machines share
+        if look:
+            running_store.free_expired(tx, now)
+        return running_store.take(tx, self._holder, now, self._options.ttl, self._limits.per_partition)
+
+    def _work(self, taken: Taken) -> Counts:
+        stats, batches = Stats(), 0
+        try:
+            course = self._course(taken)
+            if (full := self._full(course, taken)) is not None:
+                self._end(taken, full, course)
+                return Counts(tasks=1, deferred=1)
+            run = Run(self._db, self._s, course, taken, _Pause(self, taken), self._options)
+            closing = run.go()
+            stats, batches = run.stats, run.stats.batches
+            if run.used:
+                self._db.run(lambda tx: commits.consume(tx, run.used, self._s.clock.now()))
+        except Fenced:
+            log.warning("ingest_lease_lost", run_id=taken.run_id)
+            return Counts(tasks=1, fenced=1)
+        except Permanent as error:  # a snapshot that this version cannot run, a rule of ours that broke
+            closing = failed(X.BROKEN, redact_text(f"{type(error).__name__}: {error}"), level="L2")
+            log.exception("ingest_run_broken", run_id=taken.run_id)
+            self._end(taken, closing, None)
+        records = stats.inserted + stats.updated
+        log.info(
+            "ingest_run_closed",
+            run_id=taken.run_id,
+            outcome=closing.task.value,
+            code=closing.code.value,
+            batches=batches,
+            inserted=stats.inserted,
+            updated=stats.updated,
+            requests=stats.req_count,
+        )
+        return Counts(
+            tasks=1,
+            succeeded=closing.task is TaskOn.SUCCEED,
+            partial=closing.task is TaskOn.PART,
+            failed=closing.task in {TaskOn.FAIL, TaskOn.CANCEL},
+            deferred=closing.task is TaskOn.DEFER,
+            batches=batches,
+            records=records,
+        )
+
+    def _full(self, course: Course, taken: Taken) -> Closing | None:
+        """The pack's own bound on tasks at the same time, where it is tighter than the installation's."""
+        bound = course.spec.rate_limit.max_concurrency
+        if bound >= self._limits.per_partition:
+            return None
+        partition = {"partition": taken.task.partition_key}
+        row = self._db.read(lambda tx: tx.fetch_one(Q["partition_held"], partition))
+        if row is None or row[0] <= bound:
+            return None
+        return deferred(X.PUT_BACK_RATE, self._s.clock.now() + SECOND, f"{bound} tasks of this partition at a time")
+
+    def _end(self, taken: Taken, closing: Closing, course: Course | None) -> None:
+        """End a run that never began."""
+        now = self._s.clock.now()
+        checkpoint = taken.checkpoint
+        if course is not None:
+            work = commits.Work(spec=course.spec, taken=taken, ttl=self._options.ttl)
+            begun = checkpoint or Run(self._db, self._s, course, taken, _Pause(self, taken), self._options).checkpoint
+            self._db.run(lambda tx: commits.close(tx, work, closing, begun, Stats(), now))
+            return
+
+        def give_up(tx: Tx) -> None:
+            leases.guard(tx, TASKS, [taken.lease])
+            running_store.end_run(tx, taken.run_id, RunOn.FAIL, closing.code, now, closing.detail)
+            running_store.move_task(tx, taken.task.task_id, TaskOn.FAIL, closing.code, now, finished_at=now)
+            leases.release(tx, TASKS, [taken.lease])
+
+        self._db.run(give_up)
+
+    def _course(self, taken: Taken) -> Course:
+        return self._shared.courses.get(self._db, taken.task.plan_id, taken.task.provenance_code)
+
+    def wait(self, taken: Taken, microseconds: int) -> bool:
+        """Sleep, and hold on to the lease meanwhile; false where the executor is to stop."""
+        left = microseconds
+        while left > 0:
+            nap = min(left, self._options.ttl // 3)
+            if self._stopping.wait(nap / 1_000_000):
+                return False
+            left -= nap
+            if left > 0:
+                self._renew(taken)
+        return not self._stopping.is_set()
+
+    def _renew(self, taken: Taken) -> None:
+        def renew(tx: Tx) -> list[leases.Lease]:
+            now = tx.server_now() if tx.dialect == "postgres" else self._s.clock.now()
+            return leases.renew(tx, TASKS, [taken.lease], now=now, ttl=self._options.ttl)
+
+        if not self._db.run(renew):
+            raise Fenced("lease_lost", f"{taken.task.task_id} went to another executor")
+
+
+class _Pause:
+    def __init__(self, executor: Executor, taken: Taken) -> None:
+        self._executor = executor
+        self._taken = taken
+
+    def __call__(self, microseconds: int, /) -> bool:
+        return self._executor.wait(self._taken, microseconds)
+
+
+class Courses:
+    """Compiled snapshots by plan, the latest used first; a plan's snapshot never changes."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[str, Course] = OrderedDict()
+
+    def get(self, db: Database, plan_id: str, source: str) -> Course:
+        with self._lock:
+            if (found := self._kept.get(plan_id)) is not None:
+                self._kept.move_to_end(plan_id)
+                return found
+        plan = db.read(lambda tx: store.plan_row(tx, plan_id))
+        if plan is None:
+            raise Invalid("plan_missing", f"there is no plan {plan_id}")
+        course = Course(decode_spec(plan.expr_proto_snapshot), lambda code: credential(db, source, code))
+        with self._lock:
+            self._kept[plan_id] = course
+            while len(self._kept) > COURSES:
+                self._kept.popitem(last=False)
+        return course
+
+
+def credential(db: Database, source: str, code: str) -> Credential | None:
+    """A credential's references, from the registry: the one thing that a snapshot does not hold (ch. 3.8)."""
+    row = db.read(lambda tx: tx.fetch_one(Q["credential_cfg"], {"source": source, "code": code}))
+    return None if row is None else msgspec.json.decode(row[0], type=Credential)
+
+
+class Shared:
+    """What the executors of one process share beside their services."""
+
+    def __init__(self) -> None:
+        self.courses = Courses()
+        self.gatekeeper = Gatekeeper()
+
+
+__all__ = ["Checkpoint", "Counts", "Executor", "Limits", "Shared"]

@@ -1,0 +1,187 @@
+"""The states of runs and batches, the checkpoint of a run, and what it says of itself when it ends (ch. 7.9.2, 9.2)."""
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from patra.ingest.cutting import Rest
+from patra.ingest.fetching import Tally
+from patra.ingest.machines import TaskOn
+from patra.ingest.paging import Place
+from patra.ingest.reasons_running import X
+from patra.kernel.machine import Machine
+
+
+class RunStatus(StrEnum):
+    PLANNED = "PLANNED"
+    RUNNING = "RUNNING"
+    SUCCEEDED = "SUCCEEDED"
+    PARTIAL = "PARTIAL"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+
+
+class RunOn(StrEnum):
+    START = "start"
+    SUCCEED = "succeed"
+    PART = "part"  # the task goes on in another run, or smaller slices take the rest
+    FAIL = "fail"
+    CANCEL = "cancel"
+
+
+RUN: Machine[RunStatus, RunOn] = Machine(
+    "ing_task_run",
+    initial=RunStatus.PLANNED,
+    edges={
+        (RunStatus.PLANNED, RunOn.START): RunStatus.RUNNING,
+        (RunStatus.RUNNING, RunOn.SUCCEED): RunStatus.SUCCEEDED,
+        (RunStatus.RUNNING, RunOn.PART): RunStatus.PARTIAL,
+        (RunStatus.RUNNING, RunOn.FAIL): RunStatus.FAILED,
+        (RunStatus.RUNNING, RunOn.CANCEL): RunStatus.CANCELLED,
+    },
+)
+
+
+class BatchStatus(StrEnum):
+    PLANNED = "PLANNED"
+    RUNNING = "RUNNING"
+    SUCCEEDED = "SUCCEEDED"
+    SKIPPED = "SKIPPED"
+    FAILED = "FAILED"
+
+
+class BatchOn(StrEnum):
+    START = "start"
+    LAND = "land"
+    SKIP = "skip"  # its answer says to begin again elsewhere
+    FAIL = "fail"
+
+
+BATCH: Machine[BatchStatus, BatchOn] = Machine(
+    "ing_task_run_batch",
+    initial=BatchStatus.PLANNED,
+    edges={
+        # A batch is written when it is over, in the transaction of its effects: it is never seen before that.
+        (BatchStatus.PLANNED, BatchOn.START): BatchStatus.RUNNING,
+        (BatchStatus.RUNNING, BatchOn.LAND): BatchStatus.SUCCEEDED,
+        (BatchStatus.RUNNING, BatchOn.SKIP): BatchStatus.SKIPPED,
+        (BatchStatus.RUNNING, BatchOn.FAIL): BatchStatus.FAILED,
+    },
+)
+
+
+class Phase(StrEnum):
+    LIST = "LIST"
+    DETAIL = "DETAIL"
+
+
+class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """The last confirmed point of a task. Whoever takes it next goes on from here, whatever became of the last one."""
+
+    place: Place = Place()
+    pending: tuple[str, ...] = ()
+    """Two phases: ids whose records are still to be fetched."""
+    over: bool = False
+    """The list has been read to its end."""
+    group: int | None = None
+    """Two phases: smaller groups of ids, while one of them makes the provider refuse the whole."""
+    confirmed: int | None = None
+    """Rising lists: everything of the window before this instant has landed."""
+    restarts: int = 0
+    fruitless: int = 0
+    """Runs in a row that ended on transient failures without a single batch."""
+    size: int | None = None
+    """A page size that was lowered on the way."""
+    at: int = 0
+
+    @property
+    def finished(self) -> bool:
+        return self.over and not self.pending
+
+
+_decoder = msgspec.json.Decoder(Checkpoint)
+
+
+def decode_checkpoint(text: str) -> Checkpoint:
+    return _decoder.decode(text)
+
+
+def encode_checkpoint(checkpoint: Checkpoint) -> str:
+    return msgspec.json.encode(checkpoint).decode()
+
+
+class Stats(msgspec.Struct, kw_only=True, rename="camel"):
+    """`ing_task_run.stats` (ch. 14.3.1); it grows with the run."""
+
+    req_count: int = 0
+    ret_count: int = 0
+    inserted: int = 0
+    updated: int = 0
+    skipped: int = 0
+    failed: int = 0
+    retry_count: int = 0
+    throttled: int = msgspec.field(name="429Count", default=0)
+    retry_after_hits: int = 0
+    demote_events: int = 0
+    wait_total_ms: int = 0
+    permits_total: int = 0
+    quota_soft_hits: int = 0
+    quota_hard_hits: int = 0
+    max_latency_ms: int = 0
+    total_latency_ms: int = 0
+    pages_visited: int = 0
+    batches: int = 0
+    has_next_last: bool = False
+    rate_adjusted: bool = False
+    circuit_open: bool = False
+    late_arrivals: int = 0
+    healed: dict[str, int] = {}
+
+    def add_fetch(self, tally: Tally) -> None:
+        self.req_count += tally.requests
+        self.retry_count += tally.retries
+        self.throttled += tally.throttled
+        self.retry_after_hits += tally.retry_after_hits
+        self.wait_total_ms += tally.waited // 1000
+        self.permits_total += tally.permits
+        self.quota_soft_hits += tally.quota_soft
+        self.quota_hard_hits += tally.quota_hard
+        self.total_latency_ms += tally.latency // 1000
+        self.max_latency_ms = max(self.max_latency_ms, tally.longest // 1000)
+        self.circuit_open = self.circuit_open or tally.circuit_opened > 0
+
+    def encoded(self) -> str:
+        tree: dict[str, Any] = msgspec.to_builtins(self)
+        tree["avgLatencyMs"] = self.total_latency_ms // self.req_count if self.req_count else 0
+        return msgspec.json.encode(tree).decode()
+
+
+class Closing(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run ends, and what becomes of its task."""
+
+    run: RunOn
+    task: TaskOn
+    code: X
+    detail: str = ""
+    advice: str = ""
+    due: int | None = None
+    """DEFER: when the task may be taken again."""
+    rest: Rest | None = None
+    """PART: what smaller slices are to do."""
+    total: int | None = None
+    halt: bool = False
+    level: str | None = None
+
+
+def deferred(code: X, due: int, detail: str) -> Closing:
+    """The task goes back into the queue and on from its checkpoint."""
+    return Closing(run=RunOn.PART, task=TaskOn.DEFER, code=code, due=due, detail=detail)
+
+
+def failed(code: X, detail: str, *, level: str | None = None, advice: str = "", halt: bool = False) -> Closing:
+    """The task is over and leaves a hole, which a later plan finds."""
+    return Closing(run=RunOn.FAIL, task=TaskOn.FAIL, code=code, detail=detail, level=level, advice=advice, halt=halt)
+
+
+DONE = Closing(run=RunOn.SUCCEED, task=TaskOn.SUCCEED, code=X.DONE)
