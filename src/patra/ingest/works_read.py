@@ -1,0 +1,108 @@
+"""A store goes in; its records, as they are or as works, come out page by page in the order of their keys (ruling I6).
+
+Each page is a read of its own, so a long export holds no transaction open; a record that changes meanwhile is seen
+once, as it was when its page was read.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from patra.ingest.records import content_of
+from patra.ingest.works import Origin, Work, work_of
+from patra.kernel.clock import format_instant
+from patra.kernel.db import Database, Queries, Row
+
+Q = Queries.load("patra.ingest")
+PAGE = 2_000
+
+
+class Content(msgspec.Struct, frozen=True):
+    """What `ing_record.content` holds."""
+
+    fields: dict[str, Any] = {}
+    raw: Any = None
+
+
+class StoredRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A record as it was stored: the fields as its pack named them, and the record as it came."""
+
+    source: str
+    endpoint: str
+    id: str
+    updated: str
+    deleted: bool
+    fields: dict[str, Any]
+    raw: Any = None
+
+
+class RawContent(msgspec.Struct, frozen=True):
+    """The content without a look into the record as it came."""
+
+    fields: dict[str, Any] = {}
+
+
+_whole = msgspec.json.Decoder(Content).decode
+_fields = msgspec.json.Decoder(RawContent).decode
+
+
+def pages(db: Database, sources: Sequence[str] = (), size: int = PAGE) -> Iterator[list[Row]]:
+    """Rows of `ing_record`, page by page; all sources where none is named."""
+    for source in sorted(set(sources)) or [None]:
+        stmt = Q["works_page"] if source is None else Q["works_page_of_source"]
+        at: tuple[str, str, str] = (source or "", "", "")
+        while True:
+            params = {"source": at[0], "endpoint": at[1], "id": at[2], "limit": size}
+            rows = db.read(lambda tx, params=params, stmt=stmt: tx.fetch(stmt, params))
+            if rows:
+                yield rows
+            if len(rows) < size:
+                break
+            at = (str(rows[-1][0]), str(rows[-1][1]), str(rows[-1][2]))
+
+
+def count(db: Database, sources: Sequence[str] = ()) -> int:
+    """How many records there are, for a progress bar."""
+
+    def counted(source: str | None) -> int:
+        stmt = Q["works_count"] if source is None else Q["works_count_of_source"]
+        found = db.read(lambda tx: tx.fetch_one(stmt, {} if source is None else {"source": source}))
+        return int(found[0]) if found else 0
+
+    return sum(counted(source) for source in sorted(set(sources)) or [None])
+
+
+def record_of(row: Row) -> StoredRecord:
+    """A row as a record."""
+    source, endpoint, identifier, updated_at, deleted, content = row
+    found = _whole(content_of(content))
+    return StoredRecord(
+        source=source,
+        endpoint=endpoint,
+        id=identifier,
+        updated=format_instant(updated_at),
+        deleted=bool(deleted),
+        fields=found.fields,
+        raw=found.raw,
+    )
+
+
+def stored_work(row: Row, *, raw: bool = False) -> Work | None:
+    """A row as a work; None where its fields are not those of one (packs of shape `raw`)."""
+    source, endpoint, identifier, updated_at, deleted, content = row
+    origin = Origin(source=source, endpoint=endpoint, id=identifier, updated_at=updated_at, deleted=bool(deleted))
+    body = content_of(content)
+    try:
+        if raw:
+            found = _whole(body)
+            return work_of(found.fields, origin, found.raw)
+        return work_of(_fields(body).fields, origin)
+    except msgspec.ValidationError:
+        return None
+
+
+def works(db: Database, sources: Sequence[str] = (), *, raw: bool = False) -> Iterator[list[Work | None]]:
+    """Works page by page; None stands for a record that is none."""
+    for rows in pages(db, sources):
+        yield [stored_work(row, raw=raw) for row in rows]
