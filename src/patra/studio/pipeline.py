@@ -15,7 +15,7 @@ import msgspec
 
 from patra.bus.bus import Bus
 from patra.bus.dispatcher import Dispatcher
-from patra.kernel.clock import format_instant
+from patra.kernel.clock import SECOND, format_instant
 from patra.kernel.db import Database, Tx
 from patra.kernel.errors import Invalid
 from patra.kernel.ids import new_id
@@ -37,6 +37,7 @@ from patra.studio.stages import ENDED
 from patra.studio.store import Q
 from patra.studio.workers.desk import Desk
 
+SWEEP_EVERY = 60 * SECOND
 GROUPS = (gate.GROUP, orchestrating.GROUP, planning.GROUP, routing.GROUP, hubs.GROUP, composing.GROUP, observing.GROUP)
 
 
@@ -102,13 +103,14 @@ class Studio:
         self.planner = planning.Planner(bus)
         self.router = routing.Router(bus, self.profiles)
         self.hub = hubs.Hub(db, bus, limits)
-        self.composer = composing.Composer(db, bus, artifacts, f"composer-{me}")
+        self.composer = composing.Composer(db, bus, artifacts, f"composer-{me}", lease=self.hub.limits.lease)
         self.observer = observing.Observer(bus, self.profiles)
         self.desks = [
             Desk(db, bus, self.hub, artifacts, self.profiles, kind, f"worker-{kind}-{me}-{n}", job_seconds=job_seconds)
             for kind in WORKERS
             for n in range(workers if kind == "video" else 1)
         ]
+        self._swept = bus.clock.now()
         self.dispatchers = [Dispatcher(db, bus, group) for group in GROUPS]
 
     def join(self) -> None:
@@ -139,6 +141,9 @@ class Studio:
         counts = [one.run_once() for one in self.dispatchers if (due := one.next_due()) is not None and due <= now]
         revived = self.hub.run_once()
         self.orchestrator.run_once(self.db)
+        if now - self._swept > SWEEP_EVERY:
+            self._swept = now
+            self.artifacts.sweep()
         return Turn(
             events=sum(c.handled + c.duplicates for c in counts),
             failed=sum(c.later + c.dead for c in counts),

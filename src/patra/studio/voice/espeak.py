@@ -1,11 +1,15 @@
 """One sentence goes in; 16-bit samples, and the times of its words and phonemes, come out of eSpeak NG (B6).
 
-The library keeps global state, so one lock stands in front of it. It is loaded when first asked, from the wheel
-`espeakng-loader`; nothing is installed on the machine and nothing is sent anywhere.
+The library keeps global state, so one lock stands in front of it, and it is loaded anew for each sentence (8 ms): the
+same sentence then gives the same samples, whatever was said before. It comes from the wheel `espeakng-loader`; nothing
+is installed on the machine and nothing is sent anywhere.
 """
 
+import _ctypes
 import ctypes
 import threading
+from collections.abc import Generator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -100,28 +104,38 @@ _callback = _Callback(_gather)
 
 
 @lru_cache(maxsize=1)
-def _library() -> tuple[Any, int]:
+def _places() -> tuple[str, bytes]:
+    """The library and its data."""
     try:
         import espeakng_loader  # noqa: PLC0415  an extra
     except ImportError as error:
         raise ConfigInvalid(
             R.EXTRA_MISSING, "speech needs espeakng-loader", place="studio", advice="pip install 'patra[studio]'"
         ) from error
-    library = ctypes.CDLL(espeakng_loader.get_library_path())
-    rate = library.espeak_Initialize(
-        _SYNCHRONOUS, 0, str(espeakng_loader.get_data_path()).encode(), _PHONEME_EVENTS | _PHONEME_IPA | _DONT_EXIT
-    )
-    if rate <= 0:
-        raise Permanent(R.SPEECH_FAILED, "eSpeak NG found no data")
-    library.espeak_SetSynthCallback(_callback)
-    return library, rate
+    return str(espeakng_loader.get_library_path()), str(espeakng_loader.get_data_path()).encode()
+
+
+@contextmanager
+def _library() -> Generator[tuple[Any, int]]:
+    """The library as if just started: noise and phase it would carry from one sentence into the next are gone with it."""
+    path, data = _places()
+    library: Any = ctypes.CDLL(path)
+    try:
+        rate: int = library.espeak_Initialize(_SYNCHRONOUS, 0, data, _PHONEME_EVENTS | _PHONEME_IPA | _DONT_EXIT)
+        if rate <= 0:
+            raise Permanent(R.SPEECH_FAILED, "eSpeak NG found no data")
+        library.espeak_ng_SetRandSeed(ctypes.c_long(1))
+        library.espeak_SetSynthCallback(_callback)
+        yield library, rate
+        library.espeak_Terminate()
+    finally:
+        _ctypes.dlclose(library._handle)  # noqa: SLF001  the one way to unload it
 
 
 def speak(text: str, voice: Voice) -> Speech:
     """Synthesise one sentence. The same text and voice give the same samples."""
     global _heard  # noqa: PLW0603  the C library calls back without a place for our state
-    with _lock:
-        library, rate = _library()
+    with _lock, _library() as (library, rate):
         if library.espeak_SetVoiceByName(voice.name.encode()) != 0:
             raise Permanent(R.VOICE_UNKNOWN, f"eSpeak NG has no voice {voice.name}")
         for parameter, value in ((_RATE, voice.words_a_minute), (_PITCH, voice.pitch), (_RANGE, voice.range)):
@@ -129,7 +143,6 @@ def speak(text: str, voice: Voice) -> Speech:
         _heard = _Heard()
         data = text.encode() + b"\0"
         code = library.espeak_Synth(data, len(data), 0, 1, 0, _UTF8, None, None)
-        library.espeak_Synchronize()
         heard = _heard
     if code != 0 or not heard.pieces:
         raise Permanent(R.SPEECH_FAILED, f"eSpeak NG answered {code}")

@@ -1,0 +1,261 @@
+"""Chapters go in over HTTP; runs, their live progress as server-sent events, and films come out (C§2.1, C§2.6)."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+from starlette.requests import Request as RawRequest
+from starlette.responses import FileResponse, Response, StreamingResponse
+
+from patra.app.actor import Role
+from patra.app.studio import StudioEngine
+from patra.app.wiring import Patra
+from patra.kernel.errors import Invalid
+from patra.studio.reasons import R
+from patra.studio.views import RunLine, recent
+from patra.web.dispatch import SAFE_HEADERS
+from patra.web.endpoint import Endpoint, Reply, Request
+from patra.web.problem import Problem, problem_response
+
+TAG = "studio"
+LARGEST = 4 * 1024 * 1024
+LOOK_EVERY = 0.4  # seconds between looks at a run that is watched
+NO_RUN = {404: "There is no such run, or it has no film yet."}
+
+
+class Chapter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A chapter to be made into a film."""
+
+    chapter: Annotated[str, Meta(min_length=1, description="The text; a first line without a full stop is its title.")]
+    title: Annotated[str, Meta(max_length=500)] = ""
+    quality: Annotated[str, Meta(description="draft, standard or high.")] = "draft"
+    language: Annotated[str, Meta(max_length=35, description="BCP 47; found from the text when empty.")] = ""
+    task_id: Annotated[str, Meta(max_length=120, description="Your own id: the same again is the same task.")] = ""
+    chapter_id: Annotated[str, Meta(max_length=120)] = ""
+    tenant_id: Annotated[str, Meta(max_length=120)] = "default"
+    project_id: Annotated[str, Meta(max_length=120)] = "default"
+    options: Annotated[dict[str, Any], Meta(description="subtitles, narrator, on_failed_shot, profiles, fresh.")] = {}
+
+
+class Submitted(msgspec.Struct, frozen=True, kw_only=True):
+    run_id: str
+    links: dict[str, str]
+
+
+class Acted(msgspec.Struct, frozen=True, kw_only=True):
+    run_id: str
+    stage: str
+
+
+class Again(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """From which stage an ended run is done again; where it stopped when empty."""
+
+    stage: Annotated[str, Meta(description="planning, executing or composing; empty: resume.")] = ""
+
+
+class Runs(msgspec.Struct, frozen=True, kw_only=True):
+    runs: list[RunLine]
+
+
+class RunsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    limit: Annotated[int, Meta(ge=1, le=1000, description="How many runs to give.")] = 50
+
+
+def routes(patra: Patra) -> list[Endpoint]:
+    live = _Live(patra)
+    return [
+        Endpoint(
+            method="POST",
+            path="/studio/runs",
+            handler=_submit,
+            role=Role.OPERATOR,
+            act="studio.submit",
+            summary="Make a film from a chapter",
+            description="Answers at once; the film is made in the background.",
+            tag=TAG,
+            request=Chapter,
+            response=Submitted,
+            status=202,
+            max_body_bytes=LARGEST,
+            problems={400: "The chapter or a wish breaks a rule."},
+        ),
+        Endpoint(
+            method="GET",
+            path="/studio/runs",
+            handler=_runs,
+            role=Role.VIEWER,
+            summary="Runs, newest first",
+            tag=TAG,
+            query=RunsQuery,
+            response=Runs,
+        ),
+        Endpoint(
+            method="GET",
+            path="/studio/runs/{run_id}",
+            handler=_run,
+            role=Role.VIEWER,
+            summary="A run: stage, jobs, costs, film, what was left out",
+            tag=TAG,
+            problems=NO_RUN,
+        ),
+        Endpoint(
+            method="GET",
+            path="/studio/runs/{run_id}/events",
+            raw=live.events,
+            role=Role.VIEWER,
+            summary="The story of a run as server-sent events, until it ends",
+            description="Each event of the run is one `note`, with its number as the id (send `Last-Event-ID` to go "
+            "on); `progress` follows whenever something changed.",
+            tag=TAG,
+            media="text/event-stream",
+            problems=NO_RUN,
+        ),
+        Endpoint(
+            method="GET",
+            path="/studio/runs/{run_id}/film",
+            raw=live.film,
+            role=Role.VIEWER,
+            summary="The published film",
+            tag=TAG,
+            media="video/mp4",
+            problems=NO_RUN,
+        ),
+        Endpoint(
+            method="POST",
+            path="/studio/runs/{run_id}/cancel",
+            handler=_cancel,
+            role=Role.OPERATOR,
+            act="studio.cancel",
+            summary="Cancel a run that is under way",
+            tag=TAG,
+            response=Acted,
+            problems=NO_RUN | {400: "The run has ended."},
+        ),
+        Endpoint(
+            method="POST",
+            path="/studio/runs/{run_id}/resume",
+            handler=_resume,
+            role=Role.OPERATOR,
+            act="studio.resume",
+            summary="Go on with an ended run, or run it again from a stage",
+            tag=TAG,
+            request=Again,
+            response=Acted,
+            problems=NO_RUN | {400: "The run is under way, or the stage is unknown."},
+        ),
+    ]
+
+
+def _studio(patra: Patra) -> Any:
+    return patra.engine(StudioEngine).studio
+
+
+def _submit(request: Request) -> Reply:
+    from patra.studio.gateway import Submission, Wishes  # noqa: PLC0415  the studio's libraries are an extra
+
+    asked: Chapter = request.body
+    try:
+        wishes = msgspec.convert(asked.options, Wishes)
+    except msgspec.ValidationError as error:
+        raise Invalid(R.OPTION_INVALID, str(error), place="options") from error
+    given = {name: getattr(asked, name) for name in Chapter.__struct_fields__ if name != "options"}
+    by = request.actor.name if request.actor else "local"
+    run_id = _studio(request.patra).submit(Submission(**given, submitted_by=by, options=wishes))
+    links = {
+        name: f"/studio/runs/{run_id}{path}" for name, path in (("run", ""), ("events", "/events"), ("film", "/film"))
+    }
+    request.act(lambda _: None, run_id, quality=asked.quality)
+    return Reply(Submitted(run_id=run_id, links=links), 202, {"Location": links["run"]})
+
+
+def _runs(request: Request) -> Runs:
+    query: RunsQuery = request.query
+    return Runs(runs=request.patra.db.read(lambda tx: recent(tx, query.limit)))
+
+
+def _run(request: Request) -> Any:
+    try:
+        return _studio(request.patra).progress(request.path["run_id"])
+    except Invalid as error:
+        return _missing(error)
+
+
+def _cancel(request: Request) -> Acted | Problem:
+    run_id, studio = request.path["run_id"], _studio(request.patra)
+    by = request.actor.name if request.actor else "local"
+    try:
+        request.act(lambda tx: studio.orchestrator.cancel(tx, run_id, by), run_id)
+    except Invalid as error:
+        return _missing(error)
+    return Acted(run_id=run_id, stage="cancelled")
+
+
+def _resume(request: Request) -> Acted | Problem:
+    run_id, studio = request.path["run_id"], _studio(request.patra)
+    asked: Again = request.body
+    by = request.actor.name if request.actor else "local"
+    try:
+        if asked.stage:
+            stage = request.act(lambda tx: studio.orchestrator.rerun(tx, run_id, asked.stage, by), run_id)
+        else:
+            stage = request.act(lambda tx: studio.orchestrator.resume(tx, run_id, by), run_id)
+    except Invalid as error:
+        return _missing(error)
+    return Acted(run_id=run_id, stage=stage)
+
+
+def _missing(error: Invalid) -> Problem:
+    if error.code != R.RUN_UNKNOWN:
+        raise error
+    return Problem(404, str(R.RUN_UNKNOWN), "There is no such run", error.detail)
+
+
+class _Live:
+    """Answers that stream: the story of a run, and its film."""
+
+    def __init__(self, patra: Patra) -> None:
+        self._patra = patra
+
+    async def events(self, request: RawRequest) -> Response:
+        run_id = request.path_params["run_id"]
+        try:
+            await asyncio.to_thread(self._seen, run_id)
+        except Invalid as error:
+            return problem_response(_missing(error))
+        last = request.headers.get("last-event-id", "")
+        since = int(last) if last.isdigit() else 0
+        headers = SAFE_HEADERS | {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        return StreamingResponse(self._told(run_id, since), headers=headers, media_type="text/event-stream")
+
+    async def _told(self, run_id: str, since: int) -> AsyncGenerator[bytes]:
+        from patra.studio.observer import notes  # noqa: PLC0415
+
+        before = b""
+        while True:
+            progress = await asyncio.to_thread(self._seen, run_id)
+            fresh = await asyncio.to_thread(self._patra.db.read, lambda tx, since=since: notes(tx, run_id, since))
+            for note in fresh:
+                since = note.note_id
+                yield b"id: %d\nevent: note\ndata: %s\n\n" % (since, msgspec.json.encode(note))
+            now = msgspec.json.encode(progress)
+            if now != before:
+                before = now
+                yield b"event: progress\ndata: %s\n\n" % now
+            if progress.ended and not fresh:
+                yield b"event: end\ndata: {}\n\n"
+                return
+            await asyncio.sleep(LOOK_EVERY)
+
+    async def film(self, request: RawRequest) -> Response:
+        run_id = request.path_params["run_id"]
+        try:
+            path, manifest = await asyncio.to_thread(lambda: _studio(self._patra).film(run_id))
+        except Invalid as error:
+            return problem_response(_missing(error))
+        headers = SAFE_HEADERS | {"ETag": f'"{manifest.artifacts[0].sha256}"'}
+        return FileResponse(path, media_type="video/mp4", filename=f"{run_id}.mp4", headers=headers)
+
+    def _seen(self, run_id: str) -> Any:
+        return _studio(self._patra).progress(run_id)
