@@ -212,7 +212,9 @@ def _param(draft: Draft, name: str, value: Any, path: TreePath) -> Iterator[Prob
         return
     items = cast("list[Any]", value) if isinstance(value, list) else [value]
     for text in (str(item) for item in items):
-        if len(text) > param.max_length:
+        if any(char == "\0" or "\ud800" <= char <= "\udfff" for char in text):
+            yield draft.source.problem(R.PARAM_INVALID, path, f"{name} holds a character that no text can hold")
+        elif len(text) > param.max_length:
             yield draft.source.problem(R.PARAM_INVALID, path, f"{name} is longer than {param.max_length} characters")
         elif param.values and text not in param.values:
             yield draft.source.problem(

@@ -660,6 +660,8 @@ def test_a_code_that_was_disabled_in_the_dictionary_stops_compiling():
         ({"baseUrl": "ftp://x"}, "does not match"),
         ({"baseUrl": "https://x.org", "nope": "1"}, "no parameter"),
         ({"baseUrl": "https://" + "x" * 5000}, "longer"),
+        ({"baseUrl": "https://x.org", "set": "a\x00b"}, "no text can hold"),
+        ({"baseUrl": "https://x.org", "set": "a\ud800b"}, "no text can hold"),
     ],
 )
 def test_what_a_trigger_says_is_checked(params, what):
