@@ -24,6 +24,7 @@ from patra.kernel.errors import Invalid
 
 BATCH_BYTES = 48 * 1024 * 1024
 MEMORY = "512MB"
+LEAST_OBJECT = 1024 * 1024
 
 
 class Format(StrEnum):
@@ -173,6 +174,7 @@ class _DuckDb(_File):
     def __init__(self, path: Path, table: Table) -> None:
         super().__init__(path)
         self._table = table
+        self._longest = 0
 
     def _open(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix=".patra-export-", dir=self._path.parent))
@@ -184,7 +186,9 @@ class _DuckDb(_File):
         self._out = self._batch.open("wb")
 
     def write(self, rows: Sequence[Json]) -> None:
-        self._out.write(_lines(rows))
+        lines = _lines(rows)
+        self._longest = max(self._longest, max(map(len, lines.splitlines()), default=0))
+        self._out.write(lines)
         if self._out.tell() >= BATCH_BYTES:
             self._load()
 
@@ -192,10 +196,11 @@ class _DuckDb(_File):
         self._out.close()
         if self._batch.stat().st_size:
             names = ", ".join(f'"{name}"' for name in self._table.columns)
+            # DuckDB keeps buffers of twice the largest object for each thread, so it is told how large they are
             self._con.execute(
                 f"INSERT INTO \"{self._table.name}\" SELECT {names} FROM read_json(?, format = 'newline_delimited',"
-                " columns = ?, maximum_object_size = 134217728)",
-                [str(self._batch), dict(self._table.columns)],
+                " columns = ?, maximum_object_size = ?)",
+                [str(self._batch), dict(self._table.columns), max(self._longest + 1024, LEAST_OBJECT)],
             )
         self._out = self._batch.open("wb")
 
@@ -252,15 +257,15 @@ def connected(database: Path, spill: Path) -> Any:
 
 
 def _cell(value: Any) -> str:
-    match value:
-        case None:
-            return ""
-        case str():
-            text = value
-        case bool():
-            return "true" if value else "false"
-        case int() | float():
-            return str(value)
-        case _:
-            text = _encode(value).decode()
-    return f"'{text}" if text[:1] in {"=", "+", "-", "@", "\t", "\r"} else text
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    text = value if isinstance(value, str) else _encode(value).decode()
+    return f"'{text}" if text[:1] in _FORMULA else text
+
+
+_FORMULA = frozenset("=+-@\t\r")
+"""Characters with which a spreadsheet begins to calculate."""

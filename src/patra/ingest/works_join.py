@@ -1,7 +1,7 @@
 """Works of any number go in page by page; the same ones joined, as pages of `Merged`, come out in bounded memory.
 
 Which works belong together is found by DuckDB in a file beside the target: every work starts as its own group, then
-takes the smallest group that it shares an identifier with, until nothing changes. `works_merge.grouped` is the same rule
+takes the smallest group that it shares an identifier with, until nothing changes. `works_merge.grouped` is that rule
 for works that fit into memory; a test holds one to the other.
 """
 

@@ -1,0 +1,179 @@
+"""The three simulated providers behind one local HTTP server, with their rate limits, and troubles on purpose.
+
+with serve(library()) as providers:
+    text = local_pack("pubmed", providers.url)      # the pack of the distribution, pointed at the simulation
+    providers.trouble.fail_next(3)                   # the next three requests get a 503
+"""
+
+import threading
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from patra.demo import providers_crossref, providers_openalex, providers_pubmed
+from patra.demo.providers import Library
+from patra.demo.providers_crossref import Crossref
+from patra.demo.providers_openalex import OpenAlex
+from patra.demo.providers_pubmed import Reply
+from patra.ingest import sources
+from patra.kernel.errors import Invalid
+
+LIMITS = {"pubmed": 3, "crossref": 5, "openalex": 10}
+"""Requests a second without a key, as the providers document them; more get a 429."""
+
+_HOSTS = {
+    "pubmed": "https://eutils.ncbi.nlm.nih.gov",
+    "crossref": "https://api.crossref.org",
+    "openalex": "https://api.openalex.org",
+}
+
+
+class Trouble:
+    """What goes wrong on purpose. Counted in requests, so that a run with the same requests has the same troubles."""
+
+    def __init__(self, throttle_every: int = 0, timeout_every: int = 0) -> None:
+        self.throttle_every = throttle_every
+        self.timeout_every = timeout_every
+        self._failing = 0
+        self._lock = threading.Lock()
+
+    def fail_next(self, requests: int) -> None:
+        """So many requests from now on get a 503."""
+        with self._lock:
+            self._failing = requests
+
+    def strikes(self, source: str, number: int) -> Reply | None:
+        with self._lock:
+            if self._failing:
+                self._failing -= 1
+                return Reply(503, {"Content-Type": "text/html"}, b"<html><body>Service Unavailable</body></html>")
+        if self.throttle_every and number % self.throttle_every == 0:
+            return too_many(source)
+        if self.timeout_every and number % self.timeout_every == 0:
+            return providers_pubmed.backend_timeout() if source == "pubmed" else Reply(504, {}, b"")
+        return None
+
+
+def too_many(source: str) -> Reply:
+    """The provider's way of saying 429."""
+    match source:
+        case "pubmed":
+            return providers_pubmed.throttled(LIMITS["pubmed"])
+        case "crossref":
+            return providers_crossref.throttled()
+        case _:
+            return providers_openalex.throttled()
+
+
+class Providers:
+    """The three, and what was asked of them: `asked` counts requests by source, `refused` the 429 among them."""
+
+    def __init__(
+        self,
+        library: Library,
+        *,
+        limits: Mapping[str, int] | None = None,
+        trouble: Trouble | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.library = library
+        self.trouble = trouble or Trouble()
+        self.url = ""
+        self.asked: dict[str, int] = dict.fromkeys(LIMITS, 0)
+        self.refused: dict[str, int] = dict.fromkeys(LIMITS, 0)
+        self.crossref = Crossref(library, clock)
+        self._openalex = OpenAlex(library)
+        self._limits = dict(limits if limits is not None else LIMITS)
+        self._clock = clock
+        self._recent: dict[str, list[float]] = {source: [] for source in LIMITS}
+        self._lock = threading.Lock()
+
+    def answer(self, path: str, params: Mapping[str, str], *, url_length: int = 0) -> Reply:
+        """`/pubmed/entrez/…`, `/crossref/works…` or `/openalex/works…`."""
+        source, _, rest = path.lstrip("/").partition("/")
+        if source not in LIMITS:
+            return Reply(404, {"Content-Type": "text/plain"}, b"no such provider")
+        with self._lock:
+            self.asked[source] += 1
+            number = self.asked[source]
+            struck = too_many(source) if self._too_fast(source, params) else self.trouble.strikes(source, number)
+            if struck is not None:
+                self.refused[source] += struck.status == 429
+                return struck
+            match source:
+                case "pubmed":
+                    return providers_pubmed.answer(self.library, f"/{rest}", params, url_length=url_length)
+                case "crossref":
+                    return self.crossref.answer(f"/{rest}", params)
+                case _:
+                    return self._openalex.answer(f"/{rest}", params)
+
+    def _too_fast(self, source: str, params: Mapping[str, str]) -> bool:
+        most = self._limits.get(source, 0)
+        if not most:
+            return False
+        if source == "pubmed" and "api_key" in params:
+            most = 10
+        now = self._clock()
+        recent = self._recent[source] = [at for at in self._recent[source] if now - at < 1.0]
+        if len(recent) >= most + 1:  # the networks between us bunch requests, so the real ones are not exact either
+            return True
+        recent.append(now)
+        return False
+
+
+@contextmanager
+def serve(library: Library, *, host: str = "127.0.0.1", port: int = 0, **options: Any) -> Generator[Providers]:
+    """The providers on a local address until the block ends."""
+    providers = Providers(library, **options)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self._answer({})
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode("utf-8", "replace")
+            self._answer(dict(parse_qsl(body, keep_blank_values=True)))
+
+        def _answer(self, form: dict[str, str]) -> None:
+            parts = urlsplit(self.path)
+            params = {**dict(parse_qsl(parts.query, keep_blank_values=True)), **form}
+            reply = providers.answer(parts.path, params, url_length=len(self.path))
+            self.send_response(reply.status)
+            for name, value in reply.headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(reply.body)))
+            self.end_headers()
+            self.wfile.write(reply.body)
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the name is the standard library's
+            """Say nothing: what was asked is counted."""
+
+    server = ThreadingHTTPServer((host, port), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, name="simulated providers", daemon=True)
+    thread.start()
+    providers.url = f"http://{host}:{server.server_address[1]}"
+    try:
+        yield providers
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def local_pack(source: str, url: str) -> str:
+    """The pack of the distribution, pointed at the simulation; nothing else in it is changed."""
+    host = _HOSTS.get(source)
+    if host is None:
+        raise Invalid("pack_unknown", f"{source!r} is not simulated", advice=f"one of {', '.join(_HOSTS)}")
+    here = f"baseUrl: {url}/{source}\n    allowHttp: true"
+    text = sources.text(source)
+    if text.count(f"baseUrl: {host}\n") != 1:
+        raise Invalid("pack_changed", f"the pack of {source} no longer names {host} once")
+    return text.replace(f"baseUrl: {host}", here)
