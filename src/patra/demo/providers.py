@@ -23,9 +23,11 @@ _METHODS = ("A survey of", "Long-term observation of", "A model of", "Notes on",
 _PLACES = ("in northern estuaries", "after storms", "over two centuries", "under low light", "near small ports")
 _GIVEN = ("Ada", "Mei", "Oluwaseun", "Íris", "Jonas", "Fatima", "Kenji", "Zoë", "Ravi", "Nadia")
 _FAMILY = ("Halvorsen", "Okafor", "Lindqvist", "Tanaka", "da Costa", "Müller", "Novák", "Haddad", "Singh", "O'Neill")
-_WORDS = tuple(
-    ["water", "light", "signal", "drift", "keel", "fold", "paper", "river", "tide", "current", "harbour", "mast", "sample", "station", "season", "gauge", "salt", "bird", "reed", "stone", "wind", "pressure", "wave", "depth", "shore", "record", "night", "boat", "vessel", "sheet", "channel", "buoy", "lamp", "lens", "mirror"]
+_TEXT = (
+    "water light signal drift keel fold paper river tide current harbour mast sample station season gauge salt bird "
+    "reed stone wind pressure wave depth shore record night boat vessel sheet channel buoy lamp lens mirror"
 )
+_WORDS = _TEXT.split()
 _JOURNALS = ("Annals of Small Boats", "Journal of Estuaries", "Lantern & Lens", "Proceedings of the Fog Society")
 
 
