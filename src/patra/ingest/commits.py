@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from patra.ingest import running_store, store
+from patra.ingest import operations, running_store, store
 from patra.ingest.codes import Operation
 from patra.ingest.landing import Landing
 from patra.ingest.machines import TASKS, TaskOn, TaskStatus
@@ -158,15 +158,17 @@ def _end(tx: Tx, work: Work, closing: Closing, now: int) -> bool:
     if closing.rest is not None:
         request_reslice(tx, task.task_id, closing.rest, closing.total, closing.code.value, now)
     if closing.halt:
-        halt = {
-            "source": spec.provenance_code,
-            "endpoint": spec.endpoint_code,
-            "reason": closing.code.value,
-            "detail": f"{closing.detail} ({closing.advice})" if closing.advice else closing.detail,
-            "by": taken.run_id,
-            "now": now,
-        }
-        tx.execute(Q["halt"], halt)
+        detail = f"{closing.detail} ({closing.advice})" if closing.advice else closing.detail
+        operations.halt(
+            tx,
+            spec.provenance_code,
+            spec.endpoint_code,
+            operations.BREAKER,
+            reason=closing.code.value,
+            detail=detail,
+            by=taken.run_id,
+            now=now,
+        )
     leases.release(tx, TASKS, [taken.lease])
     return moved
 

@@ -6,6 +6,7 @@ and at the rate gate, nowhere else. An executor that dies leaves a lease that ru
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 
 import msgspec
 
@@ -80,6 +81,7 @@ class Executor:
         options: Options | None = None,
         limits: Limits | None = None,
         stopping: threading.Event | None = None,
+        nap: Callable[[float], bool] | None = None,
         holder: str | None = None,
         shared: "Shared | None" = None,
     ) -> None:
@@ -88,6 +90,7 @@ class Executor:
         self._options = options or Options()
         self._limits = limits or Limits()
         self._stopping = stopping or threading.Event()
+        self._nap = nap or self._stopping.wait
         self._holder = holder or f"executor-{new_id()}"
         self._shared = shared or Shared()
         self._looked = 0
@@ -211,7 +214,7 @@ class Executor:
         left = microseconds
         while left > 0:
             nap = min(left, self._options.ttl // 3)
-            if self._stopping.wait(nap / 1_000_000):
+            if self._nap(nap / 1_000_000):
                 return False
             left -= nap
             if left > 0:

@@ -133,11 +133,6 @@ ON CONFLICT (provenance_code, operation_code, cursor_key, namespace_scope_code, 
   task_id = excluded.task_id, run_id = excluded.run_id, batch_no = excluded.batch_no, expr_hash = excluded.expr_hash,
   version = ing_cursor.version + 1, updated_at = excluded.updated_at
 
--- name: halt
-INSERT INTO ing_halt (provenance_code, endpoint_name, kind_code, reason_code, detail, halted_by, halted_at)
-VALUES (:source, :endpoint, 'BREAKER', :reason, :detail, :by, :now)
-ON CONFLICT (provenance_code, endpoint_name, kind_code) DO NOTHING
-
 -- name: quota_consume
 -- rows: rate_key text, period_code text, period_start int, consumed int, updated_at int
 INSERT INTO ing_quota (rate_key, period_code, period_start, reserved, consumed, updated_at)
