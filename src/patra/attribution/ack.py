@@ -35,10 +35,6 @@ class BatchAck(msgspec.Struct, frozen=True):
 encode_ack = msgspec.json.Encoder(enc_hook=shown).encode
 
 
-def item(sent_id: Any, index: int, status: Ack, code: R, server_event_key: str) -> AckItem:
-    return AckItem(sent_id, index, status, code, code in RETRYABLE, server_event_key)
-
-
 def batch_ack(envelope: Envelope, received_at: int, items: Sequence[AckItem]) -> BatchAck:
     """The items in the order of the request, and what they come to together."""
     return BatchAck(
@@ -59,11 +55,12 @@ def overall_status(statuses: Sequence[Ack]) -> str:
 def not_taken(envelope: Envelope, received_at: int, code: R) -> BatchAck:
     """The answer when nothing of a well-formed batch could be taken: every item may be sent again (F10)."""
     items = [
-        item(
+        AckItem(
             cast("dict[str, Any]", event).get("eventId") if isinstance(event, dict) else None,
             index,
             Ack.REJECTED,
             code,
+            code in RETRYABLE,
             keys.server_event_key_without_dedup(envelope.app_id, envelope.batch_id, index),
         )
         for index, event in enumerate(envelope.events)

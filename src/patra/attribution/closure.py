@@ -10,7 +10,7 @@ from enum import StrEnum
 import msgspec
 
 from patra.attribution import keys
-from patra.attribution.contract import WAIT_WINDOW
+from patra.attribution.contract import KINDS, WAIT_WINDOW
 from patra.attribution.reasons import R
 from patra.attribution.subject import Subject, subject_of_timeout
 from patra.attribution.validate import Event
@@ -136,7 +136,11 @@ class Closure(msgspec.Struct, kw_only=True):
     click_code: R | None = None
     click_due: int | None = None
     is_new: bool = True
+    """Not in the store yet."""
     changed: bool = True
+    """Not as it is in the store."""
+    fresh: bool = True
+    """Opened by the event at hand."""
 
     @property
     def next_due(self) -> int | None:
@@ -159,6 +163,18 @@ def end(closure: Closure, on: On, source: Terminal, subject: Subject) -> None:
     closure.ended_by = subject
     closure.changed = True
 
+
+PLAIN = {
+    attribution: Ruling(
+        ack=Ack.ACCEPTED,
+        code=R.ACCEPTED,
+        reason=R.ACCEPTED,
+        action=Action.ATTRIBUTION,
+        attribution=attribution,
+    )
+    for attribution in (ATTR_FAILURE, ATTR_CLICK_PENDING, *(kind.attribution for kind in KINDS.values()))
+}
+"""The ruling on most events, made once."""
 
 # --- an event on its closure ------------------------------------------------------------------------------------------
 
@@ -186,9 +202,10 @@ def opens(event: Event) -> bool:
 
 
 def _accepted(event: Event, attribution: str) -> Ruling:
-    return Ruling(
-        ack=Ack.ACCEPTED, code=event.code, reason=event.code, action=Action.ATTRIBUTION, attribution=attribution
-    )
+    code = event.code
+    if code is R.ACCEPTED:
+        return PLAIN[attribution]
+    return Ruling(ack=Ack.ACCEPTED, code=code, reason=code, action=Action.ATTRIBUTION, attribution=attribution)
 
 
 def _duplicate(code: R, attribution: str, conflict_with: str | None, status: Status = Status.DUPLICATE) -> Ruling:

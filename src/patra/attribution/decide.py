@@ -10,14 +10,13 @@ from typing import Any
 
 import msgspec
 
-from patra.attribution.ack import AckItem, BatchAck, batch_ack, item
+from patra.attribution.ack import AckItem, BatchAck, batch_ack
 from patra.attribution.batch import Batch, Item, Tick, instant
 from patra.attribution.closure import (
     Ack,
     Closure,
     Conflict,
     Ruling,
-    Terminal,
     lapse,
     opened,
     opens,
@@ -116,49 +115,51 @@ class _Run:
         subject = subject_of_rejected(rejected, batch_id)
         decision = dropped(subject, rejected.code, Conflict.NONE, self._received_at)
         self._drop(decision, batch_id, (rejected.event,), quarantined=rejected.lacks_reference)
-        return item(rejected.sent_id, rejected.index, Ack.REJECTED, rejected.code, subject.source)
+        return AckItem(rejected.sent_id, rejected.index, Ack.REJECTED, rejected.code, False, subject.source)
 
     def _event(self, event: Event, batch: int, batch_id: str) -> AckItem:
         ledger = self.changes.ledger
         outcome, cycle = ledger.verdict(event.key, event.fingerprint, self._received_at, batch)
         subject = subject_of(event, cycle)
-        if outcome in REFUSALS:
+        if outcome is not Outcome.FIRST and outcome is not Outcome.NEW_CYCLE:
             return self._refused_by_ledger(event, subject, outcome, batch_id)
-        closure = self.closures.get(event.closure_key) if event.closure_key is not None else None
+        key = event.closure_key
+        closure = None if key is None else self.closures.get(key)
         if closure is not None and closure.app != event.app_id:
             refusal = dropped(subject, R.FOREIGN_APP, Conflict.REJECTED, self._received_at, event)
             self._drop(refusal, batch_id, (event.sent,))
-            return item(event.sent_id, event.index, Ack.REJECTED, R.FOREIGN_APP, subject.source)
-        if closure is None and event.closure_key is not None and opens(event):
-            closure = opened(event.closure_key, subject, self._received_at)
-            self.closures[closure.key] = closure
-            self._watch(closure)
+            return AckItem(event.sent_id, event.index, Ack.REJECTED, R.FOREIGN_APP, False, subject.source)
+        if closure is None and key is not None and opens(event):
+            closure = self.closures[key] = opened(key, subject, self._received_at)
         ruling = self._ruled(closure, event, subject)
         ledger.begin(event.key, event.fingerprint, self._received_at, event.kind.window, cycle=cycle, batch=batch)
-        return item(event.sent_id, event.index, ruling.ack, ruling.code, subject.source)
+        return AckItem(event.sent_id, event.index, ruling.ack, ruling.code, False, subject.source)
 
     def _refused_by_ledger(self, event: Event, subject: Subject, outcome: Outcome, batch_id: str) -> AckItem:
         code = REFUSALS[outcome]
         if outcome is Outcome.CONFLICT:
             self._drop(dropped(subject, code, Conflict.REJECTED, self._received_at, event), batch_id, (event.sent,))
-            return item(event.sent_id, event.index, Ack.REJECTED, code, subject.source)
+            return AckItem(event.sent_id, event.index, Ack.REJECTED, code, False, subject.source)
         self._drop(dropped(subject, code, Conflict.DUPLICATE, self._received_at, event), batch_id)
-        return item(event.sent_id, event.index, Ack.DUPLICATE, code, subject.source)
+        return AckItem(event.sent_id, event.index, Ack.DUPLICATE, code, False, subject.source)
 
     def _ruled(self, closure: Closure | None, event: Event, subject: Subject) -> Ruling:
         """Apply the closure's rules, and what an impression brings with it: a superseded timeout, a click upgraded."""
-        timeout = closure.timeout if closure is not None and closure.source is Terminal.TIMEOUT else None
-        ruling = rule(closure, event, subject, self._received_at)
-        self._decided(decided(subject, ruling, self._received_at, event))
         if closure is None:
+            ruling = rule(None, event, subject, self._received_at)
+            self._decided(decided(subject, ruling, self._received_at, event))
             return ruling
+        timeout, due = closure.timeout, None if closure.fresh else closure.next_due
+        ruling = rule(closure, event, subject, self._received_at)
+        closure.fresh = False
+        self._decided(decided(subject, ruling, self._received_at, event))
         if ruling.supersedes is not None and timeout is not None:
             self.changes.superseded.append(
                 Superseded(decision_id=timeout, record_key=ruling.supersedes, at=self._received_at)
             )
         if (clicked := upgrade(closure)) is not None:
             self._decided(decided(*clicked, self._received_at))
-        elif closure.changed:
+        if closure.next_due != due:
             self._watch(closure)
         return ruling
 

@@ -19,7 +19,11 @@ from patra.kernel.clock import format_instant
 
 
 class Decision(msgspec.Struct, frozen=True, array_like=True):
-    """One decision; an array in the store. The instant is both `decidedAt` and `outputAt`."""
+    """One decision; an array in the store. The instant is both `decidedAt` and `outputAt`.
+
+    Action, reason, conflict and status are members of their enums when they are made and plain text when they are read
+    back: a member equals its text, so nothing can tell.
+    """
 
     at: int
     subject: Subject
@@ -47,15 +51,15 @@ def decided(subject: Subject, ruling: Ruling, at: int, event: Event | None = Non
     return Decision(
         at,
         subject,
-        ruling.action.value,
-        ruling.reason.value,
-        ruling.conflict.value,
+        ruling.action,
+        ruling.reason,
+        ruling.conflict,
         ruling.attribution,
-        ruling.status.value,
+        ruling.status,
         ruling.billable,
         event.raw if event else None,
         event.values if event else (),
-        dict(event.extensions) if event and event.extensions else None,
+        event.extensions if event else None,
         ruling.conflict_with,
         ruling.supersedes,
     )
@@ -64,7 +68,7 @@ def decided(subject: Subject, ruling: Ruling, at: int, event: Event | None = Non
 def dropped(subject: Subject, reason: R, conflict: Conflict, at: int, event: Event | None = None) -> Decision:
     """The decision on an event that goes no further: rejected, or a duplicate of the ledger."""
     raw = event.raw if event else None
-    return Decision(at, subject, Action.DROP.value, reason.value, conflict.value, None, Status.NEW.value, None, raw)
+    return Decision(at, subject, Action.DROP, reason, conflict, None, Status.NEW, None, raw)
 
 
 # --- the objects of §3.8.21 -------------------------------------------------------------------------------------------

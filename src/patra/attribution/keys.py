@@ -17,10 +17,17 @@ def semantic_digest(values: Sequence[str]) -> str:
 
 
 def computed_key(
-    app_id: str, event_type: str, keys: tuple[str, str, str], reference: str | None, render: str | None, digest: str
+    app_id: str,
+    event_type: str,
+    request: str,
+    attempt: str,
+    opportunity: str,
+    reference: str | None,
+    render: str | None,
+    digest: str,
 ) -> bytes:
-    """`computedKey` as its 32 bytes; `keys` are requestKey, attemptKey, opportunityKey."""
-    text = f"{app_id}|{event_type}|{'|'.join(keys)}|{reference or NA}|{render or NA}|{digest}"
+    """`computedKey` as its 32 bytes."""
+    text = f"{app_id}|{event_type}|{request}|{attempt}|{opportunity}|{reference or NA}|{render or NA}|{digest}"
     return sha256(text.encode()).digest()
 
 
@@ -90,6 +97,11 @@ def record_key(record_type: str, payload_key: str, dedup: str | None, versions: 
     """`recordKey` (§3.8.29): the same record has the same key however often it is sent."""
     archive = VERSIONS[versions].archiveContractVersion
     return sha256(f"{record_type}|{payload_key}|{dedup or NA}|{archive}".encode()).hexdigest()
+
+
+def half(text: str) -> bytes:
+    """The first 16 bytes of a key's sha256: what stands for it in the store, as the kernel's `key16`."""
+    return sha256(text.encode()).digest()[:16]
 
 
 def _hex32(text: str) -> str:

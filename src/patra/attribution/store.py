@@ -78,6 +78,7 @@ def closure_of(row: Row) -> Closure:
         click_due=click_due,
         is_new=False,
         changed=False,
+        fresh=False,
     )
 
 
@@ -138,26 +139,25 @@ def write(tx: Tx, changes: Changes, *, archived: bool) -> list[tuple[int, Decisi
 def _decision_row(number: int, decision: Decision, status: Status) -> Row:
     attribution = None
     if decision.attribution is not None:
-        attribution = status.value if decision.status == Status.NEW.value else decision.status
-    return number, decision.at, decision.reason, status.value, attribution, encode_decision(decision)
+        attribution = status if decision.status == Status.NEW else decision.status
+    return number, decision.at, decision.reason, status, attribution, encode_decision(decision)
 
 
 def _write_closures(tx: Tx, closures: Sequence[Closure]) -> None:
     new = sorted((closure for closure in closures if closure.is_new), key=lambda closure: closure.key)
-    rows = [(c.key, c.app, c.state.value, c.source and c.source.value, c.opened_at, *_moving(c)) for c in new]
+    rows = [(c.key, c.app, c.state, c.source, c.opened_at, *_moving(c)) for c in new]
     if tx.execute(Q["insert_closures"], rows=rows) != len(rows):
         raise StoreBusy("store_busy", "another writer opened a closure first")
     moved = sorted((closure for closure in closures if not closure.is_new), key=lambda closure: closure.key)
     tx.execute(
         Q["update_closures"],
-        rows=[(c.key, c.state.value, c.source and c.source.value, *_moving(c)) for c in moved],
+        rows=[(c.key, c.state, c.source, *_moving(c)) for c in moved],
     )
 
 
 def _moving(closure: Closure) -> Row:
-    click = closure.click and closure.click.value
     body = ClosureBody(closure.closure, closure.opener, closure.ended_by, closure.clicked_by, closure.click_code)
-    return closure.next_due, click, closure.click_due, closure.timeout, _encode(body)
+    return closure.next_due, closure.click, closure.click_due, closure.timeout, _encode(body)
 
 
 def _write_drops(tx: Tx, drops: dict[bytes, Drop]) -> list[tuple[int, Decision]]:
@@ -200,7 +200,7 @@ def _write_billables(tx: Tx, decisions: Iterable[tuple[int, Decision]], status: 
         if billing is not None:
             subject = decision.subject
             opportunity = opportunity_key(subject.app, subject.opportunity)
-            rows.append((key16(billing), number, subject.app, decision.billable, opportunity, subject.at, status.value))
+            rows.append((key16(billing), number, subject.app, decision.billable, opportunity, subject.at, status))
     tx.insert_tuples(
         "att_billable",
         ("key", "decision_id", "app_id", "billable_type", "opportunity", "fact_at", "status"),

@@ -89,8 +89,16 @@ def subject_of_rejected(rejected: Rejected, batch_id: str) -> Subject:
 def subject_of_timeout(opener: Subject, deadline: int) -> Subject:
     """The failure that the system writes at a deadline: keys from the event that opened the closure (F13)."""
     digest = keys.semantic_digest([R.TIMEOUT])
-    parts = (opener.request, opener.attempt, opener.opportunity)
-    computed = keys.computed_key(opener.app, FAILURE, parts, opener.reference, opener.render, digest)
+    computed = keys.computed_key(
+        opener.app,
+        FAILURE,
+        opener.request,
+        opener.attempt,
+        opener.opportunity,
+        opener.reference,
+        opener.render,
+        digest,
+    )
     dedup = keys.computed_dedup_key(computed)
     return Subject(
         keys.server_event_key(dedup, 1),

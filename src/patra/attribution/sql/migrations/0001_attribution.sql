@@ -7,7 +7,7 @@ CREATE TABLE att_log (
   number {id},
   place BIGINT NOT NULL,
   at BIGINT NOT NULL,
-  kind TEXT NOT NULL CHECK (kind IN ('batch', 'refused', 'tick')),
+  kind TEXT NOT NULL CHECK (kind = 'batch' OR kind = 'refused' OR kind = 'tick'),
   app_id TEXT,
   batch_id TEXT,
   code TEXT,
@@ -20,11 +20,11 @@ CREATE INDEX att_log_at ON att_log (at);
 CREATE TABLE att_closure (
   key {blob} NOT NULL PRIMARY KEY,
   app_id TEXT NOT NULL,
-  state TEXT NOT NULL CHECK (state IN ('open', 'closed_success', 'closed_failure')),
-  source TEXT CHECK (source IN ('impression', 'error', 'system_timeout_synthesized')),
+  state TEXT NOT NULL CHECK (state = 'open' OR state = 'closed_success' OR state = 'closed_failure'),
+  source TEXT CHECK (source = 'impression' OR source = 'error' OR source = 'system_timeout_synthesized'),
   opened_at BIGINT NOT NULL,
   due_at BIGINT,
-  click TEXT CHECK (click IN ('pending', 'billable', 'lapsed')),
+  click TEXT CHECK (click = 'pending' OR click = 'billable' OR click = 'lapsed'),
   click_due BIGINT,
   timeout_id BIGINT,
   body {blob} NOT NULL
@@ -36,10 +36,10 @@ CREATE TABLE att_billable (
   key {blob} NOT NULL PRIMARY KEY,
   decision_id BIGINT NOT NULL,
   app_id TEXT NOT NULL,
-  billable_type TEXT NOT NULL CHECK (billable_type IN ('billable_impression', 'billable_click')),
+  billable_type TEXT NOT NULL CHECK (billable_type = 'billable_impression' OR billable_type = 'billable_click'),
   opportunity {blob} NOT NULL,
   fact_at BIGINT NOT NULL,
-  status TEXT NOT NULL CHECK (status IN ('new', 'committed', 'duplicate', 'conflicted', 'rejected', 'superseded'))
+  status TEXT NOT NULL CHECK (status = 'committed' OR status = 'new' OR status = 'duplicate' OR status = 'conflicted' OR status = 'rejected' OR status = 'superseded')
 ) {without_rowid};
 CREATE INDEX att_billable_at ON att_billable (fact_at);
 

@@ -6,9 +6,9 @@ CREATE TABLE att_decision (
   at BIGINT NOT NULL,
   reason TEXT NOT NULL,
   audit_status TEXT NOT NULL
-    CHECK (audit_status IN ('new', 'committed', 'duplicate', 'conflicted', 'rejected', 'superseded')),
+    CHECK (audit_status = 'committed' OR audit_status = 'new' OR audit_status = 'duplicate' OR audit_status = 'conflicted' OR audit_status = 'rejected' OR audit_status = 'superseded'),
   attribution_status TEXT
-    CHECK (attribution_status IN ('new', 'committed', 'duplicate', 'conflicted', 'rejected', 'superseded')),
+    CHECK (attribution_status = 'committed' OR attribution_status = 'new' OR attribution_status = 'duplicate' OR attribution_status = 'conflicted' OR attribution_status = 'rejected' OR attribution_status = 'superseded'),
   settled_at BIGINT,
   settled_code TEXT,
   body {blob} NOT NULL
