@@ -69,11 +69,13 @@ def _without_empty(tree: Tree) -> Tree:
     out = {
         key: value for key, value in tree.items() if value != {} or key not in {"defaults", "credentials", "schedules"}
     }
+    endpoints: Tree = {}
     for name, endpoint in tree["endpoints"].items():
-        kept = {key: value for key, value in endpoint.items() if value != {}}
-        if kept.get("output", {}).get("fields") == {}:
-            kept["output"] = {key: value for key, value in kept["output"].items() if key != "fields"}
-        out["endpoints"] = {**out["endpoints"], name: kept}
+        kept: Tree = dict(endpoint)
+        if "output" in kept:
+            kept["output"] = {key: value for key, value in kept["output"].items() if key != "fields" or value != {}}
+        endpoints[name] = {key: value for key, value in kept.items() if value != {}}
+    out["endpoints"] = endpoints
     return out
 
 

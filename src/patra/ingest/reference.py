@@ -1,5 +1,6 @@
 """The structs of the pack format go in; its JSON Schema and its reference pages come out, so that neither can lie."""
 
+import re
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any
@@ -151,13 +152,15 @@ def pack_page() -> str:
         "for a key of a free mapping, such as a query parameter, takes it away.",
         "",
     ]
-    lines += _structs(Pack)
-    return "\n".join(lines) + "\n"
+    lines += ["## The fields", "", *_structs(Pack)]
+    return "\n".join(lines).rstrip() + "\n"
 
 
-def _structs(root: type[msgspec.Struct]) -> Iterator[str]:
+def _structs(root: type[msgspec.Struct], only: frozenset[str] | None = None) -> Iterator[str]:
     for name, text, fields in struct_docs(root):
-        yield f"## {name}"
+        if only is not None and name not in only:
+            continue
+        yield f"### {name}"
         yield ""
         yield text
         yield ""
@@ -220,34 +223,33 @@ def expression_page() -> str:
 
 
 def planning_page() -> str:
-    """The reference of the planning side: snapshot, slices, codes, reasons, states."""
-    lines = ["# Ingest: planning", "", "What the planner writes, and every word it uses.", "", "# The snapshot", ""]
-    lines += [
+    """The reference of the planning side: snapshot, slices, codes, reasons."""
+    lines = [
+        "# Ingest: what the planner writes",
+        "",
+        "## The snapshot",
+        "",
         "`ing_plan.expr_proto_snapshot` holds the snapshot that a plan was compiled to, as JSON. Sections that it",
-        "shares with the pack format are described [there](pack.md).",
+        "shares with packs are described in [the pack format](pack.md).",
+        "",
+        *_structs(Spec, frozenset({"Spec", "Leg", "RequestParam", "Mapping", "CursorSpec"})),
+        "## The slice",
+        "",
+        "`ing_plan_slice.slice_spec`:",
+        "",
+        *_structs(SliceSpec),
+        "## The dictionary",
+        "",
+        "Codes of `sys_dict_item`, seeded when a pack is loaded.",
         "",
     ]
-    own = {"Spec", "Leg", "RequestParam", "Mapping", "CursorSpec"}
-    lines += _only(Spec, own)
-    lines += ["# The slice", "", "`ing_plan_slice.slice_spec`:", ""]
-    lines += _structs(SliceSpec)
-    lines += ["# The dictionary", "", "Codes of `sys_dict_item`, seeded when a pack is loaded.", ""]
     for entry in DICTIONARY:
-        lines += [f"## `{entry.code}`", "", "| code | meaning |", "|---|---|"]
+        lines += [f"### `{entry.code}`", "", "| code | meaning |", "|---|---|"]
         lines += [f"| `{code.value}` | {_cell(code.text)} |" for code in entry.items]
         lines += [f"| `{alias}` | another spelling of `{code.value}` |" for alias, code in entry.aliases.items()]
         lines.append("")
-    lines += ["# Reasons", "", "| code | given when |", "|---|---|"]
+    lines += ["## Reasons", "", "| code | given when |", "|---|---|"]
     lines += [f"| `{reason.value}` | {_cell(reason.text)} |" for reason in R]
-    return "\n".join(lines) + "\n"
-
-
-def _only(root: type[msgspec.Struct], names: set[str]) -> list[str]:
-    out: list[str] = []
-    keep = False
-    for line in _structs(root):
-        if line.startswith("## "):
-            keep = line[3:] in names
-        if keep:
-            out.append(line)
-    return out
+    here = {line[4:].lower() for line in lines if line.startswith("### ")}
+    text = "\n".join(lines) + "\n"
+    return re.sub(r"\(#(\w+)\)", lambda m: m[0] if m[1] in here else f"(pack.md#{m[1]})", text)

@@ -58,11 +58,15 @@ class Bounds(Bit, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Phase(Bit, frozen=True, kw_only=True):
+    """One phase or two."""
+
     two_phase: Annotated[bool, doc("Ids first, then records.", False)]
     id_batch_size: Annotated[int, doc("Ids in one detail request.", 200)]
 
 
 class SliceInitial(Bit, frozen=True, kw_only=True):
+    """Where the list of the slice begins."""
+
     offset: Annotated[int, doc("First offset.", 0)] = 0
     page: Annotated[int | None, doc("First page.", 1)] = None
     token: Annotated[str | None, doc("First token.", "*")] = None
@@ -70,16 +74,22 @@ class SliceInitial(Bit, frozen=True, kw_only=True):
 
 
 class SlicePagination(Bit, frozen=True, kw_only=True):
+    """How the pages of the slice are walked."""
+
     type: Annotated[PaginationType | None, doc("What drives the pages.", "OFFSET")]
     initial: Annotated[SliceInitial, doc("Where the list begins.", {})]
 
 
 class SliceWindow(Bit, frozen=True, kw_only=True):
+    """Lag and watermark, as the plan saw them."""
+
     safety_lag: Annotated[str, doc("The lag that was kept.", "PT10M")]
     watermark_key: Annotated[str, doc("The field that moves the watermark.", "updated_at")]
 
 
 class Budget(Bit, frozen=True, kw_only=True):
+    """What the slice may use."""
+
     max_requests: Annotated[int, doc("Most requests.", 800)]
     max_duration_sec: Annotated[int, doc("Longest time.", 900)]
     priority: Annotated[int, doc("The smaller runs first.", 100)]
@@ -87,6 +97,8 @@ class Budget(Bit, frozen=True, kw_only=True):
 
 
 class Telemetry(Bit, frozen=True, kw_only=True):
+    """For people; no part of the signature."""
+
     total_estimated: Annotated[int | None, doc("Records that are expected.", 42_000)] = None
     comment: Annotated[str, doc("How the slice came about.", "auto-bisect from estimate")] = ""
 
