@@ -14,6 +14,7 @@ import sys
 import time
 from collections import Counter, deque
 from pathlib import Path
+from typing import cast
 
 import msgspec
 import uvloop
@@ -59,8 +60,7 @@ class Connection(asyncio.Protocol):
         self._missing = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast("asyncio.Transport", transport)
 
     def send(self, began: float) -> None:
         self.began = began

@@ -84,7 +84,7 @@ def _attempt(rng: random.Random, app: str, number: int, attempt: int, at: float)
             **keys,
             "eventVersion": "1",
             "idempotencyKey": f"{MARK}-{number:02}-{attempt:03}-{i}",
-            "sdkSession": f"s-{rng.randrange(10**8):08}",
+            **({"sdkSession": f"s-{rng.randrange(10**8):08}"} if rng.random() < 0.1 else {}),
             **fields,
         }
         for i, (kind, fields) in enumerate(kinds)
