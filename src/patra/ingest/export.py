@@ -105,6 +105,16 @@ def export(pages: Iterable[Sequence[Json]], target: Sink, progress: Progress | N
     return count
 
 
+def to_stream(pages: Iterable[Sequence[Json]], out: BinaryIO) -> int:
+    """Write all pages as JSONL to a stream, such as the standard output."""
+    count = 0
+    for rows in pages:
+        out.write(_lines(rows))
+        count += len(rows)
+    out.flush()
+    return count
+
+
 class _File:
     """A file that appears when it is complete."""
 

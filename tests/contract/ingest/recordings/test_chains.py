@@ -158,7 +158,7 @@ RETIRED = Path(__file__).with_name("retired.yaml").read_text(encoding="utf-8")
     ("name", "endpoint", "drives", "landed", "reasons", "end"),
     [
         ("crossref-eventdata-355", "events", "cursor", 355, {}, None),
-        ("datacite-re3data-climate", "re3data", "page[number]", 49, {}, emptied("data", drop="links")),
+        ("datacite-re3data-climate", "re3data", "page[number]", 49, {"i_no_id": 1}, emptied("data", drop="links")),
         ("s2-search-turing", "search", "offset", 0, {"i_no_updated_at_value": 200}, emptied("data", drop="next")),
         ("s2-references", "references", "offset", 0, {"i_no_updated_at_value": 44, "i_no_id": 23}, None),
     ],
