@@ -1,0 +1,557 @@
+"""Triggers become plans, slices and tasks, each once, whatever happens in between (ch. 5.3, 6, 8)."""
+
+import itertools
+
+import msgspec
+import pytest
+
+from patra.ingest import operations, store, views
+from patra.ingest.codes import Operation
+from patra.ingest.cutting import Rest
+from patra.ingest.machines import TASKS
+from patra.ingest.reasons import R
+from patra.ingest.reslicing import answer_reslices, request_reslice
+from patra.ingest.slicing import PageRange, Span
+from patra.ingest.spec import decode_spec
+from patra.ingest.trigger import Trigger
+from patra.kernel.clock import DAY, HOUR, MINUTE
+from patra.kernel.db import Database
+from patra.kernel.leases import acquire
+from patra.kernel.machine import history
+from patra.kernel.testing import FaultyDatabase, InjectedFault
+from tests.contract.ingest.site import Site, at
+from tests.unit.ingest.packs import changed
+
+BACKFILL, UPDATE = Operation.BACKFILL, Operation.UPDATE
+
+
+@pytest.fixture
+def site(database: Database) -> Site:
+    return Site(database)
+
+
+def covered(tasks):
+    return sorted((start, end) for _, status, start, end, *_ in tasks if status != "CANCELLED")
+
+
+class TestHarvest:
+    def test_the_first_harvest_goes_from_the_initial_watermark_to_now_minus_the_lag(self, site):
+        made = site.trigger("atomlike", "query")
+        assert (made.outcome, made.status, made.slices) == (R.PLANNED, "READY", 7)
+        windows = covered(site.tasks(made.plan_id))
+        assert windows[0][0] == at("2026-11-09T02:03:00Z")
+        assert windows[-1][1] == at("2026-11-16T01:53:00Z")
+        assert all(a[1] == b[0] for a, b in itertools.pairwise(windows))
+        assert {row[1] for row in site.tasks(made.plan_id)} == {"QUEUED"}
+
+    def test_triggering_twice_adds_nothing(self, site):
+        site.trigger("atomlike", "query")
+        before = site.everything()
+        again = site.trigger("atomlike", "query")
+        assert (again.outcome, again.plan_id) == (R.WINDOW_COVERED, None)
+        assert site.everything() == before
+
+    def test_later_only_what_is_new_is_planned(self, site):
+        first = site.trigger("atomlike", "query")
+        site.clock.advance(2 * HOUR)
+        second = site.trigger("atomlike", "query")
+        assert covered(site.tasks(second.plan_id)) == [
+            (covered(site.tasks(first.plan_id))[-1][1], at("2026-11-16T03:53:00Z"))
+        ]
+
+    def test_a_failed_or_cancelled_window_is_planned_again_and_nothing_else(self, site):
+        made = site.trigger("atomlike", "query")
+        tasks = site.tasks(made.plan_id)
+        for task in tasks:
+            site.set_status(task[0], "SUCCEEDED")
+        site.set_status(tasks[2][0], "FAILED")
+        site.set_status(tasks[4][0], "CANCELLED")
+        again = site.trigger("atomlike", "query")
+        assert covered(site.tasks(again.plan_id)) == [(tasks[2][2], tasks[2][3]), (tasks[4][2], tasks[4][3])]
+        assert again.plan_id != made.plan_id
+
+    def test_the_watermark_of_the_first_harvest_is_where_it_began_and_moves_the_next_one(self, site):
+        made = site.trigger("atomlike", "query")
+        start = covered(site.tasks(made.plan_id))[0][0]
+        assert site.rows("SELECT normalized_instant, plan_id FROM ing_cursor WHERE provenance_code = 'atomlike'") == [
+            (start, made.plan_id)
+        ]
+        site.run(
+            "UPDATE ing_cursor SET normalized_instant = :at WHERE provenance_code = 'atomlike'",
+            at=at("2026-11-15T00:00:00Z"),
+        )
+        site.run("DELETE FROM ing_task")
+        again = site.trigger("atomlike", "query")
+        assert covered(site.tasks(again.plan_id))[0][0] == at("2026-11-15T00:00:00Z")
+
+    def test_other_parameters_are_another_harvest(self, site):
+        site.trigger("atomlike", "query")
+        other = site.trigger("atomlike", "query", params={"search": "all:proton"})
+        assert (other.outcome, other.slices) == (R.PLANNED, 7)
+        assert site.trigger("atomlike", "query", params={"mailto": "b@example.org"}).outcome is R.WINDOW_COVERED
+
+    def test_the_snapshot_of_a_plan_does_not_change_with_the_registry(self, site):
+        made = site.trigger("tokenlike", "works")
+        before = site.plan(made.plan_id).expr_proto_snapshot
+        site.load_text(
+            changed(
+                "tokenlike".replace("like", ""),
+                ("pageSize: 1000", "pageSize: 10"),
+                ("maxPageSize: 1000", "maxPageSize: 10"),
+            )
+        )
+        assert site.plan(made.plan_id).expr_proto_snapshot == before
+        assert decode_spec(before).pagination.page_size == 1000
+        site.clock.advance(3 * DAY)
+        later = site.trigger("tokenlike", "works")
+        assert decode_spec(site.plan(later.plan_id).expr_proto_snapshot).pagination.page_size == 10
+
+    def test_lineage_goes_from_the_trigger_to_the_tasks(self, site):
+        made = site.trigger("atomlike", "query")
+        found = site.db.read(lambda tx: views.lineage(tx, made.plan_id))
+        assert found.schedule_instance["schedule_instance_id"] == made.schedule_instance_id
+        assert (found.slice_counts, found.task_counts) == ({"READY": 7}, {"QUEUED": 7})
+        assert found.slices[0].task == f"{made.plan_id}.t000001"
+        assert found.plan["record_remarks"]["sliceCount"] == 7
+        assert found.plan["record_remarks"]["degradation"] == ["i_has_next_by_page_size"]
+        moves = site.db.read(lambda tx: history(tx, [made.plan_id]))
+        assert [(move.was, move.to) for move in moves] == [("DRAFT", "SLICING"), ("SLICING", "READY")]
+
+    def test_page_slices_where_the_pack_asks_for_them(self, site):
+        site.load_text(
+            changed(
+                "page",
+                (
+                    "    limits: {maxDepth: 1000}",
+                    "    planning: {dimension: PAGE, pagesPerSlice: 4}\n    operations: {BACKFILL: {planning: {dimension: TIME}}}\n    limits: {maxDepth: 1000}",
+                ),
+            )
+        )
+        made = site.trigger("pagelike", "articles")
+        specs = [
+            msgspec.json.decode(text)
+            for (text,) in site.rows("SELECT slice_spec FROM ing_plan_slice ORDER BY slice_id")
+        ]
+        assert [(s["bounds"]["page"]["fromPage"], s["bounds"]["page"]["toPage"]) for s in specs] == [
+            (1, 4),
+            (5, 8),
+            (9, 10),
+        ]
+        assert site.trigger("pagelike", "articles").outcome is R.WINDOW_COVERED
+        assert site.plan(made.plan_id).plan_strategy == "PAGE"
+
+
+class TestBackfill:
+    def test_a_backfill_goes_backward_in_a_namespace_of_its_own(self, site):
+        made = site.trigger("atomlike", "query", BACKFILL, since="2026-10-01T00:00:00Z", until="2026-10-11T00:00:00Z")
+        windows = [(start, end) for _, _, start, end, *_ in site.tasks(made.plan_id)]
+        assert windows == sorted(windows, reverse=True)
+        assert (windows[0][1], windows[-1][0]) == (at("2026-10-11T00:00:00Z"), at("2026-10-01T00:00:00Z"))
+        plan = site.plan(made.plan_id)
+        assert (plan.namespace_scope_code, plan.priority) == ("CUSTOM", 300)
+        assert site.count("ing_cursor") == 0
+
+    def test_harvest_and_backfill_do_not_cover_each_other(self, site):
+        harvest = site.trigger("atomlike", "query")
+        backfill = site.trigger(
+            "atomlike", "query", BACKFILL, since="2026-11-09T00:00:00Z", until="2026-11-16T00:00:00Z"
+        )
+        assert (harvest.outcome, backfill.outcome) == (R.PLANNED, R.PLANNED)
+
+    def test_a_campaign_is_resumed_where_it_failed(self, site):
+        said = {"since": "2026-10-01T00:00:00Z", "until": "2026-10-04T00:00:00Z"}
+        made = site.trigger("atomlike", "query", BACKFILL, **said)
+        tasks = site.tasks(made.plan_id)
+        for task in tasks:
+            site.set_status(task[0], "SUCCEEDED")
+        site.set_status(tasks[1][0], "FAILED")
+        again = site.trigger("atomlike", "query", BACKFILL, **said)
+        assert covered(site.tasks(again.plan_id)) == [(tasks[1][2], tasks[1][3])]
+        assert site.trigger("atomlike", "query", BACKFILL, activity="again", **said).slices == 3
+
+    def test_it_must_say_where_it_begins(self, site):
+        made = site.trigger("atomlike", "query", BACKFILL)
+        assert (made.outcome, made.plan_id) == (R.WINDOW_INVALID, None)
+        assert site.rows("SELECT outcome_code FROM ing_schedule_instance") == [("i_window_invalid",)]
+
+
+def record(site, provider_id, *, checked, expr_hash="old", deleted=0):
+    site.run(
+        "INSERT INTO ing_record (provenance_code, endpoint_name, provider_id, updated_at, deleted, expr_hash, content, "
+        "content_hash, task_id, run_id, batch_no, first_seen_at, changed_at, refresh_checked_at) "
+        "VALUES ('tokenlike', 'works', :id, 1, :deleted, :hash, :content, '', '', '', 1, 1, 1, :checked)",
+        id=provider_id,
+        checked=checked,
+        hash=expr_hash,
+        deleted=deleted,
+        content=b"{}",
+    )
+
+
+def ids_of(site, plan_id):
+    texts = site.rows("SELECT slice_spec FROM ing_plan_slice WHERE plan_id = :p ORDER BY slice_id", p=plan_id)
+    return [one for (text,) in texts for one in msgspec.json.decode(text)["bounds"]["id"]["ids"]]
+
+
+class TestUpdate:
+    def test_named_records_are_planned_once_while_they_are_under_way(self, site):
+        made = site.trigger("tokenlike", "works", UPDATE, ids=("b", "a"))
+        assert ids_of(site, made.plan_id) == ["b", "a"]
+        assert site.trigger("tokenlike", "works", UPDATE, ids=("b", "a")).outcome is R.WINDOW_COVERED
+        site.run("UPDATE ing_task SET status_code = 'SUCCEEDED'")
+        assert site.trigger("tokenlike", "works", UPDATE, ids=("b", "a")).outcome is R.PLANNED
+
+    def test_records_with_another_mapping_are_due(self, site):
+        spec = site.planner.compile(Trigger(source="tokenlike", endpoint="works", operation=UPDATE)).spec
+        now = site.clock.now()
+        record(site, "current", checked=now, expr_hash=spec.record_expr_hash)
+        record(site, "other", checked=now)
+        record(site, "gone", checked=now, deleted=1)
+        made = site.trigger("tokenlike", "works", UPDATE)
+        assert ids_of(site, made.plan_id) == ["other"]
+
+    def test_stale_records_are_due_the_stalest_first_and_a_share_at_a_time(self, site):
+        spec = site.planner.compile(Trigger(source="tokenlike", endpoint="works", operation=UPDATE)).spec
+        now = site.clock.now()
+        for number in range(60):
+            record(site, f"r{number:02}", checked=now - (31 + number) * DAY, expr_hash=spec.record_expr_hash)
+        record(site, "fresh", checked=now, expr_hash=spec.record_expr_hash)
+        made = site.trigger("tokenlike", "works", UPDATE)
+        assert ids_of(site, made.plan_id) == ["r59", "r58", "r57"]
+
+    def test_signals_are_taken_up_once(self, site):
+        site.db.run(
+            lambda tx: store.raise_signals(
+                tx, "tokenlike", "works", ["x", "y", "x"], reason="retracted", detail="", by="t", now=1
+            )
+        )
+        made = site.trigger("tokenlike", "works", UPDATE)
+        assert ids_of(site, made.plan_id) == ["x", "y"]
+        assert site.count("ing_signal", f"plan_id = '{made.plan_id}'") == 2
+        site.run("UPDATE ing_task SET status_code = 'SUCCEEDED'")
+        assert site.trigger("tokenlike", "works", UPDATE).outcome is R.NO_CANDIDATES
+        site.db.run(
+            lambda tx: store.raise_signals(tx, "tokenlike", "works", ["x"], reason="again", detail="", by="t", now=2)
+        )
+        assert ids_of(site, site.trigger("tokenlike", "works", UPDATE).plan_id) == ["x"]
+
+    def test_nothing_due_is_nothing_planned(self, site):
+        assert site.trigger("tokenlike", "works", UPDATE).outcome is R.NO_CANDIDATES
+        assert site.count("ing_plan") == 0
+
+    def test_ids_come_in_slices_and_buckets(self, site):
+        made = site.trigger(
+            "tokenlike",
+            "works",
+            UPDATE,
+            ids=tuple(f"id{n}" for n in range(25)),
+            sections={"planning": {"idsPerSlice": 10}},
+        )
+        assert made.slices == 3
+        spread = site.trigger(
+            "tokenlike",
+            "works",
+            UPDATE,
+            ids=tuple(f"x{n}" for n in range(25)),
+            sections={"planning": {"idsPerSlice": 10, "hashBuckets": 4}},
+        )
+        assert len(ids_of(site, spread.plan_id)) == 25
+
+
+class TestInventory:
+    def test_a_full_queue_holds_the_plan_back_and_a_drained_one_lets_it_go_on(self, site):
+        limit = {"planning": {"inventoryLimit": 3}}
+        made = site.trigger("atomlike", "query", sections=limit)
+        assert (made.status, made.slices) == ("PARTIAL", 3)
+        assert site.plan(made.plan_id).record_remarks.find("i_inventory_full") > 0
+        before = site.everything()
+        assert site.planner.run_once().slices == 0
+        assert site.everything() == before
+        site.run("UPDATE ing_task SET status_code = 'SUCCEEDED'")
+        site.planner.advance(made.plan_id)
+        assert site.plan(made.plan_id).status_code == "PARTIAL"
+        site.run("UPDATE ing_task SET status_code = 'SUCCEEDED'")
+        site.planner.run_once()
+        assert site.plan(made.plan_id).status_code == "READY"
+        assert len(site.tasks(made.plan_id)) == 7
+        assert covered(site.tasks(made.plan_id))[-1][1] == at("2026-11-16T01:53:00Z")
+
+    def test_what_a_held_back_plan_will_cut_counts_as_covered(self, site):
+        site.trigger("atomlike", "query", sections={"planning": {"inventoryLimit": 3}})
+        assert site.trigger("atomlike", "query").outcome is R.WINDOW_COVERED
+
+    def test_a_quota_spreads_slices_over_days_and_then_holds_the_plan_back(self, site):
+        text = changed("offset", ("rateLimit: {refill", "rateLimit: {quotaDaily: 4, quotaReserve: 0, refill"))
+        site.load_text(text)
+        made = site.trigger("atomlike", "query", since="2026-10-01T00:00:00Z")
+        due = [row[4] for row in site.tasks(made.plan_id)]
+        assert due.count(site.clock.now()) == 4
+        assert due.count(at("2026-11-17T00:00:00Z")) == 4
+        assert made.status == "PARTIAL"
+        assert "i_quota_short" in site.plan(made.plan_id).record_remarks
+        reserved = site.rows("SELECT period_start, reserved FROM ing_quota WHERE period_code = 'DAY' ORDER BY 1")
+        assert reserved[0] == (at("2026-11-16T00:00:00Z"), 4)
+        site.clock.advance(20 * DAY)
+        site.planner.run_once()
+        assert len(site.tasks(made.plan_id)) > len(due)
+
+
+class TestEstimates:
+    def test_a_window_that_was_crowded_is_cut_by_what_was_counted(self, site):
+        spec = site.planner.compile(Trigger(source="pmlike", endpoint="search", operation=Operation.HARVEST)).spec
+        week = Span(at("2026-11-09T00:00:00Z"), at("2026-11-16T00:00:00Z"))
+        site.db.run(lambda tx: store.report_total(tx, spec.selection_key, week, 40_000, site.clock.now()))
+        made = site.trigger("pmlike", "search")
+        widths = {(end - start) // DAY for _, _, start, end, *_ in site.tasks(made.plan_id)}
+        assert made.slices >= 5
+        assert widths <= {1, 2}
+        estimate = site.plan(made.plan_id).total_estimated
+        assert 39_000 <= estimate <= 40_000
+
+    def test_a_newer_report_counts_and_an_older_one_does_not(self, site):
+        span = Span(0, DAY)
+        for total, when in ((10, 5), (20, 9), (30, 7)):
+            site.db.run(lambda tx, t=total, w=when: store.report_total(tx, "s", span, t, w))
+        assert site.db.read(lambda tx: store.reports(tx, "s", span)) == [(span, 20)]
+
+
+class TestReslicing:
+    def asked(self, site, task_id, rest, total):
+        return site.db.run(lambda tx: request_reslice(tx, task_id, rest, total, "i_too_deep", site.clock.now()))
+
+    def test_the_rest_of_a_window_is_cut_smaller(self, site):
+        made = site.trigger("pmlike", "search")
+        (task,) = site.tasks(made.plan_id)
+        window = Span(task[2], task[3])
+        site.set_status(task[0], "PARTIAL")
+        assert self.asked(site, task[0], Rest(window=window), 40_000)
+        assert not self.asked(site, task[0], Rest(window=window), 40_000)
+        assert site.trigger("pmlike", "search").outcome is R.WINDOW_COVERED
+        assert answer_reslices(site.db, site.clock) == (1, len(site.tasks(made.plan_id)) - 1)
+        children = site.tasks(made.plan_id)[1:]
+        assert covered(children)[0][0] == window.start
+        assert covered(children)[-1][1] == window.end
+        assert all(a[1] == b[0] for a, b in zip(covered(children), covered(children)[1:], strict=False))
+        assert site.rows("SELECT status_code FROM ing_plan_slice ORDER BY slice_id")[0] == ("PARTIAL",)
+        assert site.trigger("pmlike", "search").outcome is R.WINDOW_COVERED
+        assert answer_reslices(site.db, site.clock) == (0, 0)
+
+    def test_what_was_finished_stays_with_the_old_task(self, site):
+        made = site.trigger("atomlike", "query")
+        task = site.tasks(made.plan_id)[0]
+        site.set_status(task[0], "PARTIAL")
+        middle = task[2] + 12 * HOUR
+        self.asked(site, task[0], Rest(window=Span(middle, task[3])), None)
+        answer_reslices(site.db, site.clock)
+        first = site.tasks(made.plan_id)[0]
+        assert (first[2], first[3]) == (task[2], middle)
+        assert covered(site.tasks(made.plan_id))[0] == (task[2], middle)
+
+    def test_the_smallest_window_cannot_be_cut_and_becomes_a_hole(self, site):
+        made = site.trigger("pmlike", "search", since="2026-11-14T00:00:00Z", until="2026-11-15T00:00:00Z")
+        (task,) = site.tasks(made.plan_id)
+        site.set_status(task[0], "PARTIAL")
+        self.asked(site, task[0], Rest(window=Span(task[2], task[3])), 99_999)
+        assert answer_reslices(site.db, site.clock) == (1, 0)
+        assert site.rows("SELECT status_code, record_remarks FROM ing_reslice_request") == [
+            ("REFUSED", "as small as it may be (i_too_deep)")
+        ]
+        assert site.rows("SELECT status_code FROM ing_plan_slice") == [("FAILED",)]
+
+    def test_pages_and_ids_are_halved(self, site):
+        made = site.trigger("tokenlike", "works", UPDATE, ids=tuple("abcde"))
+        (task,) = site.tasks(made.plan_id)
+        site.set_status(task[0], "PARTIAL")
+        self.asked(site, task[0], Rest(ids=("c", "d", "e")), None)
+        assert answer_reslices(site.db, site.clock) == (1, 2)
+        assert ids_of(site, made.plan_id)[5:] == ["c", "d", "e"]
+        assert msgspec.json.decode(msgspec.json.encode(Rest(pages=PageRange(1, None))), type=Rest).pages.last is None
+
+
+class TestSchedules:
+    @pytest.fixture
+    def site(self, database: Database) -> Site:
+        return Site(database, scheduled=True)
+
+    def test_a_schedule_fires_once_for_each_tick(self, site):
+        first = site.planner.run_once()
+        assert (first.triggered, first.planned) == (1, 1)
+        assert site.planner.run_once().triggered == 0
+        site.clock.advance(HOUR)
+        second = site.planner.run_once()
+        assert (second.triggered, second.planned) == (1, 1)
+        ticks = site.db.read(views.ticks)
+        assert [(row["job_id"], row["outcome_code"]) for row in ticks] == [("pagelike/hourly", "i_planned")]
+
+    def test_two_planners_make_one_plan(self, site):
+        other = Site(site.db, migrated=True)
+        site.planner.run_once()
+        site.run("DELETE FROM ing_schedule_tick")
+        assert other.planner.run_once().planned == 0
+        assert site.count("ing_plan") == 1
+
+
+class TestRefusals:
+    def test_a_snapshot_that_does_not_compile_leaves_an_instance_that_says_what_is_missing(self, site):
+        made = site.trigger("oailike", "records")
+        assert (made.outcome, made.plan_id) == (R.COMPILE_FAILED, None)
+        (remarks,) = site.rows("SELECT record_remarks FROM ing_schedule_instance")[0]
+        assert "baseUrl" in remarks
+        assert "--param" in remarks
+        assert site.count("ing_plan") == 0
+        site.trigger("oailike", "records")
+        assert site.count("ing_schedule_instance") == 1
+        assert site.trigger("oailike", "records", params={"baseUrl": "https://oai.example.org"}).outcome is R.PLANNED
+
+    def test_an_unknown_source_and_a_disabled_one_are_refused(self, site):
+        assert site.trigger("nope", "x").problems[0].code is R.SOURCE_UNKNOWN
+        site.load_text(changed("page", ('version: "1.0"', 'version: "1.1"\nenabled: false')))
+        assert site.trigger("pagelike", "articles").problems[0].code is R.SOURCE_DISABLED
+        assert site.planner.run_once().triggered == 0
+
+    def test_a_preview_writes_nothing(self, site):
+        before = site.everything()
+        preview = site.planner.preview(
+            Trigger(source="atomlike", endpoint="query", operation=Operation.HARVEST), limit=3
+        )
+        assert (len(preview.slices), preview.more, preview.outcome) == (3, True, R.PLANNED)
+        assert site.everything() == before
+
+
+def test_the_same_trigger_on_another_store_gives_the_same_bytes(site, tmp_path):
+    from patra.kernel.db import open_database
+
+    other = Site(open_database(f"sqlite:///{tmp_path / 'other.db'}"))
+    for one in (site, other):
+        one.trigger("atomlike", "query")
+        one.trigger("pmlike", "search", BACKFILL, since="2026-01-01T00:00:00Z", until="2026-03-01T00:00:00Z")
+        one.trigger("tokenlike", "works", UPDATE, ids=("a",))
+    assert site.everything() == other.everything()
+    other.db.close()
+
+
+def test_a_fault_at_any_statement_ends_in_the_same_state(database: Database):
+    """The planner dies at its n-th statement, comes back, and the store is as if nothing had happened."""
+    clean = Site(database, chunk=3)
+    counting = FaultyDatabase(database)
+    Site.trigger(Site(counting, chunk=3, migrated=True), "atomlike", "query")
+    wanted = clean.everything()
+    assert len(wanted["task"]) == 7
+    for step in range(1, counting.steps + 1):
+        for table in (
+            "ing_task",
+            "ing_plan_slice",
+            "ing_plan",
+            "ing_schedule_instance",
+            "ing_quota",
+            "ing_cursor",
+            "krn_move",
+        ):
+            clean.run(f"DELETE FROM {table}")
+        faulty = Site(FaultyDatabase(database, step), chunk=3, migrated=True)
+        with pytest.raises(InjectedFault):
+            faulty.trigger("atomlike", "query")
+        healthy = Site(database, chunk=3, migrated=True)
+        healthy.planner.run_once()  # goes on with a plan that was left half cut
+        healthy.trigger("atomlike", "query")
+        found = healthy.everything()
+        assert {k: found[k] for k in ("slice", "task", "cursor")} == {
+            k: wanted[k] for k in ("slice", "task", "cursor")
+        }, step
+
+
+def test_executors_lease_the_tasks_in_the_order_of_priority(site):
+    site.trigger("atomlike", "query", BACKFILL, since="2026-10-01T00:00:00Z", until="2026-10-04T00:00:00Z")
+    harvest = site.trigger("atomlike", "query")
+    now = site.clock.now()
+    leases = site.db.run(lambda tx: acquire(tx, TASKS, holder="w", n=8, now=now, ttl=MINUTE))
+    assert [lease.id.partition(".")[0] for lease in leases][:7] == [harvest.plan_id] * 7
+    assert leases[-1].partition == "atomlike/query/BACKFILL"
+    assert site.count("ing_task", "lease_owner IS NOT NULL") == 8
+
+
+class TestOperations:
+    def act(self, site, work):
+        return site.db.run(work)
+
+    def test_a_paused_source_or_endpoint_makes_no_plans_until_it_is_resumed(self, site):
+        now = site.clock.now()
+        for endpoint in ("", "query"):
+            act = self.act(
+                site, lambda tx, e=endpoint: operations.pause(tx, "atomlike", e, by="ann", why="maintenance", now=now)
+            )
+            assert (act.act, act.changed) == ("ingest.pause", 1)
+            made = site.trigger("atomlike", "query")
+            assert made.outcome is R.PAUSED
+            assert "maintenance" in made.detail
+            assert (
+                self.act(
+                    site, lambda tx, e=endpoint: operations.pause(tx, "atomlike", e, by="ann", why="", now=now)
+                ).changed
+                == 0
+            )
+            assert self.act(site, lambda tx, e=endpoint: operations.resume(tx, "atomlike", e)).changed == 1
+        assert site.trigger("atomlike", "query").outcome is R.PLANNED
+        assert self.act(site, lambda tx: operations.resume(tx, "atomlike", "")).changed == 0
+
+    def test_an_endpoint_that_is_paused_does_not_stop_the_others(self, site):
+        self.act(site, lambda tx: operations.pause(tx, "urllike", "records", by="a", why="", now=1))
+        assert site.trigger("urllike", "records").outcome is R.PAUSED
+        assert site.trigger("urllike", "header").outcome is R.PLANNED
+
+    def test_a_breaker_is_lifted_by_an_operator_only(self, site):
+        self.act(
+            site,
+            lambda tx: operations.halt(
+                tx, "atomlike", "query", operations.BREAKER, reason="L4", detail="401", by="executor", now=1
+            ),
+        )
+        assert site.trigger("atomlike", "query").outcome is R.BREAKER_OPEN
+        assert self.act(site, lambda tx: operations.resume(tx, "atomlike", "query")).changed == 0
+        assert self.act(site, lambda tx: operations.lift_breaker(tx, "atomlike", "query", why="new key")).changed == 1
+        assert site.trigger("atomlike", "query").outcome is R.PLANNED
+
+    def test_cancelling_a_plan_cancels_all_that_has_not_ended(self, site):
+        made = site.trigger("atomlike", "query")
+        tasks = site.tasks(made.plan_id)
+        site.set_status(tasks[0][0], "SUCCEEDED")
+        now = site.clock.now()
+        site.db.run(lambda tx: acquire(tx, TASKS, holder="w", n=1, now=now, ttl=MINUTE))
+        act = self.act(site, lambda tx: operations.cancel_plan(tx, made.plan_id, why="wrong window", now=now))
+        assert (act.changed, act.detail["was"]) == (6, "READY")
+        assert [row[1] for row in site.tasks(made.plan_id)] == ["SUCCEEDED"] + ["CANCELLED"] * 6
+        assert site.plan(made.plan_id).status_code == "CANCELLED"
+        assert site.count("ing_task", "lease_owner IS NOT NULL") == 0
+        assert self.act(site, lambda tx: operations.cancel_plan(tx, made.plan_id, why="", now=now)).changed == 0
+        assert site.trigger("atomlike", "query").slices == 6
+
+    def test_a_plan_that_waits_can_be_cancelled(self, site):
+        made = site.trigger("atomlike", "query", sections={"planning": {"inventoryLimit": 2}})
+        self.act(site, lambda tx: operations.cancel_plan(tx, made.plan_id, why="", now=1))
+        assert site.planner.run_once().slices == 0
+        assert site.plan(made.plan_id).status_code == "CANCELLED"
+
+    def test_slices_and_tasks_are_cancelled_and_requeued_one_by_one(self, site):
+        made = site.trigger("atomlike", "query")
+        task, other = site.tasks(made.plan_id)[0][0], site.tasks(made.plan_id)[1][0]
+        assert self.act(site, lambda tx: operations.cancel_task(tx, task, why="", now=1)).changed == 1
+        assert self.act(site, lambda tx: operations.cancel_task(tx, task, why="", now=1)).changed == 0
+        assert (
+            self.act(site, lambda tx: operations.cancel_slice(tx, other.replace(".t", ".s"), why="", now=1)).changed
+            == 1
+        )
+        third = site.tasks(made.plan_id)[2][0]
+        site.set_status(third, "FAILED")
+        assert self.act(site, lambda tx: operations.requeue_task(tx, third, why="", now=5)).changed == 1
+        assert [row[1] for row in site.tasks(made.plan_id)][:3] == ["CANCELLED", "CANCELLED", "QUEUED"]
+
+    @pytest.mark.parametrize(
+        "work", [operations.cancel_plan, operations.cancel_slice, operations.cancel_task, operations.requeue_task]
+    )
+    def test_what_is_not_there_is_refused(self, site, work):
+        from patra.kernel.errors import Invalid
+
+        with pytest.raises(Invalid):
+            self.act(site, lambda tx: work(tx, "nope", why="", now=1))
+        with pytest.raises(Invalid):
+            self.act(site, lambda tx: operations.pause(tx, "nope", "", by="", why="", now=1))
