@@ -37,10 +37,11 @@ def join(ground: Ground) -> Joined:
         lag=round(settings.timer_lag_seconds * SECOND),
     )
     hand = handing(ground.clock) if archive is not None else None
+    engine = Engine(ground.db, ground.clock, limits=limits, hand=hand)
     built = Attribution(
-        engine=Engine(ground.db, ground.clock, limits=limits, hand=hand),
+        engine=engine,
         keys=Keyring(ground.db, ground.clock),
-        indexer=Indexer(ground.db, ground.clock),
+        indexer=Indexer(ground.db, ground.clock, engine.busy),
         delivery=Delivery(ground.db, archive, ground.clock) if archive is not None else None,
     )
     retention, keep = _retention(settings)

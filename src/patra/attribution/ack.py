@@ -12,7 +12,7 @@ from patra.attribution.reasons import RETRYABLE, R
 from patra.kernel.clock import format_instant
 
 
-class AckItem(msgspec.Struct, frozen=True):
+class AckItem(msgspec.Struct, frozen=True, gc=False):
     """`ackItemLite`."""
 
     eventId: Any  # noqa: N815  names of the specification
@@ -46,10 +46,9 @@ def batch_ack(envelope: Envelope, received_at: int, items: Sequence[AckItem]) ->
 
 
 def overall_status(statuses: Sequence[Ack]) -> str:
-    found = set(statuses)
-    if found == {Ack.ACCEPTED}:
+    if all(status is Ack.ACCEPTED for status in statuses):
         return "accepted_all"
-    return "rejected_all" if found == {Ack.REJECTED} else "partial_success"
+    return "rejected_all" if all(status is Ack.REJECTED for status in statuses) else "partial_success"
 
 
 def not_taken(envelope: Envelope, received_at: int, code: R) -> BatchAck:

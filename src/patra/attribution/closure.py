@@ -103,7 +103,7 @@ class Conflict(StrEnum):
     NON_BILLABLE = "non_billable"
 
 
-class Ruling(msgspec.Struct, frozen=True, kw_only=True):
+class Ruling(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What is decided about an event: its answer, its audit, its facts and the status of their records."""
 
     ack: Ack

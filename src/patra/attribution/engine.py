@@ -5,6 +5,7 @@ which never goes back within a process. A batch that was queued is answered afte
 many wait, new ones are turned away before they cost anything (F10).
 """
 
+import math
 import threading
 import time
 from collections import deque
@@ -35,6 +36,10 @@ COMMIT_BATCHES = histogram(
 )
 WAITING = gauge("patra_attribution_waiting_batches", "Batches that wait for the writer.")
 DEADLINES = counter("patra_attribution_deadlines_total", "Deadlines that the timer applied: timeouts, lapsed clicks.")
+
+
+BUSY = 0.2
+"""Part of its time in commits beyond which the duties in the background step aside."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +89,8 @@ class Engine:
         self._writer: threading.Thread | None = None
         self._closing = False
         self._last = 0
+        self._load = 0.0
+        self._load_at = 0.0
 
     def submit(
         self, body: bytes, received_at: int | None = None, *, app_id: str | None = None
@@ -111,6 +118,10 @@ class Engine:
         if isinstance(done, NotTaken):
             raise StoreUnavailable("store_unavailable", "the deadlines could not be applied")
         return done if isinstance(done, Ticked) else Ticked(0)
+
+    def busy(self) -> bool:
+        """Whether so much comes in that what can wait should: the writer was at work for `BUSY` of the last second."""
+        return self._load * math.exp(self._load_at - time.monotonic()) > BUSY
 
     def close(self, seconds: float = 10.0) -> None:
         """Take no more, answer what waits, end the writer."""
@@ -171,7 +182,10 @@ class Engine:
             log.exception("attribution_batch_failed", reason=str(error))
             taken[0].future.set_exception(error)
             return
-        COMMIT_SECONDS.observe(time.perf_counter() - began)
+        spent, now = time.perf_counter() - began, time.monotonic()
+        self._load = self._load * math.exp(self._load_at - now) + spent
+        self._load_at = now
+        COMMIT_SECONDS.observe(spent)
         COMMIT_BATCHES.observe(len(taken))
         for waiting, answer in zip(taken, answers, strict=True):
             waiting.future.set_result(answer)

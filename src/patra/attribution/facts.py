@@ -18,7 +18,7 @@ from patra.attribution.validate import Event
 from patra.kernel.clock import format_instant
 
 
-class Decision(msgspec.Struct, frozen=True, array_like=True):
+class Decision(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One decision; an array in the store. The instant is both `decidedAt` and `outputAt`.
 
     Action, reason, conflict and status are members of their enums when they are made and plain text when they are read

@@ -1,11 +1,11 @@
 """A key of the specification goes in; every decision that carries it comes out, with its batch (§3.8.8, §3.8.25).
 
-Decisions are indexed behind the writer, so that finding them costs the intake nothing: `Indexer.run_once` takes a bite,
-and whatever it has not reached yet is looked through when something is searched. Keys that name a row of their own
-(billing keys, batches) need no index.
+Decisions are indexed behind the writer, so that finding them costs the intake nothing: `Indexer.run_once` takes a bite
+while the intake is not busy, and whatever it has not reached yet is looked through when something is searched. Keys
+that name a row of their own (billing keys, batches) need no index.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from hashlib import sha256
 
 import msgspec
@@ -21,8 +21,8 @@ from patra.kernel.canonical import key16
 from patra.kernel.clock import MINUTE, Clock
 from patra.kernel.db import Database, Row, Tx
 
-BITE = 50
-"""Batches of one turn of the indexer."""
+BITE = 5
+"""Batches of one turn of the indexer: some thousand rows, so that the writer never waits long for its turn."""
 LATEST_COMMIT = 5 * MINUTE
 """Longer than any transaction lives: a number that is still missing by then was rolled back."""
 TAIL_PAGE = 5000
@@ -73,9 +73,10 @@ def carries(decision: Decision, key: str) -> bool:
 class Indexer:
     """Fills the index, one bite at a time; several of them do no harm, only twice the work."""
 
-    def __init__(self, db: Database, clock: Clock) -> None:
+    def __init__(self, db: Database, clock: Clock, busy: Callable[[], bool] = lambda: False) -> None:
         self._db = db
         self._clock = clock
+        self._busy = busy
         self._started = False
         self._eager = 0
         self._gaps: set[int] = set()
@@ -83,6 +84,8 @@ class Indexer:
 
     def run_once(self) -> Indexed:
         """Index what came since, and what has turned up in gaps: numbers drawn earlier and committed later."""
+        if self._busy():
+            return Indexed()
         if not self._started:
             self._eager = self._db.read(lambda tx: mark(tx, SAFE))
             self._started = True

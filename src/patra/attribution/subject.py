@@ -16,7 +16,7 @@ FAILURE = "failure"
 """The processor's own event type: terminal errors and timeouts are normalised to it (F1, F14)."""
 
 
-class Subject(msgspec.Struct, frozen=True, array_like=True):
+class Subject(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The identity of an event; an array in the store, so that millions of them stay small."""
 
     source: str

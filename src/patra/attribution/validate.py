@@ -22,7 +22,7 @@ _UNIQUE = {"uuid": _uuid, "ulid": _ulid}
 SCOPES = frozenset({"batch_scoped", "global_unique"})
 
 
-class Event(msgspec.Struct, frozen=True):
+class Event(msgspec.Struct, frozen=True, gc=False):
     """An event that passed checks 1 to 6: normalised, with its dedup key and fingerprint."""
 
     index: int
