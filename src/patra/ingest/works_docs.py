@@ -45,7 +45,7 @@ def sources_page() -> str:
     lines = [
         "# Sources",
         "",
-        "Made from the packs, and held to them by a test; do not edit. Each pack is a YAML file in `patra/ingest/sources`:",
+        "Made from the packs, and held to them by a test; do not edit. Each pack is a YAML file of the distribution:",
         "`patra ingest sources NAME` prints it, `patra ingest pack load` takes it, and",
         "[how to add a source](../how-to/add-a-source.md) says how to write your own.",
         "",

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import msgspec
 
-from patra.ingest.export import connected
+from patra.ingest.export import LEAST_OBJECT, connected
 from patra.ingest.works import Work
 from patra.ingest.works_merge import PRECEDENCE, Merged, keys_of, merged
 
@@ -58,11 +58,13 @@ def _insert(con: Any, scratch: Path, works: list[dict[str, Any]], keys: list[dic
     for table, rows, column in (("work", works, "body"), ("key", keys, "key")):
         if rows:
             file = scratch / f"{table}.jsonl"
-            file.write_bytes(msgspec.json.Encoder().encode_lines(rows))
+            lines = msgspec.json.Encoder().encode_lines(rows)
+            file.write_bytes(lines)
+            longest = max(max(map(len, lines.splitlines())) + 1024, LEAST_OBJECT)
             con.execute(
                 f"INSERT INTO {table} SELECT no, {column} FROM read_json(?, format = 'newline_delimited',"
-                f" columns = {{no: 'BIGINT', {column}: 'VARCHAR'}}, maximum_object_size = 134217728)",
-                [str(file)],
+                f" columns = {{no: 'BIGINT', {column}: 'VARCHAR'}}, maximum_object_size = ?)",
+                [str(file), longest],
             )
 
 

@@ -1,0 +1,105 @@
+"""Fields from records: found, computed, cleaned, translated, typed; or the one at fault and why."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from patra.ingest.bits import Expr, Output, Response
+from patra.ingest.mapping import Flaw, Mapper, raw_of
+from patra.ingest.paths import parse_xml
+
+
+def mapped(fields: dict[str, Any], record: Any, **response: Any) -> dict[str, Any] | Flaw:
+    output = msgspec.convert({"fields": fields}, Output)
+    reading = msgspec.convert(response, Response)
+    return Mapper(output, reading, Expr(), {"server": "biorxiv"})(record, 0, {"source": "s"})
+
+
+def test_a_path_a_template_and_a_constant() -> None:
+    fields = {"doi": "$.DOI", "url": "https://doi.org/${fields.doi}", "type": {"default": "preprint"}}
+    assert mapped(fields, {"DOI": "10.1/x"}) == {"doi": "10.1/x", "url": "https://doi.org/10.1/x", "type": "preprint"}
+
+
+def test_what_is_not_there_is_left_out() -> None:
+    assert mapped({"a": "$.a", "b": {"path": "$.b", "apply": ["text"]}, "c": "x${fields.a}"}, {"b": " "}) == {}
+
+
+def test_a_private_field_serves_those_below_it() -> None:
+    fields = {"_kinds": {"path": "$.kinds[*]", "all": True}, "review": {"expr": "${contains(fields._kinds, 'Review')}"}}
+    assert mapped(fields, {"kinds": ["Review"]}) == {"review": True}
+
+
+def test_each_gives_a_list_of_objects() -> None:
+    fields = {
+        "authors": {
+            "each": "$.author[*]",
+            "fields": {
+                "family": "$.family",
+                "given": "$.given",
+                "name": "${coalesce(item.name, trim(concat(fields.given, ' ', fields.family)))}",
+            },
+        }
+    }
+    record = {"author": [{"family": "Ada"}, {"name": "A Group"}, {"given": "B", "family": "C"}, {}]}
+    assert mapped(fields, record) == {
+        "authors": [{"family": "Ada", "name": "Ada"}, {"name": "A Group"}, {"family": "C", "given": "B", "name": "B C"}]
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ([[2019]], {"at": "2019-01-01T00:00:00Z", "precision": "year"}),
+        ("2019-03", {"at": "2019-03-01T00:00:00Z", "precision": "month"}),
+        ("2013 Mar-Apr", {"at": "2013-03-01T00:00:00Z", "precision": "month"}),
+        ({"year": {"value": "2012"}, "month": None}, {"at": "2012-01-01T00:00:00Z", "precision": "year"}),
+    ],
+    ids=["parts", "month", "words", "orcid"],
+)
+def test_a_partial_date_is_its_earliest_instant(value: Any, expected: dict[str, str]) -> None:
+    assert mapped({"issued": {"path": "$.d", "type": "DATE"}}, {"d": value}) == {"issued": expected}
+
+
+def test_a_date_that_means_nothing_is_a_flaw_unless_the_pack_says_otherwise() -> None:
+    record = {"issued": {"date-parts": [[None]]}}
+    found = mapped({"issued": {"path": "$.issued", "type": "DATE"}}, record)
+    assert isinstance(found, Flaw)
+    assert found.place == "fields.issued"
+    assert "is not a date with its precision" in found.detail
+    assert mapped({"issued": {"path": "$.issued", "apply": ["known_date"], "type": "DATE"}}, record) == {}
+
+
+def test_a_required_field_that_is_missing_is_named_with_its_place() -> None:
+    fields = {"authors": {"each": "$.a[*]", "fields": {"name": {"path": "$.name", "required": True}}}}
+    assert mapped(fields, {"a": [{}]}) == Flaw("fields.authors.name", "the record does not have it, and it is required")
+
+
+def test_types_and_translations() -> None:
+    fields = {
+        "n": {"path": "$.n", "type": "INT"},
+        "b": {"path": "$.b", "type": "BOOL"},
+        "t": {"path": "$.t", "map": {"journal-article": "article"}},
+        "at": {"path": "$.at", "type": "INSTANT"},
+    }
+    record = {"n": "12", "b": "Y", "t": "journal-article", "at": 1437748178581}
+    assert mapped(fields, record) == {"n": 12, "b": True, "t": "article", "at": "2015-07-24T14:29:38.581000Z"}
+    assert isinstance(mapped(fields, {"n": "many"}), Flaw)
+
+
+def test_xml_gives_the_text_of_an_element_with_all_below_it() -> None:
+    record = parse_xml(b"<r><title>H<sub>2</sub>O in\n <i>vivo</i></title><a x='1'>one</a><a>two</a></r>")
+    fields = {
+        "title": {"path": "title", "apply": ["text"]},
+        "all": {"path": "a", "all": True},
+        "x": "a/@x",
+        "joined": "normalize-space(concat(a[1], ' ', b))",
+        "none": "b",
+    }
+    assert mapped(fields, record, format="XML") == {
+        "title": "H2O in vivo",
+        "all": ["one", "two"],
+        "x": "1",
+        "joined": "one",
+    }
+    assert raw_of(record.find("a")) == '<a x="1">one</a>'
