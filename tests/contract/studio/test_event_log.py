@@ -1,0 +1,124 @@
+"""The event log of a run, checked against C§2 and C§5."""
+
+from collections import Counter
+
+from patra.bus.catalogue import load
+from patra.studio.film.ffmpeg import probe
+from patra.studio.script.plan import WORKERS
+
+
+def test_a_chapter_becomes_a_published_film(each_site):
+    run_id = each_site.submit()
+    each_site.drain(run_id)
+    seen = each_site.studio.progress(run_id)
+    assert (seen.stage, seen.progress, seen.left_out) == ("completed", 100, [])
+    film, manifest = each_site.studio.film(run_id)
+    found = probe(film)
+    assert found.streams == ("Video", "Audio", "Subtitle")
+    assert abs(found.duration_ms - manifest.facts["duration_ms"]) <= 100
+    assert each_site.studio.artifacts.orphans() == []
+
+
+def test_every_event_of_the_loop_is_there_once(each_site):
+    run_id = each_site.submit()
+    each_site.drain(run_id)
+    log = each_site.log(run_id)
+    shots = each_site.studio.progress(run_id).shots
+    counts = Counter(e.event_type for e in log)
+    once = (
+        "task.submitted",
+        "run.created",
+        "plan.shot.generated",
+        "plan.prompt.generated",
+        "compose.completed",
+        "artifact.published",
+    )
+    assert {name: counts[name] for name in once} == dict.fromkeys(once, 1)
+    jobs = shots * len(WORKERS)
+    for name in ("route.decision.made", "job.created", "job.claimed", "job.succeeded"):
+        assert counts[name] == jobs
+    for worker in WORKERS:
+        assert counts[f"worker.{worker}.completed"] == shots
+    assert counts["job.failed"] == counts["error.recorded"] == 0
+    stages = [e.payload["stage"] for e in log if e.event_type == "run.stage.changed"]
+    assert stages == ["planning", "routing", "executing", "composing", "publishing", "completed"]
+    assert len({(e.event_type, e.idempotency_key) for e in log}) == len(log)
+
+
+def test_each_event_comes_from_its_authority(site):
+    run_id = site.submit()
+    site.drain(run_id)
+    catalogue = load()
+    for envelope in site.log(run_id):
+        assert envelope.producer == catalogue.types[envelope.event_type].producer
+        assert envelope.forwarded_by == ()
+
+
+def test_causation_and_correlation_are_unbroken_from_submission_to_publication(site):
+    run_id = site.submit()
+    site.drain(run_id)
+    log = site.log(run_id)
+    by_id = {e.event_id: e for e in log}
+    assert len({(e.tenant_id, e.project_id, e.trace_id, e.correlation_id) for e in log}) == 1
+    for envelope in log:
+        way = [envelope]
+        while way[-1].causation_id is not None:
+            way.append(by_id[way[-1].causation_id])
+        assert way[-1].event_type == "task.submitted"
+    (published,) = [e for e in log if e.event_type == "artifact.published"]
+    way = [published.event_type]
+    here = published
+    while here.causation_id is not None:
+        here = by_id[here.causation_id]
+        way.append(here.event_type)
+    assert way[:3] == ["artifact.published", "compose.completed", "run.stage.changed"]
+    assert {"job.succeeded", "job.claimed", "job.created", "plan.shot.generated", "run.created"} <= set(way)
+
+
+def test_the_same_task_again_is_the_same_run(site):
+    from patra.studio.gateway import Submission
+
+    asked = Submission(chapter="It rained on the sea all day.", task_id="task-1")
+    assert site.studio.submit(asked) == site.studio.submit(asked)
+    site.drain()
+    assert site.types(site.studio.submit(asked)).count("run.created") == 1
+
+
+def test_the_same_work_is_found_and_not_done_again(site):
+    first = site.submit()
+    site.drain(first)
+    second = site.submit()
+    site.drain(second)
+    done = [e for e in site.log(second) if e.event_type.startswith("worker.")]
+    assert all(e.payload["metrics"] == {"reused": 1.0} for e in done)
+    assert site.studio.film(first)[0] == site.studio.film(second)[0]
+
+
+def test_fresh_work_is_done_again(site):
+    first = site.submit()
+    site.drain(first)
+    second = site.submit(fresh="once more")
+    site.drain(second)
+    done = [e for e in site.log(second) if e.event_type.startswith("worker.")]
+    assert not any("reused" in e.payload["metrics"] for e in done)
+
+
+def test_a_film_without_narrator_has_no_lipsync_jobs(site):
+    run_id = site.submit(narrator=False)
+    site.drain(run_id)
+    assert site.stage(run_id) == "completed"
+    assert "worker.lipsync.completed" not in site.types(run_id)
+
+
+def test_burnt_subtitles_are_drawn_and_still_a_stream(site):
+    run_id = site.submit("The sea was calm.", subtitles="burnt")
+    site.drain(run_id)
+    film, _ = site.studio.film(run_id)
+    assert probe(film).streams == ("Video", "Audio", "Subtitle")
+
+
+def test_a_chinese_chapter_becomes_a_film(site):
+    run_id = site.submit("纸船\n\n清晨，江面上浮着一层薄雾。\n\n小满坐在石桥上。")
+    site.drain(run_id)
+    seen = site.studio.progress(run_id)
+    assert (seen.stage, seen.title) == ("completed", "纸船")

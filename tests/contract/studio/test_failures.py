@@ -1,0 +1,243 @@
+"""Failure as the normal case: fallback, retry, shots left out, cancel, resume, dead letters."""
+
+import pytest
+
+from patra.bus import operations
+from patra.kernel.clock import SECOND
+from patra.kernel.errors import Invalid
+from patra.studio.film.ffmpeg import probe
+from patra.studio.profiles import load_profiles
+from patra.studio.reasons import R
+from tests.contract.studio.conftest import PREFER_SERVERS, remote_profiles
+
+
+def of(log, event_type, **fields):
+    return [e for e in log if e.event_type == event_type and all(e.payload.get(k) == v for k, v in fields.items())]
+
+
+def test_model_servers_do_the_work_under_the_same_contract(served, server):
+    run_id = served.submit(profiles=PREFER_SERVERS)
+    served.drain(run_id)
+    assert served.stage(run_id) == "completed"
+    log = served.log(run_id)
+    used = {e.payload["worker_type"]: e.payload["model_profile_id"] for e in of(log, "job.succeeded")}
+    assert used == {"llm": "chat", "audio": "speech", "video": "picture", "lipsync": "lipsync-phonemes"}
+    film, manifest = served.studio.film(run_id)
+    assert abs(probe(film).duration_ms - manifest.facts["duration_ms"]) <= 100
+    assert server.asked("/v1/audio/speech")[0]["voice"] == "anna"
+    assert all(
+        headers["Authorization"] == "Bearer secret-key" for path, _, headers in server.requests if "chat" in path
+    )
+    assert served.studio.progress(run_id).cost_micros > 0
+
+
+def test_a_server_that_refuses_does_not_stop_the_film(served, server):
+    server.always["/v1/audio/speech"] = 403
+    run_id = served.submit(profiles=PREFER_SERVERS)
+    served.drain(run_id)
+    assert served.stage(run_id) == "completed"
+    log = served.log(run_id)
+    assert {e.payload["model_profile_id"] for e in of(log, "job.succeeded", worker_type="audio")} == {"audio-espeak"}
+    refused = of(log, "worker.audio.completed", status="failed")
+    assert {(e.payload["error_code"], e.payload["retryable"]) for e in refused} == {(R.SERVER_REFUSED, False)}
+    assert len(refused) == served.studio.progress(run_id).shots  # asked once each: a refusal is not repeated
+
+
+def test_a_busy_server_is_asked_again_later_on_the_same_profile(served, server):
+    from collections import deque
+
+    server.answers["/v1/generate"] = deque([503, 429])
+    run_id = served.submit("The sea was calm at dusk.", profiles=PREFER_SERVERS)
+    served.drain(run_id)
+    assert served.stage(run_id) == "completed"
+    log = served.log(run_id)
+    assert [e.payload["attempt"] for e in of(log, "job.claimed", worker_type="video")] == [1, 2, 3]
+    assert of(log, "job.succeeded", worker_type="video")[0].payload["model_profile_id"] == "picture"
+    assert len(of(log, "error.recorded", error_code=str(R.SERVER_UNAVAILABLE))) == 2
+
+
+def test_a_server_that_stays_away_is_replaced_along_the_chain(served, server):
+    server.always["/v1/generate"] = 503
+    run_id = served.submit("The sea was calm at dusk.", profiles=PREFER_SERVERS)
+    served.drain(run_id)
+    log = served.log(run_id)
+    tried = [e.payload["model_profile_id"] for e in of(log, "job.claimed", worker_type="video")]
+    assert tried == ["picture", "picture", "picture", "video-painter"]
+    assert served.stage(run_id) == "completed"
+
+
+@pytest.mark.parametrize(
+    ("path", "answer", "code"),
+    [
+        ("/v1/chat/completions", "garbage", R.SERVER_ANSWER_INVALID),
+        ("/v1/generate", "cut off", R.SERVER_UNAVAILABLE),
+    ],
+)
+def test_a_broken_answer_never_passes_for_a_result(served, server, path, answer, code):
+    server.always[path] = answer
+    run_id = served.submit("The sea was calm at dusk.", profiles=PREFER_SERVERS)
+    served.drain(run_id)
+    assert served.stage(run_id) == "completed"
+    assert of(served.log(run_id), "error.recorded", error_code=str(code))
+
+
+def test_a_failed_shot_is_left_out_and_the_manifest_says_so(served, server):
+    only = {name: p for name, p in served.profiles.items() if not name.startswith("video-")}
+    server.broken_prompts.add("boat")
+    site = served
+    site.studio = site.opened(only)
+    run_id = site.submit()
+    site.drain(run_id)
+    seen = site.studio.progress(run_id)
+    assert seen.stage == "completed"
+    (left,) = seen.left_out
+    assert (left["worker_type"], left["error_code"]) == ("video", R.SERVER_REFUSED)
+    assert "small boat" in left["narration"]
+    _, manifest = site.studio.film(run_id)
+    assert manifest.facts["left_out"] == [left]
+    assert len(manifest.work["shots"]) == seen.shots - 1
+    assert len(of(site.log(run_id), "job.failed")) == 1
+
+
+def test_by_the_other_policy_a_failed_shot_fails_the_run(served, server):
+    only = {name: p for name, p in served.profiles.items() if not name.startswith("video-")}
+    server.broken_prompts.add("boat")
+    served.studio = served.opened(only)
+    run_id = served.submit(on_failed_shot="stop")
+    served.drain(run_id)
+    seen = served.studio.progress(run_id)
+    assert (seen.stage, seen.reason_code) == ("failed", R.SHOT_FAILED)
+    assert not of(served.log(run_id), "artifact.published")
+
+
+def test_a_failed_run_resumes_with_what_succeeded(served, server):
+    only = {name: p for name, p in served.profiles.items() if not name.startswith("video-")}
+    server.broken_prompts.add("boat")
+    served.studio = served.opened(only)
+    run_id = served.submit(on_failed_shot="stop")
+    served.drain(run_id)
+    before = len(server.asked("/v1/generate"))
+    server.broken_prompts.clear()
+    assert served.studio.resume(run_id) == "executing"
+    served.drain(run_id)
+    assert served.stage(run_id) == "completed"
+    log = served.log(run_id)
+    created = of(log, "job.created")
+    again = [e for e in created if e.payload["attempt"] == 2]
+    kept = {e.payload["job_id"] for e in of(log, "job.succeeded")} - {e.payload["job_id"] for e in again}
+    assert again and kept
+    assert len(server.asked("/v1/generate")) - before == sum(e.payload["worker_type"] == "video" for e in again)
+
+
+def test_when_no_shot_can_be_made_the_run_fails(served, server):
+    only = {name: p for name, p in served.profiles.items() if not name.startswith("video-")}
+    server.always["/v1/generate"] = 422
+    served.studio = served.opened(only)
+    run_id = served.submit()
+    served.drain(run_id)
+    assert served.studio.progress(run_id).reason_code == R.NOTHING_LEFT
+    assert of(served.log(run_id), "error.recorded", severity="critical")
+
+
+def test_a_cancelled_run_stops_and_can_be_resumed(each_site):
+    site = each_site
+    run_id = site.submit()
+    site.drain(until=lambda: site.stage(run_id) == "executing")
+    site.studio.run_once()
+    site.studio.cancel(run_id, by="anna")
+    site.drain(run_id)
+    seen = site.studio.progress(run_id)
+    assert (seen.stage, seen.reason_code, seen.reason) == ("cancelled", R.CANCELLED, "by anna")
+    assert not of(site.log(run_id), "artifact.published")
+    assert site.studio.resume(run_id, by="anna") == "executing"
+    site.drain(run_id)
+    assert site.stage(run_id) == "completed"
+    log = site.log(run_id)
+    assert len(of(log, "artifact.published")) == 1
+    assert len(of(log, "job.succeeded")) == len({e.payload["job_id"] for e in of(log, "job.created")})
+    assert site.studio.artifacts.orphans() == []
+
+
+def test_an_ended_run_cannot_be_cancelled_nor_one_under_way_resumed(site):
+    run_id = site.submit("The sea was calm.")
+    site.drain(until=lambda: site.stage(run_id) == "executing")
+    with pytest.raises(Invalid) as refused:
+        site.studio.resume(run_id)
+    assert refused.value.code == R.RUN_NOT_ENDED
+    site.drain(run_id)
+    with pytest.raises(Invalid) as refused:
+        site.studio.cancel(run_id)
+    assert refused.value.code == R.RUN_NOT_RUNNING
+    with pytest.raises(Invalid) as refused:
+        site.studio.rerun(run_id, "publishing")
+    assert refused.value.code == R.STAGE_UNKNOWN
+
+
+@pytest.mark.parametrize("stage", ["planning", "executing", "composing"])
+def test_a_run_can_be_done_again_from_a_stage(site, stage):
+    run_id = site.submit("The sea was calm at dusk.\n\nA boat came home.")
+    site.drain(run_id)
+    first = site.studio.film(run_id)[1]
+    assert site.studio.rerun(run_id, stage) == stage
+    site.drain(run_id)
+    seen = site.studio.progress(run_id)
+    assert (seen.stage, seen.epoch) == ("completed", 2)
+    assert site.studio.film(run_id)[1] == first  # the same work, found
+    log = site.log(run_id)
+    assert len(of(log, "artifact.published")) == 2
+    assert len(of(log, "plan.shot.generated")) == (2 if stage == "planning" else 1)
+
+
+def test_the_job_of_a_dead_worker_comes_back_and_its_late_report_is_fenced_off(site):
+    run_id = site.submit("The sea was calm at dusk.")
+    site.drain(until=lambda: site.stage(run_id) == "executing")
+    site.studio.dispatch()
+    dead = site.opened()
+    claim = dead.hub.claim("audio", "worker-that-dies")
+    assert claim is not None
+    site.clock.advance(60 * SECOND)
+    site.drain(run_id)
+    assert site.stage(run_id) == "completed"
+    from patra.kernel.errors import Fenced
+
+    with pytest.raises(Fenced):
+        site.db.run(lambda tx: dead.hub.report(tx, claim))
+    log = site.log(run_id)
+    assert len(of(log, "job.claimed", worker_type="audio")) == 2
+    assert len(of(log, "job.succeeded", worker_type="audio")) == 1
+
+
+def test_a_job_that_kills_every_worker_goes_to_the_next_profile_and_then_fails(site):
+    run_id = site.submit("The sea was calm at dusk.")
+    site.drain(until=lambda: site.stage(run_id) == "executing")
+    other = site.opened()
+    (llm,) = [desk for desk in site.studio.desks if desk.worker_type == "llm"]
+    deaths = 0
+    for turn in range(20):
+        site.studio.dispatch()
+        llm.run_once()
+        deaths += other.hub.claim("audio", f"doomed-{turn}") is not None
+        site.clock.advance(60 * SECOND)
+    assert deaths == 4
+    assert site.studio.progress(run_id).reason_code == R.NOTHING_LEFT
+    assert of(site.log(run_id), "job.failed")[0].payload["error_code"] == R.WORKER_CRASHED
+
+
+def test_a_dead_letter_is_replayed_after_the_cause_is_gone(site, server):
+    without = {name: p for name, p in load_profiles().items() if p.worker_type != "video"}
+    site.studio = site.opened(without)
+    run_id = site.submit("The sea was calm at dusk.")
+    site.drain(run_id)
+    assert site.stage(run_id) == "planning"
+    (letter,) = site.db.read(lambda tx: operations.find_letters(tx, operations.Filter(group="model-router"), limit=10))
+    assert (letter.event_type, letter.error_code) == ("plan.prompt.generated", R.NO_PROFILE)
+    site.studio = site.opened(load_profiles() | remote_profiles(server))  # an operator adds the profile
+    done = site.db.run(
+        lambda tx: operations.replay(
+            tx, site.studio.bus, "model-router", [letter.event_id], by="anna", confirm="model-router"
+        )
+    )
+    assert isinstance(done, operations.Done)
+    site.drain(run_id)
+    assert site.stage(run_id) == "completed"
+    assert site.types(run_id).count("plan.prompt.generated") == 1  # the same event, not a new one
