@@ -95,7 +95,7 @@ class Indexer:
             self._gaps = (self._gaps - seen) | (set(range(self._eager + 1, newest + 1)) - seen)
             self._eager = newest
         now = self._clock.now()
-        if now - self._checked_at >= MINUTE:
+        if len(seen) < BITE and now - self._checked_at >= MINUTE:
             self._checked_at = now
             self._forget_gaps(now - LATEST_COMMIT)
         return Indexed(decisions=count)
