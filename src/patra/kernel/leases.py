@@ -16,7 +16,7 @@ import msgspec
 
 from patra.kernel.db import Dialect, Row, Statement, Tx
 from patra.kernel.db.api import identifier
-from patra.kernel.db.queries import DIALECTS, statement
+from patra.kernel.db.queries import DIALECTS, parse_columns, statement
 from patra.kernel.errors import Fenced
 
 CONTENDERS = 4  # workers that look at the same moment: each reads this many times what it takes, to find some free
@@ -127,29 +127,36 @@ def _in_turn(won: Sequence[Row]) -> Iterator[tuple[str, str, int]]:
 
 def renew(tx: Tx, where: LeaseTable, leases: Iterable[Lease], *, now: int, ttl: int) -> list[Lease]:
     """Hold on to leases; gives those that are still held, with their new end."""
-    by_id = {lease.id: lease for lease in leases}
-    kept = tx.fetch(_texts(where).renew, {"until": now + ttl}, rows=_rows(by_id.values()))
-    return [msgspec.structs.replace(by_id[item], until=now + ttl) for (item,) in kept]
+    kept = _still_held(tx, where, leases)
+    tx.execute(_texts(where).renew, {"until": now + ttl}, rows=[(lease.id,) for lease in kept])
+    return [msgspec.structs.replace(lease, until=now + ttl) for lease in kept]
 
 
 def release(tx: Tx, where: LeaseTable, leases: Iterable[Lease]) -> int:
     """Give work back unfinished: the next worker may take it at once. A lost lease is left alone."""
-    return tx.execute(_texts(where).release, rows=_rows(leases))
+    return tx.execute(_texts(where).release, rows=[(lease.id,) for lease in _still_held(tx, where, leases)])
 
 
 def finish(tx: Tx, where: LeaseTable, leases: Iterable[Lease]) -> int:
     """Take finished work out of the table, in the transaction of its result. Raises `Fenced` when a lease was lost."""
     held = list(leases)
     guard(tx, where, held)
-    return tx.execute(_texts(where).finish, rows=_rows(held))
+    return tx.execute(_texts(where).finish, rows=[(lease.id,) for lease in held])
 
 
 def guard(tx: Tx, where: LeaseTable, leases: Sequence[Lease]) -> None:
     """Make the caller's transaction fail when one of the leases was lost, and keep them while it runs."""
-    held = {item for (item,) in tx.fetch(_texts(where).guard, rows=_rows(leases))}
-    lost = sorted({lease.id for lease in leases} - held)
+    lost = {lease.id for lease in leases} - {lease.id for lease in _still_held(tx, where, leases)}
     if lost:
-        raise Fenced("lease_lost", f"{len(lost)} of {where.table} went to another worker, among them {lost[0]}")
+        raise Fenced("lease_lost", f"{len(lost)} of {where.table} went to another worker, among them {min(lost)}")
+
+
+def _still_held(tx: Tx, where: LeaseTable, leases: Iterable[Lease]) -> list[Lease]:
+    """Those of the leases that were not lost; their rows are locked for the rest of the transaction."""
+    ordered = sorted(leases, key=lambda lease: lease.id)
+    held = tx.fetch(_texts(where).lock, rows=[(lease.id, lease.holder, lease.fence) for lease in ordered])
+    found = {item for (item,) in held}
+    return [lease for lease in ordered if lease.id in found]
 
 
 def expire(tx: Tx, where: LeaseTable, *, now: int, limit: int = 1000) -> list[str]:
@@ -161,20 +168,15 @@ class _Texts(msgspec.Struct, frozen=True, kw_only=True):
     expire: Statement
     take_turns: Statement
     take: Statement
+    lock: Statement
     renew: Statement
     release: Statement
     finish: Statement
-    guard: Statement
-
-
-def _rows(leases: Iterable[Lease]) -> list[tuple[str, str, int]]:
-    return [(lease.id, lease.holder, lease.fence) for lease in sorted(leases, key=lambda lease: lease.id)]
 
 
 @lru_cache(maxsize=64)
 def _texts(w: LeaseTable) -> _Texts:
     t = w.table
-    mine = f"{w.scope} AND {t}.{w.id} = rows.id AND {t}.{w.owner} = rows.holder AND {t}.{w.fence} = rows.fence"
     name = "'" + w.scope.replace("'", "''") + "'"
     held = f"{w.owner} IS NOT NULL AND {w.scope}"
     return _Texts(
@@ -187,15 +189,38 @@ def _texts(w: LeaseTable) -> _Texts:
         ),
         take_turns=statement("take_turns", f"SELECT pg_advisory_xact_lock(hashtext('lease {t}'), hashtext({name}))"),
         take=Statement(name="take", text={dialect: _take(w, dialect) for dialect in DIALECTS}),
-        renew=statement(
-            "renew", f"UPDATE {t} SET {w.until} = :until FROM rows WHERE {mine} RETURNING {t}.{w.id}", _HELD
+        lock=_by_id(
+            w, "lock", f"SELECT {t}.{w.id}", f"{t}.{w.owner} = rows.holder AND {t}.{w.fence} = rows.fence", _HELD
         ),
-        release=statement(
-            "release", f"UPDATE {t} SET {w.owner} = NULL, {w.until} = NULL FROM rows WHERE {mine}", _HELD
-        ),
-        finish=statement("finish", f"DELETE FROM {t} WHERE {w.scope} AND {w.id} IN (SELECT id FROM rows)", _HELD),
-        guard=statement("guard", f"SELECT {t}.{w.id} FROM rows JOIN {t} ON {mine} {{for_update}}", _HELD),
+        renew=_by_id(w, "renew", f"UPDATE {t} SET {w.until} = :until"),
+        release=_by_id(w, "release", f"UPDATE {t} SET {w.owner} = NULL, {w.until} = NULL"),
+        finish=_by_id(w, "finish", f"DELETE FROM {t}"),
     )
+
+
+def _by_id(w: LeaseTable, name: str, act: str, also: str = "1 = 1", rows: str = "id text") -> Statement:
+    """A statement on the rows of some ids, one lookup each.
+
+    PostgreSQL would rather join, and read the whole table where it knows nothing of its contents yet (which is often,
+    of a queue): LATERAL leaves it no choice. Reads lock; writes go to rows that were locked before, so that their place
+    (`ctid`) cannot have changed.
+    """
+    t = w.table
+    these = f"FROM {t} WHERE {w.scope} AND {t}.{w.id} = rows.id AND {also}"
+    if act.startswith("SELECT"):
+        texts: dict[Dialect, str] = {
+            "sqlite": f"{act} FROM rows JOIN {t} ON {w.scope} AND {t}.{w.id} = rows.id AND {also}",
+            "postgres": f"SELECT k_one.* FROM rows CROSS JOIN LATERAL ({act} {these} FOR UPDATE) k_one",
+        }
+    else:
+        using = "USING" if act.startswith("DELETE") else "FROM"
+        texts = {
+            "sqlite": f"{act} WHERE {t}.rowid IN "
+            f"(SELECT {t}.rowid FROM rows JOIN {t} ON {w.scope} AND {t}.{w.id} = rows.id)",
+            "postgres": f"WITH k_one AS (SELECT k_row FROM rows CROSS JOIN LATERAL "
+            f"(SELECT ctid AS k_row {these} LIMIT 1) x) {act} {using} k_one WHERE {t}.ctid = k_one.k_row",
+        }
+    return Statement(name=name, text=texts, rows=parse_columns(rows))
 
 
 def _take(w: LeaseTable, dialect: Dialect) -> str:
@@ -222,6 +247,13 @@ def _take(w: LeaseTable, dialect: Dialect) -> str:
         else f"k_part JOIN (SELECT rowid AS k_row, {w.partition} AS k_p, {w.priority} AS k_priority, {w.due} AS k_due, "
         f"{w.id} AS k_id FROM {t}) y ON y.k_row IN (SELECT k_row FROM {best})"
     )
+    taken = (
+        # one row at a time, in order, until there are enough: no join that reads or locks more
+        f"SELECT x.k_this FROM k_good CROSS JOIN LATERAL (SELECT ctid AS k_this FROM {t} WHERE ctid = k_good.k_row "
+        f"AND {free} FOR UPDATE SKIP LOCKED) x LIMIT :n"
+        if postgres
+        else "SELECT k_row AS k_this FROM k_good LIMIT :n"
+    )
     return (
         f"WITH RECURSIVE k_part(k_name) AS (SELECT min({w.partition}) FROM {t} WHERE {free} UNION ALL "
         f"SELECT (SELECT min({w.partition}) FROM {t} WHERE {free} AND {w.partition} > k_part.k_name) "
@@ -235,10 +267,10 @@ def _take(w: LeaseTable, dialect: Dialect) -> str:
         "WINDOW k_one AS (PARTITION BY k_p ORDER BY k_priority, k_due, k_id)), "
         "k_seen AS (SELECT k_priority, k_turn FROM k_best WHERE k_nth = (SELECT k_n FROM k_depth) "
         "AND k_turn < coalesce(:bound, k_turn + 1) ORDER BY k_priority, k_turn LIMIT 1), "
-        f"k_taken AS (SELECT k_row AS k_this FROM k_best JOIN {t} x ON x.{row} = k_row WHERE {free} "
-        "AND (NOT EXISTS (SELECT 1 FROM k_seen) OR (k_priority, k_turn) <= (SELECT k_priority, k_turn FROM k_seen)) "
-        "AND k_turn <= coalesce(:bound, k_turn) ORDER BY k_priority, k_turn, k_due, k_id LIMIT :n"
-        f"{' FOR UPDATE OF x SKIP LOCKED' if postgres else ''}) "
+        "k_good AS (SELECT k_row FROM k_best WHERE (NOT EXISTS (SELECT 1 FROM k_seen) "
+        "OR (k_priority, k_turn) <= (SELECT k_priority, k_turn FROM k_seen)) AND k_turn <= coalesce(:bound, k_turn) "
+        "ORDER BY k_priority, k_turn, k_due, k_id), "
+        f"k_taken AS ({taken}) "
         f"UPDATE {t} SET {w.owner} = :holder, {w.until} = :until, {w.fence} = {w.fence} + 1, {w.count} = {w.count} + 1 "
         f"FROM k_taken WHERE {t}.{row} = k_this RETURNING {w.priority}, {w.due}, {w.id}, {w.partition}, {w.fence}"
     )

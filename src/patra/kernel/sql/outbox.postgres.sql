@@ -15,3 +15,16 @@ FROM rows CROSS JOIN LATERAL (
   WHERE e.channel = :channel AND e.group_key = rows.group_key AND e.status = 'pending' AND e.seq >= rows.seq
   ORDER BY e.seq LIMIT :per_group
 ) o
+
+-- name: outbox_call_up
+-- rows: group_key blob
+UPDATE krn_outbox SET due_at = :now, holder = NULL
+FROM (
+  SELECT h.seq FROM rows CROSS JOIN LATERAL (
+    SELECT o.seq FROM krn_outbox o
+    WHERE o.channel = :channel AND o.group_key = rows.group_key AND o.status = 'pending'
+    ORDER BY o.seq LIMIT 1
+  ) h
+) heads
+WHERE krn_outbox.seq = heads.seq AND krn_outbox.due_at > :now
+  AND (krn_outbox.holder IS NULL OR krn_outbox.holder = :holder)
