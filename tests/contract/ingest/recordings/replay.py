@@ -199,7 +199,11 @@ class Harvest:
         )
         planned = self.planner.trigger(trigger)
         assert planned.slices == 1, planned
-        for _ in range(200):
+        self.drain()
+
+    def drain(self) -> None:
+        """Work until nothing is left that could be done, letting time pass where everything waits."""
+        for _ in range(1000):
             if not self.executor.run_once().tasks:
                 turn = self.planner.run_once()
                 due = self.rows("SELECT min(scheduled_at) FROM ing_task WHERE status_code = 'QUEUED'")[0][0]
