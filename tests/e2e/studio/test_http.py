@@ -1,0 +1,53 @@
+"""Over HTTP: submit, follow the server-sent story to its end, fetch the film."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from patra.app.settings import Settings, StoreSettings, StudioSettings, WebSettings
+from patra.studio.film.ffmpeg import probe
+from patra.studio.film.quality import QUALITIES
+from tests.prove.studio_kills import TINY
+from tests.unit.web.served import served
+
+
+def settings(folder: Path) -> Settings:
+    return Settings(
+        store=StoreSettings(url=f"sqlite:///{folder / 'patra.db'}"),
+        web=WebSettings(port=0),
+        studio=StudioSettings(folder=str(folder / "films")),
+    )
+
+
+def test_a_film_is_made_over_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(QUALITIES, "draft", TINY)
+    with served(settings(tmp_path)) as client:
+        client.patra.start(["studio"])
+        body = json.dumps({"chapter": "The Test\n\nThe sea was calm.\n\nA boat came home."}).encode()
+        answer = client.post("/studio/runs", body=body, headers={"Content-Type": "application/json"})
+        assert answer.status == 202, answer.data
+        links = msgspec.json.decode(answer.data)["links"]
+        while client.get(links["run"]).status == 404:  # the run is about to be created
+            pass
+        story = client.get(links["events"]).data.decode()
+        kinds = [line.removeprefix("event: ") for line in story.splitlines() if line.startswith("event: ")]
+        assert kinds[-1] == "end"
+        assert '"stage":"completed"' in story
+        film = client.get(links["film"])
+        assert film.headers["Content-Type"] == "video/mp4"
+        (tmp_path / "film.mp4").write_bytes(film.data)
+        assert probe(tmp_path / "film.mp4").streams == ("Video", "Audio", "Subtitle")
+        assert client.post(f"{links['run']}/cancel").status == 400
+        assert msgspec.json.decode(client.get("/studio/runs").data)["runs"][0]["title"] == "The Test"
+
+
+def test_a_wish_that_nobody_knows_is_refused_by_its_place(tmp_path: Path) -> None:
+    with served(settings(tmp_path)) as client:
+        body = json.dumps({"chapter": "It rained.", "options": {"subtitles": "spoken"}}).encode()
+        answer = client.post("/studio/runs", body=body, headers={"Content-Type": "application/json"})
+        assert answer.status == 400
+        assert "options.subtitles" in answer.data.decode()
+        assert client.get("/studio/runs/run_nothing").status == 404
+        assert client.get("/studio/runs/run_nothing/film").status == 404
