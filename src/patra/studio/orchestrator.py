@@ -16,7 +16,7 @@ from patra.kernel.db import Database, Tx
 from patra.kernel.errors import Invalid
 from patra.kernel.machine import advance
 from patra.studio import store
-from patra.studio.contracts import VERSIONS, Context, Said, context_of, plan_id_of, run_id_of, say
+from patra.studio.contracts import VERSIONS, Context, Said, context_of, epoch_of, plan_id_of, run_id_of, say
 from patra.studio.gateway import Wishes
 from patra.studio.reasons import R
 from patra.studio.script.plan import NEEDS, SOFT
@@ -112,10 +112,11 @@ class Orchestrator:
         payload, context = event.payload, context_of(event)
         job = store.job(tx, payload["job_id"])
         run = store.run(tx, payload["run_id"])
-        if job is None or run is None or job.state not in {Job.CREATED, Job.CLAIMED} or not _current(event, job):
-            return
         won = payload["status"] == "succeeded"
-        self._move_jobs(tx, [job], JobOn.SUCCEED if won else JobOn.FAIL, payload.get("error_code") or "")
+        on = JobOn.SUCCEED if won else JobOn.FAIL
+        if job is None or run is None or not JOB.allows(Job(job.state), on) or epoch_of(event) != job.epoch:
+            return
+        self._move_jobs(tx, [job], on, payload.get("error_code") or "")
         tx.execute(
             Q["job_result"],
             {
@@ -307,7 +308,3 @@ class Orchestrator:
             raise Invalid(R.RUN_UNKNOWN, f"no run {run_id}", place="run_id")
         return run
 
-
-def _current(event: Event, job: JobRow) -> bool:
-    """Whether a result belongs to this epoch: its key is the job's, with the epoch it was created in."""
-    return event.envelope.idempotency_key == f"{job.job_id}:{job.epoch}"

@@ -100,6 +100,7 @@ JOB = Machine(
         (Job.CREATED, JobOn.CLAIM): Job.CLAIMED,
         (Job.CLAIMED, JobOn.CLAIM): Job.CLAIMED,
         **{(state, JobOn.SUCCEED): Job.SUCCEEDED for state in _OPEN},
+        (Job.CANCELLED, JobOn.SUCCEED): Job.SUCCEEDED,  # it was done already; a resumed run need not do it again
         **{(state, JobOn.FAIL): Job.FAILED for state in _OPEN},
         **{(state, JobOn.CANCEL): Job.CANCELLED for state in (Job.WAITING, *_OPEN)},
         **{(state, JobOn.AGAIN): Job.WAITING for state in (*_OPEN, Job.SUCCEEDED, Job.FAILED, Job.CANCELLED)},

@@ -56,6 +56,11 @@ class Site:
             if idle > 6:
                 return
 
+    def queued(self) -> None:
+        """All events are handled, and no worker has looked yet."""
+        while self.studio.dispatch().events:
+            pass
+
     def _stage(self, run_id: str) -> str:
         found = self.db.read(lambda tx: tx.lookup("stu_run", columns=("stage",), key=("run_id",), keys=[(run_id,)]))
         return found[0][0] if found else ""

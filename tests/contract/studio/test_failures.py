@@ -83,7 +83,7 @@ def test_a_broken_answer_never_passes_for_a_result(served, server, path, answer,
 
 def test_a_failed_shot_is_left_out_and_the_manifest_says_so(served, server):
     only = {name: p for name, p in served.profiles.items() if not name.startswith("video-")}
-    server.broken_prompts.add("boat")
+    server.broken_prompts.add("medium shot")
     site = served
     site.studio = site.opened(only)
     run_id = site.submit()
@@ -190,8 +190,7 @@ def test_a_run_can_be_done_again_from_a_stage(site, stage):
 
 def test_the_job_of_a_dead_worker_comes_back_and_its_late_report_is_fenced_off(site):
     run_id = site.submit("The sea was calm at dusk.")
-    site.drain(until=lambda: site.stage(run_id) == "executing")
-    site.studio.dispatch()
+    site.queued()
     dead = site.opened()
     claim = dead.hub.claim("audio", "worker-that-dies")
     assert claim is not None
@@ -209,7 +208,7 @@ def test_the_job_of_a_dead_worker_comes_back_and_its_late_report_is_fenced_off(s
 
 def test_a_job_that_kills_every_worker_goes_to_the_next_profile_and_then_fails(site):
     run_id = site.submit("The sea was calm at dusk.")
-    site.drain(until=lambda: site.stage(run_id) == "executing")
+    site.queued()
     other = site.opened()
     (llm,) = [desk for desk in site.studio.desks if desk.worker_type == "llm"]
     deaths = 0
