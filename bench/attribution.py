@@ -25,6 +25,7 @@ from bench import attribution_load as load
 from bench.attribution_fill import KEYS, fill_postgres, fill_sqlite
 from bench.attribution_limit import PACKAGES, Written, fdatasync, postgres_limit, schema, sqlite_limit, written
 from bench.attribution_traffic import EVENTS
+from bench.harness import BUILD, facts
 from patra.kernel.db import migrate, open_database
 
 OFFERED = {"sqlite": 20_000, "postgres": 10_000}
@@ -280,18 +281,19 @@ def _naive(plan: Plan, folder: Path, server: str, report: Report) -> None:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="attribution", description=__doc__)
+    parser = argparse.ArgumentParser(prog="./dev bench attribution", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="seconds instead of minutes, and a small ledger")
     parser.add_argument("--database", choices=["sqlite", "postgres"], help="this one only")
-    parser.add_argument("--json", type=Path, help="write every figure to this file")
     options = parser.parse_args(argv if argv is not None else sys.argv[1:])
     plan = QUICK if options.quick else FULL
     if options.database:
         plan = msgspec.structs.replace(plan, databases=(options.database,))
+    known = facts()
     report = Report()
     folder = Path(tempfile.mkdtemp(prefix="patra-bench-"))
     try:
-        print(f"load of the machine at the start: {os.getloadavg()[0]:.2f} on {os.cpu_count()} processors")
+        for name, value in known.items():
+            print(f"{name:>10}  {value}")
         disk = fdatasync(folder)
         report.add("fdatasync of 64 KiB", disk.p50, f"p50 {disk.p50:.2f} ms, p99 {disk.p99:.2f} ms")
         rows = written(plan.limit_batches)
@@ -300,11 +302,13 @@ def main(argv: list[str] | None = None) -> None:
             for database in plan.databases:
                 measure(database, plan, folder, server, rows, report)
             _naive(plan, folder, server, report)
-        print(f"load of the machine at the end: {os.getloadavg()[0]:.2f}")
+        known["load_after"] = " ".join(f"{load:.1f}" for load in os.getloadavg())
+        print(f"load_after  {known['load_after']}")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    if options.json:
-        options.json.write_bytes(msgspec.json.format(msgspec.json.encode(report.figures)))
+    BUILD.mkdir(parents=True, exist_ok=True)
+    document = {"name": "attribution", "facts": known, "figures": report.figures}
+    (BUILD / "attribution.json").write_bytes(msgspec.json.format(msgspec.json.encode(document), indent=1))
 
 
 if __name__ == "__main__":
