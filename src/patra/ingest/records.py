@@ -133,7 +133,10 @@ def content_of(stored: bytes) -> bytes:
     """The JSON of a stored record: `{"fields": {…}, "raw": …}`."""
     if not stored.startswith(PACKED):
         return bytes(stored)
-    return zstandard.ZstdDecompressor().decompress(stored, max_output_size=4 * MAX_CONTENT)
+    decompressor = getattr(_local, "decompressor", None)
+    if decompressor is None:  # as above; making one costs more than most records
+        decompressor = _local.decompressor = zstandard.ZstdDecompressor()
+    return decompressor.decompress(stored, max_output_size=4 * MAX_CONTENT)
 
 
 def bad(item: Any, identifier: str | None, code: X, path: str, detail: str) -> Bad:

@@ -6,7 +6,6 @@ the source does not have is absent; nothing is guessed.
     work = work_of({"doi": "10.1/x", "title": "On boats"}, Origin(source="crossref", endpoint="works", id="10.1/x"))
 """
 
-
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
@@ -118,8 +117,9 @@ def work_of(fields: Mapping[str, Any], origin: Origin, raw: Any = None) -> Work:
         "updated": updated,
         "deleted": origin.deleted,
     }
-    work = msgspec.convert(whole, Work)
-    return work if raw is None else msgspec.structs.replace(work, raw=raw)
+    if raw is not None:
+        whole["raw"] = raw
+    return msgspec.convert(whole, Work)
 
 
 def _author(author: Any) -> Mapping[str, Any]:
