@@ -30,6 +30,10 @@ from patra.ingest.spec import Spec, decode_spec
 from patra.ingest.trigger import Trigger, activity_key, partition_of, trigger_key
 from patra.kernel.clock import DAY, Clock, parse_duration
 from patra.kernel.db import Database, Tx
+from patra.kernel.errors import Permanent
+from patra.kernel.telemetry import get_logger
+
+log = get_logger()
 
 CHUNK = 500
 """Slices of one transaction."""
@@ -163,7 +167,8 @@ class Planner:
         return compile_spec(loaded, trigger.endpoint, trigger.operation, given, dictionary)
 
     def _make(self, tx: Tx, trigger: Trigger, compiled: Compiled, now: int) -> Planned:
-        """The instance and, where there is something to do, the plan: one transaction."""
+        """The instance and, where there is something to do, the plan: one transaction, one planner at a time."""
+        store.take_turns(tx, f"{trigger.source}/{trigger.endpoint}/{trigger.operation.value}")
         if (
             trigger.log
             and (seen := store.instance_of_tick(tx, trigger.scheduler, trigger.job, trigger.log))
@@ -213,7 +218,7 @@ class Planner:
         window = window_of(spec, trigger, store.watermark(tx, spec), now)
         if isinstance(window, Idle):
             return Planned(outcome=window.code, detail=window.detail)
-        namespace = spec.cursor.namespace_key or activity_key(trigger, spec.selection_key, window)
+        namespace = spec.cursor.namespace_key or activity_key(trigger, spec.selection_key)
         if spec.dimension is Dimension.PAGE:
             todo = () if store.under_way(tx, spec, namespace) else (window,)
         else:
@@ -226,7 +231,7 @@ class Planner:
     def _refresh(
         self, tx: Tx, trigger: Trigger, spec: Spec, warnings: tuple[Problem, ...], now: int
     ) -> Intent | Planned:
-        namespace = activity_key(trigger, spec.selection_key, None)
+        namespace = activity_key(trigger, spec.selection_key)
         if store.under_way(tx, spec, namespace):
             return Planned(outcome=R.WINDOW_COVERED, detail="a refresh of these records is under way")
         count = len(trigger.ids) or sum(map(len, self._candidates(tx, spec, 1, now)))
@@ -350,13 +355,23 @@ class Planner:
 
     # --- the loop
 
+    def _fire(self, trigger: Trigger) -> Planned:
+        """A schedule that cannot be planned must not keep the others from theirs."""
+        try:
+            return self.trigger(trigger)
+        except Permanent as error:
+            log.error(
+                "trigger_failed", source=trigger.source, endpoint=trigger.endpoint, job=trigger.job, error=str(error)
+            )
+            return Planned(outcome=R.TRIGGER_FAILED, detail=str(error))
+
     def run_once(self) -> PlannerCounts:
         """Fire the schedules that are due, answer executors that ask for smaller slices, go on with open plans."""
         counts = PlannerCounts()
         now = self._clock.now()
         schedules, fired = self._db.read(lambda tx: (store.schedules(tx), store.fired_ticks(tx)))
         for trigger in due_triggers(schedules, fired, now):
-            made = self.trigger(trigger)
+            made = self._fire(trigger)
             cron = next(entry.schedule.cron for entry in schedules if entry.job == trigger.job)
             tick = latest_tick(cron, now)
             self._db.run(

@@ -73,7 +73,7 @@ def write_plan(
 ) -> str:
     """The plan, on its way from DRAFT to SLICING, and the initial watermark of a first harvest."""
     plan_id = plan_id_of(key)
-    tx.insert(
+    tx.insert_absent(
         "ing_plan",
         [
             {
@@ -97,6 +97,7 @@ def write_plan(
                 "updated_at": now,
             }
         ],
+        key=("plan_id",),
     )
     move_plan(tx, plan_id, PlanStatus.DRAFT, PlanOn.BEGIN, R.PLANNED, now)
     if spec.operation is Operation.HARVEST and window is not None:

@@ -78,6 +78,7 @@ class R(Reason):
     SLICED = "i_sliced", "the plan is cut into slices, each with its task"
     INVENTORY_FULL = "i_inventory_full", "enough tasks are queued; the plan goes on when there are fewer"
     QUOTA_SHORT = "i_quota_short", "the quota of this period is used up; later slices are due in the next one"
+    TRIGGER_FAILED = "i_trigger_failed", "planning a schedule's tick failed in a way that will not pass by itself"
     COMPILE_FAILED = "i_compile_failed", "the snapshot did not compile; the schedule instance says why"
     RESLICED = "i_resliced", "the rest of a slice was cut into smaller ones"
     RESLICE_REFUSED = "i_reslice_refused", "the slice is as small as it may be and is still too large"

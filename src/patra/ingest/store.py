@@ -65,6 +65,11 @@ class PlanRow(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: int
 
 
+def take_turns(tx: Tx, name: str) -> None:
+    """Until the transaction ends, whoever plans the same waits; what it then reads is what the first has written."""
+    tx.fetch(Q["take_turns"], {"name": name})
+
+
 def watermark(tx: Tx, spec: Spec) -> int | None:
     """The forward watermark of what the snapshot selects, whatever the operation."""
     cursor = spec.cursor

@@ -87,11 +87,14 @@ def task_id_of(plan_id: str, number: int) -> str:
     return f"{plan_id}.t{number:06}"
 
 
-def activity_key(trigger: Trigger, selection: str, window: Span | None) -> str:
-    """The namespace of a BACKFILL or UPDATE: its campaign's name, or what makes it this campaign and no other."""
+def activity_key(trigger: Trigger, selection: str) -> str:
+    """The namespace of a BACKFILL or UPDATE: its campaign's name, or what was asked for, as it was said.
+
+    A backfill that names no end goes on with the same campaign when the watermark has moved.
+    """
     if trigger.activity is not None:
         return f"{trigger.operation.value.lower()}:{trigger.source}/{trigger.endpoint}:{trigger.activity}"
-    what: list[Any] = [selection, list(trigger.ids), [window.start, window.end] if window else None]
+    what: list[Any] = [selection, list(trigger.ids), trigger.since, trigger.until]
     return f"{trigger.operation.value.lower()}:{fingerprint(what)[:24]}"
 
 

@@ -555,3 +555,52 @@ class TestOperations:
             self.act(site, lambda tx: work(tx, "nope", why="", now=1))
         with pytest.raises(Invalid):
             self.act(site, lambda tx: operations.pause(tx, "nope", "", by="", why="", now=1))
+
+
+def test_planners_that_see_the_same_moment_plan_it_once(site):
+    """Different triggers of one window, at once: whoever comes second finds it covered."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    planners = [Site(site.db, migrated=True).planner for _ in range(6)]
+
+    def ask(number):
+        return planners[number].trigger(
+            Trigger(source="atomlike", endpoint="query", operation=Operation.HARVEST, job=f"job {number % 3}")
+        )
+
+    with ThreadPoolExecutor(6) as pool:
+        made = list(pool.map(ask, range(6)))
+    assert [one.outcome for one in made].count(R.PLANNED) == 1
+    assert site.count("ing_task") == 7
+
+
+def test_several_planners_cut_one_plan_together_without_doubling_a_slice(database: Database):
+    from concurrent.futures import ThreadPoolExecutor
+
+    site = Site(database, chunk=1)
+    made = site.trigger("atomlike", "query", sections={"planning": {"inventoryLimit": 1}})
+    site.run("UPDATE ing_task SET status_code = 'SUCCEEDED'")
+    for _ in range(7):
+        planners = [Site(database, chunk=1, migrated=True).planner for _ in range(4)]
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda planner: planner.advance(made.plan_id), planners))
+        site.run("UPDATE ing_task SET status_code = 'SUCCEEDED'")
+    windows = covered(site.tasks(made.plan_id))
+    assert len(windows) == 7
+    assert site.plan(made.plan_id).status_code == "READY"
+
+
+def test_a_schedule_that_cannot_be_planned_does_not_stop_the_others(database: Database):
+    site = Site(database, scheduled=True)
+    site.load_text(
+        changed(
+            "token",
+            (
+                "endpoints:\n  works:",
+                "schedules:\n  s: {endpoint: works, operation: HARVEST, cron: '* * * * *'}\nendpoints:\n  works:",
+            ),
+        )
+    )
+    site.run("UPDATE reg_provenance SET cfg = '{' WHERE provenance_code = 'pagelike'")
+    counts = site.planner.run_once()
+    assert (counts.triggered, counts.planned) == (2, 1)

@@ -1,3 +1,6 @@
+-- name: take_turns
+SELECT :name
+
 -- name: watermark
 SELECT normalized_instant FROM ing_cursor
 WHERE provenance_code = :source AND operation_code = 'HARVEST' AND cursor_key = :key
