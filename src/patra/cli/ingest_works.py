@@ -1,4 +1,4 @@
-"""`patra ingest records`, `works`, `sources`: what was harvested, exported; the packs of the distribution."""
+"""`patra ingest records`, `works`, `packs`: what was harvested, exported; the packs of the distribution."""
 
 import sys
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -83,7 +83,7 @@ def works(
             _write(work_rows(patra.db, sources, raw=raw), shape, out, fmt, total=total, quiet=quiet)
 
 
-@click.command("sources")
+@click.command("packs")
 @click.argument("name", required=False)
 @json_option
 def bundled(name: str | None, as_json: bool) -> None:

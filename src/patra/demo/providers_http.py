@@ -5,22 +5,27 @@ with serve(library()) as providers:
     providers.trouble.fail_next(3)                   # the next three requests get a 503
 """
 
+import contextlib
+import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from patra.demo import providers_crossref, providers_openalex, providers_pubmed
-from patra.demo.providers import Library
+from patra.demo.providers import Library, library
 from patra.demo.providers_crossref import Crossref
 from patra.demo.providers_openalex import OpenAlex
 from patra.demo.providers_pubmed import Reply
 from patra.ingest import sources
 from patra.kernel.errors import Invalid
 
+PORT = 8650
 LIMITS = {"pubmed": 3, "crossref": 5, "openalex": 10}
 """Requests a second without a key, as the providers document them; more get a 429."""
 
@@ -73,19 +78,19 @@ class Providers:
 
     def __init__(
         self,
-        library: Library,
+        papers: Library,
         *,
         limits: Mapping[str, int] | None = None,
         trouble: Trouble | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.library = library
+        self.library = papers
         self.trouble = trouble or Trouble()
         self.url = ""
         self.asked: dict[str, int] = dict.fromkeys(LIMITS, 0)
         self.refused: dict[str, int] = dict.fromkeys(LIMITS, 0)
-        self.crossref = Crossref(library, clock)
-        self._openalex = OpenAlex(library)
+        self.crossref = Crossref(papers, clock)
+        self._openalex = OpenAlex(papers)
         self._limits = dict(limits if limits is not None else LIMITS)
         self._clock = clock
         self._recent: dict[str, list[float]] = {source: [] for source in LIMITS}
@@ -126,9 +131,9 @@ class Providers:
 
 
 @contextmanager
-def serve(library: Library, *, host: str = "127.0.0.1", port: int = 0, **options: Any) -> Generator[Providers]:
+def serve(papers: Library, *, host: str = "127.0.0.1", port: int = 0, **options: Any) -> Generator[Providers]:
     """The providers on a local address until the block ends."""
-    providers = Providers(library, **options)
+    providers = Providers(papers, **options)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -177,3 +182,24 @@ def local_pack(source: str, url: str) -> str:
     if text.count(f"baseUrl: {host}\n") != 1:
         raise Invalid("pack_changed", f"the pack of {source} no longer names {host} once")
     return text.replace(f"baseUrl: {host}", here)
+
+
+def main() -> None:
+    """`python -m patra.demo.providers_http [PORT]`: serve until Ctrl-C, with packs for it in the present folder."""
+    port = int(sys.argv[1]) if len(sys.argv) > 1 else PORT
+    start = datetime.now(UTC).date() - timedelta(days=365)
+    papers = library(365, start=start, crowded={start + timedelta(days=200): 400})
+    with serve(papers, port=port, trouble=Trouble(throttle_every=9, timeout_every=23)) as providers:
+        for source in LIMITS:
+            Path(f"{source}.yaml").write_text(local_pack(source, providers.url), encoding="utf-8")
+        sys.stdout.write(
+            f"{len(papers.papers)} papers of the last year at {providers.url}/pubmed, /crossref and /openalex\n"
+            f"packs: {', '.join(f'{source}.yaml' for source in LIMITS)}\nCtrl-C ends it\n"
+        )
+        sys.stdout.flush()
+        with contextlib.suppress(KeyboardInterrupt):
+            threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main()

@@ -46,7 +46,7 @@ def sources_page() -> str:
         "# Sources",
         "",
         "Made from the packs, and held to them by a test; do not edit. Each pack is a YAML file of the distribution:",
-        "`patra ingest sources NAME` prints it, `patra ingest pack load` takes it, and",
+        "`patra ingest packs NAME` prints it, `patra ingest pack load` takes it, and",
         "[how to add a source](../how-to/add-a-source.md) says how to write your own.",
         "",
         "| source | endpoint | operations | pagination | window | rate | deepest record |",
