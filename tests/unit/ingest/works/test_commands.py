@@ -1,0 +1,62 @@
+"""The export commands, from a store to a file or the standard output."""
+
+import json
+from pathlib import Path
+
+import duckdb
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from patra.cli.ingest_works import bundled, records, works
+from patra.kernel.db import migrate, open_database
+from tests.unit.ingest.works.test_export import row
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> str:
+    url = f"sqlite:///{tmp_path / 'patra.db'}"
+    db = open_database(url)
+    migrate(db, ["patra.kernel", "patra.ingest"])
+    rows = [row("crossref", 1, {"doi": "10.1/x", "title": "On boats"}), row("hal", 1, {"doi": "10.1/x"})]
+    db.run(lambda tx: tx.insert("ing_record", rows))
+    db.close()
+    path = tmp_path / "patra.toml"
+    path.write_text(f'[store]\nurl = "{url}"\n')
+    return str(path)
+
+
+def test_works_go_to_the_standard_output_line_by_line(config: str) -> None:
+    result = CliRunner().invoke(works, ["--config", config])
+    assert result.exit_code == 0, result.output
+    found = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
+    assert [one["source"] for one in found] == ["crossref", "hal"]
+
+
+def test_works_are_joined_into_a_duckdb_file(config: str, tmp_path: Path) -> None:
+    out = tmp_path / "library.duckdb"
+    result = CliRunner().invoke(works, ["--config", config, "--dedupe", "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    with duckdb.connect(str(out)) as con:
+        assert con.execute("SELECT doi, sources, given_by['title'] FROM works").fetchall() == [
+            ("10.1/x", ["crossref", "hal"], "crossref")
+        ]
+
+
+def test_records_of_one_source(config: str, tmp_path: Path) -> None:
+    out = tmp_path / "records.jsonl"
+    result = CliRunner().invoke(records, ["--config", config, "--source", "hal", "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    [line] = out.read_bytes().splitlines()
+    assert msgspec.json.decode(line)["source"] == "hal"
+
+
+def test_what_cannot_be_is_refused(config: str) -> None:
+    assert CliRunner().invoke(works, ["--config", config, "--dedupe", "--raw"]).exit_code == 2
+    assert CliRunner().invoke(works, ["--config", config, "--format", "parquet"]).exit_code == 2
+
+
+def test_the_packs_of_the_distribution_are_listed_and_printed() -> None:
+    listed = CliRunner().invoke(bundled, ["--json"])
+    assert len(json.loads(listed.stdout)) == 15
+    assert CliRunner().invoke(bundled, ["crossref"]).stdout.startswith("# Crossref")
