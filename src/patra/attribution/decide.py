@@ -126,7 +126,7 @@ class _Run:
         key = event.closure_key
         closure = None if key is None else self.closures.get(key)
         if closure is not None and closure.app != event.app_id:
-            refusal = dropped(subject, R.FOREIGN_APP, Conflict.REJECTED, self._received_at, event)
+            refusal = dropped(subject, R.FOREIGN_APP, Conflict.REJECTED, self._received_at)
             self._drop(refusal, batch_id, (event.sent,))
             return AckItem(event.sent_id, event.index, Ack.REJECTED, R.FOREIGN_APP, False, subject.source)
         if closure is None and key is not None and opens(event):
@@ -138,9 +138,9 @@ class _Run:
     def _refused_by_ledger(self, event: Event, subject: Subject, outcome: Outcome, batch_id: str) -> AckItem:
         code = REFUSALS[outcome]
         if outcome is Outcome.CONFLICT:
-            self._drop(dropped(subject, code, Conflict.REJECTED, self._received_at, event), batch_id, (event.sent,))
+            self._drop(dropped(subject, code, Conflict.REJECTED, self._received_at), batch_id, (event.sent,))
             return AckItem(event.sent_id, event.index, Ack.REJECTED, code, False, subject.source)
-        self._drop(dropped(subject, code, Conflict.DUPLICATE, self._received_at, event), batch_id)
+        self._drop(dropped(subject, code, Conflict.DUPLICATE, self._received_at), batch_id)
         return AckItem(event.sent_id, event.index, Ack.DUPLICATE, code, False, subject.source)
 
     def _ruled(self, closure: Closure | None, event: Event, subject: Subject) -> Ruling:

@@ -65,10 +65,9 @@ def decided(subject: Subject, ruling: Ruling, at: int, event: Event | None = Non
     )
 
 
-def dropped(subject: Subject, reason: R, conflict: Conflict, at: int, event: Event | None = None) -> Decision:
+def dropped(subject: Subject, reason: R, conflict: Conflict, at: int) -> Decision:
     """The decision on an event that goes no further: rejected, or a duplicate of the ledger."""
-    raw = event.raw if event else None
-    return Decision(at, subject, Action.DROP, reason, conflict, None, Status.NEW, None, raw)
+    return Decision(at, subject, Action.DROP, reason, conflict, None, Status.NEW, None)
 
 
 # --- the objects of §3.8.21 -------------------------------------------------------------------------------------------

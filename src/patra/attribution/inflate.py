@@ -8,6 +8,7 @@ import zstandard
 from patra.attribution.reasons import R
 
 MOST_BYTES = 1024 * 1024
+LARGEST_OVERHEAD = 64 * 1024  # by which an encoding may make incompressible bytes longer
 LARGEST_WINDOW = 8 * 1024 * 1024  # what a zstd frame may ask us to remember; the default of level 19 and below
 
 

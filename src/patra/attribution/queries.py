@@ -6,7 +6,7 @@ after the number of their last row.
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -31,6 +31,9 @@ class Aggregate(StrEnum):
     NON_BILLABLE = "consistent_non_billable"
     PENDING = "partial_pending"
     TIMEOUT = "partial_timeout"
+
+
+What = Literal["billable", "attribution", "audits", "records"]
 
 
 class ClosureView(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,6 +102,32 @@ def decision_view(archived: Archived, batch_id: str | None = None) -> DecisionVi
 
 def page_of_decisions(tx: Tx, after: int, limit: int) -> list[DecisionView]:
     return [decision_view(archived) for archived in decisions_after(tx, after, limit)]
+
+
+def listing(tx: Tx, what: What, *, key: str | None, after: int, limit: int) -> tuple[list[dict[str, Any]], int | None]:
+    """Facts, audits or records in the order of decision: those of a key, or a page of all; and where the next begins.
+
+    A page looks at `limit` decisions, so it may hold fewer lines, or more.
+    """
+    if key is not None:
+        found, following = [one.archived for one in find(tx, key)], None
+    else:
+        found = decisions_after(tx, after, limit)
+        following = found[-1].id if len(found) == limit else None
+    return [line for one in found for line in _lines(one, what)], following
+
+
+def _lines(one: Archived, what: What) -> list[dict[str, Any]]:
+    match what:
+        case "audits":
+            return [{**audit(one.decision), "count": one.count}]
+        case "records":
+            return [record.body for record in one.records]
+        case "billable":
+            fact, status = billable_fact(one.decision), one.statuses.billable
+        case "attribution":
+            fact, status = attribution_fact(one.decision), one.statuses.attribution
+    return [{**fact, "recordStatus": status}] if fact else []
 
 
 def closure_by_key(tx: Tx, closure_key: str) -> ClosureView | None:

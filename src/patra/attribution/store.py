@@ -83,7 +83,7 @@ def closure_of(row: Row) -> Closure:
 
 
 def due_closures(tx: Tx, now: int, limit: int) -> list[bytes]:
-    """Closures with a deadline at or before an instant, the earliest first; those that another holds are left to it."""
+    """Keys of closures with a deadline at or before an instant, the earliest first; they are locked with the others."""
     return [bytes(key) for (key,) in tx.fetch(Q["closures_due"], {"now": now, "limit": limit})]
 
 

@@ -148,6 +148,26 @@ def _decisions(found: list[Any], *, as_json: bool) -> None:
     )
 
 
+@group.command("list")
+@click.argument("what", type=click.Choice(["billable", "attribution", "audits", "records"]))
+@click.option("--key", metavar="KEY", help="Only what carries this key; see `find`.")
+@click.option("--after", default=-1, metavar="NUMBER", help="Decisions that follow this number.")
+@click.option("--limit", default=1000, show_default=True, help="How many decisions to look at.")
+@config_option
+def list_(what: Any, key: str | None, after: int, limit: int, config: str | None) -> None:
+    """Facts, audits or records as JSON lines, in the order of decision."""
+    import msgspec
+
+    from patra.attribution.queries import listing
+
+    with opened(config) as patra:
+        found, following = patra.db.read(lambda tx: listing(tx, what, key=key, after=after, limit=limit))
+    for line in found:
+        click.echo(msgspec.json.encode(line).decode())
+    if following is not None:
+        click.echo(f"there is more: --after {following}", err=True)
+
+
 @group.command()
 @click.argument("key")
 @config_option

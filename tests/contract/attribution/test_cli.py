@@ -139,6 +139,14 @@ def test_find_event_and_closure_tell_the_story(patra: Patra, database_url: str):
     ]
 
 
+def test_facts_audits_and_records_are_listed_as_json_lines(patra: Patra, database_url: str):
+    fed(database_url, sent(0, event("impression"), event("view", "v")))
+    for what, count in (("billable", 1), ("attribution", 1), ("audits", 2), ("records", 4)):
+        lines = [json.loads(line) for line in patra("list", what).splitlines()]
+        assert len(lines) == count
+    assert len(patra("list", "records", "--key", "ref|ra").splitlines()) == 3
+
+
 def test_a_settlement_is_a_table_csv_json_or_parquet(patra: Patra, tmp_path: Path, database_url: str):
     fed(
         database_url,

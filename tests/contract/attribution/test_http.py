@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -98,6 +99,14 @@ def test_an_encoding_that_is_not_known_is_415_and_a_body_that_is_not_what_it_say
     )
     broken = house.post(b"x", Content_Encoding="gzip")
     assert (broken.status, broken.json()["code"]) == (400, "f_encoding_malformed")
+
+
+def test_what_an_encoding_adds_does_not_count_against_the_mebibyte(house: House):
+    plain = json.dumps(envelope(fresh_event("click", "c", note=os.urandom(300_000).hex()))).encode()
+    plain += b" " * (MIB - len(plain))
+    stored = gzip.compress(plain, 0)
+    assert len(stored) > MIB
+    assert house.post(stored, Content_Encoding="gzip").status == 200
 
 
 def test_more_than_a_mebibyte_is_413_as_sent_and_inflated(house: House):
@@ -255,6 +264,23 @@ def test_a_dispute_is_settled_by_any_key_of_the_specification(house: House):
         assert "f_event_type_unsupported" in {d["audit"]["decisionReasonCode"] for d in rejected}
         assert {d["batchId"] for d in rejected if d["batchId"]} == {"b7"}
         assert house.get("/attribution/timeline/nothing") == {"decisions": []}
+
+
+def test_facts_audits_and_records_can_be_listed_and_paged(house: House):
+    house.post(
+        envelope(
+            fresh_event("impression", "i"), event("view", "v"), fresh_event("click", "c", traceKey="t2"), batch="b7"
+        )
+    )
+    for path, count in (("facts/billable", 2), ("facts/attribution", 2), ("audits", 3), ("records", 7)):
+        assert len(house.get(f"/attribution/{path}")["items"]) == count
+        first = house.get(f"/attribution/{path}?limit=2")
+        rest = house.get(f"/attribution/{path}?after={first['next']}")
+        assert len(first["items"]) + len(rest["items"]) == count
+        assert rest["next"] is None
+    assert {fact["recordStatus"] for fact in house.get("/attribution/facts/billable")["items"]} == {"committed"}
+    assert {audit["count"] for audit in house.get("/attribution/audits")["items"]} == {1}
+    assert len(house.get("/attribution/records?key=t2")["items"]) == 3
 
 
 def test_closures_rejects_and_quarantine_can_be_read(house: House):

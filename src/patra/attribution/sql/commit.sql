@@ -4,7 +4,7 @@ SELECT c.key, c.app_id, c.state, c.source, c.opened_at, c.click, c.click_due, c.
 FROM rows JOIN att_closure c ON c.key = rows.key
 
 -- name: closures_due
-SELECT key FROM att_closure WHERE due_at <= :now ORDER BY due_at LIMIT :limit {skip_locked}
+SELECT key FROM att_closure WHERE due_at <= :now ORDER BY due_at LIMIT :limit
 
 -- name: next_due
 SELECT min(due_at) FROM att_closure WHERE due_at IS NOT NULL

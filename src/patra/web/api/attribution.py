@@ -5,6 +5,7 @@ read, and a queue that is too long turns it away unread (F10, F11). Everything e
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -18,14 +19,16 @@ from patra.app.wiring import Patra
 from patra.attribution.ack import BatchAck, encode_ack
 from patra.attribution.apps import AppKey, add_key, app_keys, revoke_keys, rotate_key
 from patra.attribution.engine import NotTaken, Overloaded
-from patra.attribution.inflate import MOST_BYTES, inflated
+from patra.attribution.inflate import LARGEST_OVERHEAD, MOST_BYTES, inflated
 from patra.attribution.intake import Refused
 from patra.attribution.queries import (
     ClosureView,
     DecisionView,
     RejectView,
+    What,
     closure_by_key,
     closures,
+    listing,
     page_of_decisions,
     rejects,
     timeline,
@@ -66,10 +69,11 @@ class Events:
         app_id = await self._app(request)
         if isinstance(app_id, R):
             return _refusal(app_id)
-        raw = await read_body(request, MOST_BYTES)
+        encoding = request.headers.get("content-encoding", "")
+        raw = await read_body(request, MOST_BYTES + (LARGEST_OVERHEAD if encoding else 0))
         if isinstance(raw, Problem):
             return _refusal(R.BODY_TOO_LARGE, close=True) if raw.status == 413 else problem_response(raw)
-        body = inflated(raw, request.headers.get("content-encoding", ""))
+        body = inflated(raw, encoding)
         if isinstance(body, R):
             return _refusal(body)
         reply = self._attribution.engine.submit(body, app_id=app_id)
@@ -139,6 +143,19 @@ class SettlementQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     by: Literal["app", "day", "placement"] = "app"
 
 
+class ListingQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    key: Annotated[str, Meta(description="Only what carries this key, and then all of it.")] = ""
+    after: Annotated[int, Meta(ge=-1, le=LATEST, description="`next` of the page before.")] = -1
+    limit: Annotated[int, Meta(ge=1, le=1000, description="How many decisions to look at.")] = 100
+
+
+class Listing(msgspec.Struct, frozen=True, kw_only=True):
+    """Objects of the specification, in the order of decision."""
+
+    items: list[dict[str, Any]]
+    next: int | None
+
+
 class Decisions(msgspec.Struct, frozen=True, kw_only=True):
     decisions: list[DecisionView]
 
@@ -170,6 +187,17 @@ class Revoked(msgspec.Struct, frozen=True, kw_only=True):
 def _timeline(request: Request) -> Decisions:
     key = request.path["key"]
     return Decisions(decisions=request.patra.db.read(lambda tx: timeline(tx, key)))
+
+
+def _listing(what: What) -> Callable[[Request], Listing]:
+    def handler(request: Request) -> Listing:
+        asked: ListingQuery = request.query
+        items, following = request.patra.db.read(
+            lambda tx: listing(tx, what, key=asked.key or None, after=asked.after, limit=asked.limit)
+        )
+        return Listing(items=items, next=following)
+
+    return handler
 
 
 def _decisions(request: Request) -> Decisions:
@@ -219,6 +247,14 @@ def _settlement(request: Request) -> Settlement | Problem:
 
 def _no_instant(name: str) -> Problem:
     return Problem(400, "instant_invalid", f"{name} is no RFC 3339 instant with an offset")
+
+
+LISTINGS: tuple[tuple[str, What, str], ...] = (
+    ("facts/billable", "billable", "`billableFactLite`, with the status of its record"),
+    ("facts/attribution", "attribution", "`attributionFactLite`, with the status of its record"),
+    ("audits", "audits", "`factDecisionAuditLite`, with how often the decision was made"),
+    ("records", "records", "`fToGArchiveRecordLite`"),
+)
 
 
 # --- app keys ---------------------------------------------------------------------------------------------------------
@@ -274,6 +310,10 @@ def routes(patra: Patra) -> list[Endpoint]:
             _timeline,
             "Every decision that carries a key: batch, event, trace, closure, billing, record, fact …",
             Decisions,
+        ),
+        *(
+            _reading(f"/attribution/{path}", _listing(what), summary, Listing, ListingQuery)
+            for path, what, summary in LISTINGS
         ),
         _reading("/attribution/closures", _closures, "Closures, by state", Closures, ClosuresQuery),
         _reading(
