@@ -26,6 +26,10 @@ Examples:
 ELSEWHERE: dict[str, tuple[str, str]] = {
     "pack": ("patra.cli.ingest_pack:pack", "Check, load, show and compare source packs."),
     "spec": ("patra.cli.ingest_pack:spec", "Show the snapshot that a plan would get."),
+    "packs": ("patra.cli.ingest_works:bundled", "List the packs that come with Patra, or print one."),
+    "try": ("patra.cli.ingest_try:command", "Send one request of a pack and show what became of it."),
+    "records": ("patra.cli.ingest_works:records", "Export records as they are stored."),
+    "works": ("patra.cli.ingest_works:works", "Export records in the common shape, joined if you like."),
     "pause": ("patra.cli.ingest_acts:pause", "Stop planning and running a source, or one of its endpoints."),
     "resume": ("patra.cli.ingest_acts:resume", "Let a paused source or endpoint go on."),
     "lift": ("patra.cli.ingest_acts:lift", "Lift the circuit breaker that a fatal error has set."),
@@ -92,9 +96,9 @@ def trigger_of(now: int, **said: Any) -> "Trigger":
         source=said["source"],
         endpoint=said["endpoint"],
         operation=Operation(said["operation"]),
-        since=_instant(said["since"], "--from", now),
-        until=_instant(said["until"], "--to", now),
-        params=_params(said["params"]),
+        since=instant_of(said["since"], "--from", now),
+        until=instant_of(said["until"], "--to", now),
+        params=params_of(said["params"]),
         sections=_sections(said["settings"]),
         ids=tuple(said["ids"]),
         activity=said["activity"],
@@ -103,7 +107,7 @@ def trigger_of(now: int, **said: Any) -> "Trigger":
     )
 
 
-def _instant(text: str | None, option: str, now: int) -> int | None:
+def instant_of(text: str | None, option: str, now: int) -> int | None:
     from patra.ingest.times import read_instant
     from patra.kernel.clock import parse_duration
     from patra.kernel.errors import Invalid
@@ -121,7 +125,7 @@ def _instant(text: str | None, option: str, now: int) -> int | None:
     return found.at
 
 
-def _params(given: Sequence[str]) -> dict[str, Any]:
+def params_of(given: Sequence[str]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for text in given:
         name, sign, value = text.partition("=")

@@ -1,0 +1,62 @@
+"""One polite request of a pack, against the simulated providers."""
+
+import json
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from patra.cli.ingest_try import command
+from patra.demo.providers import library
+from patra.demo.providers_http import Providers, local_pack, serve
+
+
+@pytest.fixture(scope="module")
+def providers() -> Iterator[Providers]:
+    with serve(library(3, per_day=4, start=date(2026, 3, 1)), limits={}) as found:
+        yield found
+
+
+def run(providers: Providers, folder: Path, source: str, *options: str) -> tuple[int, dict[str, object]]:
+    file = folder / f"{source}.yaml"
+    file.write_text(local_pack(source, providers.url), encoding="utf-8")
+    result = CliRunner().invoke(command, [str(file), *options, "--json"])
+    return result.exit_code, json.loads(result.stdout) if result.stdout.startswith("{") else {}
+
+
+def test_a_list_shows_its_request_its_meaning_and_its_first_works(providers: Providers, tmp_path: Path) -> None:
+    code, found = run(providers, tmp_path, "crossref", "works", "--from", "2026-03-01", "--to", "2026-03-03")
+    assert code == 0
+    assert "from-index-date" in str(found["url"])
+    assert str(found["verdict"]).startswith("accept")
+    records = found["records"]
+    assert isinstance(records, list)
+    assert len(records) == 3
+    assert records[0]["title"]
+
+
+def test_a_record_is_asked_for_by_its_id(providers: Providers, tmp_path: Path) -> None:
+    paper = providers.library.papers[1]
+    code, found = run(providers, tmp_path, "pubmed", "fetch", "--id", paper.pmid)
+    assert (code, found["method"], found["items"]) == (0, "POST", 1)
+
+
+def test_a_secret_is_never_shown(providers: Providers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NCBI_API_KEY", "very-secret-key")
+    code, found = run(providers, tmp_path, "pubmed", "search", "--from", "2026-03-01", "--to", "2026-03-02")
+    assert code == 0
+    assert "very-secret-key" not in json.dumps(found)
+    assert "apiKey" in str(found["url"])
+
+
+def test_an_answer_that_is_an_error_says_why(providers: Providers, tmp_path: Path) -> None:
+    code, found = run(providers, tmp_path, "openalex", "works", "--param", "date=updated")
+    assert code == 1
+    assert "paid plan" in str(found["advice"])
+
+
+def test_a_pack_that_does_not_compile_says_where(providers: Providers, tmp_path: Path) -> None:
+    assert run(providers, tmp_path, "crossref", "work-s")[0] == 5
+    assert run(providers, tmp_path, "crossref", "works", "--param", "unknown=1")[0] == 5
