@@ -1,6 +1,7 @@
 """Settings and common ground go in; the studio, its duties as loops and its check come out.
 
-The studio is built when it is first used: its libraries (numpy, Pillow, ffmpeg) are an extra, and a process that makes no
+The studio is built when it is first used: its libraries (numpy, Pillow, ffmpeg) are an extra, and a process that
+makes no
 films does not pay for them.
 """
 
@@ -86,12 +87,23 @@ def missing() -> list[str]:
 
 
 def _loops(engine: StudioEngine, workers: int) -> list[Loop]:
+    """Each loop finds the studio when it takes a turn, not now."""
+
+    def dispatch() -> object:
+        return engine.studio.dispatch()
+
+    def compose() -> object:
+        return engine.studio.composer.run_once()
+
     def desk(kind: str, number: int) -> Callable[[], Any]:
-        return lambda: [d for d in engine.studio.desks if d.worker_type == kind][number].run_once()
+        def turn() -> object:
+            return [d for d in engine.studio.desks if d.worker_type == kind][number].run_once()
+
+        return turn
 
     duties: dict[str, Callable[[], Any]] = {
-        "studio.dispatch": lambda: engine.studio.dispatch(),  # noqa: PLW0108  built when first called
-        "studio.composer": lambda: engine.studio.composer.run_once(),  # noqa: PLW0108
+        "studio.dispatch": dispatch,
+        "studio.composer": compose,
         **{f"studio.{kind}": desk(kind, 0) for kind in ("llm", "audio", "lipsync")},
         **{f"studio.video.{n + 1}": desk("video", n) for n in range(workers)},
     }

@@ -1,4 +1,5 @@
-"""Finished files go in; content-addressed artifacts with a manifest come out, and are found again by the work asked (B6).
+"""Finished files go in; content-addressed artifacts with a manifest come out, and are found again by the work asked
+(B6).
 
     blobs/ab/ab12….mp4      a file by the hash of its content
     work/cd/cd34….json      a manifest by the key of the work: inputs, profile, versions, what came out
@@ -181,7 +182,7 @@ class ArtifactStore:
             for artifact in msgspec.json.decode(file.read_bytes(), type=Manifest).artifacts
         }
         blobs = [file for file in (self.root / "blobs").rglob("*") if file.is_file() and file.stem not in named]
-        return sorted(blobs + [folder for folder in (self.root / "tmp").iterdir()])
+        return sorted([*blobs, *(self.root / "tmp").iterdir()])
 
     def collect(self, older_than: float) -> int:
         """Remove files that no manifest names and that were last touched before an instant (seconds since 1970)."""

@@ -1,4 +1,5 @@
-"""The parts of a run go in; the film, `compose.completed` and `artifact.published` come out (C§2.6). Producer: Composer.
+"""The parts of a run go in; the film, `compose.completed` and `artifact.published` come out (C§2.6). Producer:
+Composer.
 
 The film is made under a lease with heartbeats. It is announced only when the file is whole, its hash recorded and its
 streams and length checked; a killed composer leaves nothing that counts, and the next one starts where files are.

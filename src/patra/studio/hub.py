@@ -1,4 +1,5 @@
-"""Jobs go in, are leased to workers, and come out as `job.claimed`, `job.succeeded`, `job.failed` (C§2.4, C§2.5). Producer: Worker Hub.
+"""Jobs go in, are leased to workers, and come out as `job.claimed`, `job.succeeded`, `job.failed` (C§2.4, C§2.5).
+Producer: Worker Hub.
 
 A worker holds a job by a lease with heartbeats; a dead worker's job comes back and its late report is fenced off. A
 failure that is `retryable` is tried again on the same profile, later each time; then the next profile of the
@@ -150,7 +151,7 @@ class Hub:
         self, tx: Tx, work: WorkRow, context: Context, payload: dict[str, Any], code: str, *, retryable: bool
     ) -> None:
         now = self._bus.clock.now()
-        if code == R.JOB_CANCELLED or work.stop:
+        if code == str(R.JOB_CANCELLED) or work.stop:
             self._move(tx, work, WorkOn.CANCEL, R.JOB_CANCELLED)
             self._ended(tx, work, context, payload | {"retryable": False, "error_code": str(R.JOB_CANCELLED)})
         elif retryable and work.tries < self.limits.max_attempts:
@@ -241,7 +242,7 @@ class Hub:
         return self._db.run(renew)
 
     def report(self, tx: Tx, claim: Claim) -> None:
-        """The worker is done; its own event is published by it, in this transaction. Raises Fenced when it is too late."""
+        """The worker is done and says so itself, in this transaction. Raises Fenced when it is too late."""
         where = table(claim.work.worker_type)
         leases.guard(tx, where, [claim.lease])
         work = store.work(tx, claim.work.job_id)
@@ -289,7 +290,12 @@ class Hub:
             self._requeue(tx, work, now, work.chain[0], work.chain[1:], 0)
             return
         self._move(tx, work, WorkOn.GIVE_UP, R.WORKER_CRASHED)
-        lost = {"status": "failed", "worker_id": "worker-hub", "artifacts": [], "error_code": str(R.WORKER_CRASHED)}
+        lost: dict[str, Any] = {
+            "status": "failed",
+            "worker_id": "worker-hub",
+            "artifacts": [],
+            "error_code": str(R.WORKER_CRASHED),
+        }
         self._ended(
             tx, work, work.context, lost | {"error_message": "every worker that took the job died", "retryable": False}
         )

@@ -1,4 +1,6 @@
-"""Everything that happens in a run goes in; its story, its costs, and `error.recorded` come out (C§5). Producer: Observer."""
+"""Everything that happens in a run goes in; its story, its costs, and `error.recorded` come out (C§5). Producer:
+Observer.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -93,9 +95,10 @@ class Observer:
 
 
 _TOLD = (
-    "stage", "previous_stage", "progress", "reason", "reason_code", "worker_type", "worker_id", "model_profile_id",
-    "status", "error_code", "error_message", "retryable", "attempt", "duration_ms", "metrics", "final_artifact_uri", "job_id",
-)  # fmt: skip
+    *("stage", "previous_stage", "progress", "reason", "reason_code", "worker_type", "worker_id", "model_profile_id"),
+    *("status", "error_code", "error_message", "retryable", "attempt", "duration_ms", "metrics"),
+    *("final_artifact_uri", "job_id"),
+)
 
 
 def _error_of(event: Event) -> tuple[str, str, str, str] | None:

@@ -307,4 +307,3 @@ class Orchestrator:
         if run is None:
             raise Invalid(R.RUN_UNKNOWN, f"no run {run_id}", place="run_id")
         return run
-

@@ -6,7 +6,7 @@ loops of `duties()` run in threads or processes of their own; they meet only in 
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -78,7 +78,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Studio:
-    """All modules on one store. `modules` chooses those whose loops this process runs; all of them publish as themselves."""
+    """All modules on one store; each publishes as itself."""
 
     def __init__(
         self,
@@ -176,7 +176,7 @@ class Studio:
             desk.leave()
 
     @contextmanager
-    def running(self, pause: float = 0.01, longest: float = 0.25) -> "Iterator[list[BaseException]]":
+    def running(self, pause: float = 0.01, longest: float = 0.25) -> Generator[list[BaseException]]:
         """All duties in threads until the block ends; gives the list of what they could not bear."""
         over, broken = threading.Event(), list[BaseException]()
 
@@ -238,8 +238,8 @@ def progress(tx: Tx, run_id: str) -> Progress:
         done += count if state in {"succeeded", "failed", "cancelled"} else 0
     cost, spent = tx.fetch_one(Q["run_totals"], {"run_id": run_id}) or (0, 0)
     film = tx.fetch_dicts(Q["film"], {"run_id": run_id})
-    published = film and film[0]["manifest"] is not None and run.stage == "completed"
-    manifest = msgspec.json.decode(bytes(film[0]["manifest"]), type=Manifest) if published else None
+    body: Any = film[0]["manifest"] if film and run.stage == "completed" else None
+    manifest = msgspec.json.decode(bytes(body), type=Manifest) if body is not None else None
     percent = orchestrating.PROGRESS[orchestrating.Stage(run.stage)]
     if run.stage == "executing" and total:
         percent = 15 + round(70 * done / total)

@@ -1,4 +1,5 @@
-"""A run in its planning stage goes in; `plan.shot.generated` and `plan.prompt.generated` come out (C§2.3). Producer: Planner.
+"""A run in its planning stage goes in; `plan.shot.generated` and `plan.prompt.generated` come out (C§2.3). Producer:
+Planner.
 
 The plan itself is kept in the store; the events carry the shots and refer to the prompts by id, place and hash.
 """

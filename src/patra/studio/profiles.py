@@ -57,7 +57,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def suits(self, worker_type: str, language: str, quality: str) -> bool:
         return (
             self.worker_type == worker_type
-            and (not self.languages or language.split("-")[0] in self.languages)
+            and (not self.languages or language.split("-", maxsplit=1)[0] in self.languages)
             and (not self.qualities or quality in self.qualities)
         )
 

@@ -1,4 +1,6 @@
-"""A URL such as `s3://bucket/prefix` goes in; a place that keeps copies of artifacts comes out, through obstore (B6)."""
+"""A URL such as `s3://bucket/prefix` goes in; a place that keeps copies of artifacts comes out, through obstore
+(B6).
+"""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,6 @@
-"""A plan's prompts go in; `route.decision.made` comes out, one a job: profile, fallback chain, cost (C§2.4). Producer: Model Router."""
+"""A plan's prompts go in; `route.decision.made` comes out, one a job: profile, fallback chain, cost (C§2.4).
+Producer: Model Router.
+"""
 
 from collections.abc import Mapping
 from typing import Any

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
 from patra.bus.bus import Bus
 from patra.bus.catalogue import load
 from patra.bus.envelope import decode_trusted

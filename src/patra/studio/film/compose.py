@@ -1,4 +1,6 @@
-"""A timeline with its clips goes in; the film comes out: joined, levelled, captioned, streamed through ffmpeg (C§2.6)."""
+"""A timeline with its clips goes in; the film comes out: joined, levelled, captioned, streamed through ffmpeg
+(C§2.6).
+"""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -37,7 +37,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
 @lru_cache(maxsize=1)
 def executable() -> str:
     try:
-        import imageio_ffmpeg  # noqa: PLC0415  an extra
+        import imageio_ffmpeg  # noqa: PLC0415  an extra  # pyright: ignore[reportMissingTypeStubs]
     except ImportError as error:
         raise ConfigInvalid(
             R.EXTRA_MISSING, "films need imageio-ffmpeg", place="studio", advice="pip install 'patra[studio]'"
@@ -124,8 +124,9 @@ def encode_clip(
 
 
 def decode_frames(source: Path, quality: Quality, frames: int) -> Iterator[bytes]:
-    """Any video or picture as raw RGB frames of our size and rate: scaled to fill, held on its last frame, cut to length."""
-    fill = f"scale={quality.width}:{quality.height}:force_original_aspect_ratio=increase,crop={quality.width}:{quality.height}"
+    """Any video or picture as raw RGB frames of our size and rate: scaled to fill, cut or held to length."""
+    size = f"{quality.width}:{quality.height}"
+    fill = f"scale={size}:force_original_aspect_ratio=increase,crop={size}"
     with tempfile.TemporaryFile() as words:
         process = subprocess.Popen(  # noqa: S603
             [
@@ -143,7 +144,7 @@ def decode_frames(source: Path, quality: Quality, frames: int) -> Iterator[bytes
                 "-pix_fmt",
                 "rgb24",
                 "pipe:1",
-            ],  # fmt: skip
+            ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=words,
@@ -198,9 +199,8 @@ _STREAM = re.compile(r"Stream #\d+:\d+.*?: (Video|Audio|Subtitle): (.*)")
 
 def probe(source: Path) -> Probe:
     """What a file holds. Raises when it is no media file that ends where it should."""
-    done = subprocess.run(
-        [executable(), "-hide_banner", "-nostdin", "-i", str(source)], capture_output=True, check=False
-    )
+    words = [executable(), "-hide_banner", "-nostdin", "-i", str(source)]
+    done = subprocess.run(words, capture_output=True, check=False)  # noqa: S603
     said = done.stderr.decode("utf-8", "replace")
     found = _DURATION.search(said)
     if found is None:

@@ -17,9 +17,9 @@ _SILENCE, _GATE = -70.0, -10.0  # LUFS absolute, LU below the ungated mean
 
 
 def loudness(pieces: Iterable[bytes], rate: int) -> float:
-    """Integrated loudness in LUFS; −70 for silence."""
+    """Integrated loudness in LUFS; -70 for silence."""
     block, step = round(_BLOCK * rate), round(_STEP * rate)
-    weight = k_weighting(np.fft.rfftfreq(block, 1 / rate))
+    weight = k_weighting(np.fft.rfftfreq(block, 1 / rate).astype(np.float64))
     weight[1:-1] *= 2  # the other half of the spectrum
     powers: list[float] = []
     waiting = np.zeros(0, np.float64)

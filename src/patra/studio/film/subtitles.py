@@ -18,9 +18,10 @@ def ass(cues: Sequence[Cue], width: int, height: int) -> str:
     head = (
         "[Script Info]\nScriptType: v4.00+\nWrapStyle: 0\nScaledBorderAndShadow: yes\n"
         f"PlayResX: {width}\nPlayResY: {height}\n\n[V4+ Styles]\n"
-        "Format: Name, Fontname, Fontsize, PrimaryColour, OutlineColour, BackColour, Bold, BorderStyle, Outline, Shadow, "
-        "Alignment, MarginL, MarginR, MarginV, Encoding\n"
-        f"Style: film,Noto Sans SC,{size},&H00F4FAFF,&H50140A0C,&H00000000,0,1,{max(1, size // 14)},0,2,{side},{side},{margin},1\n\n"
+        "Format: Name, Fontname, Fontsize, PrimaryColour, OutlineColour, BackColour, Bold, BorderStyle, Outline, "
+        "Shadow, Alignment, MarginL, MarginR, MarginV, Encoding\n"
+        f"Style: film,Noto Sans SC,{size},&H00F4FAFF,&H50140A0C,&H00000000,0,1,{max(1, size // 14)},0,2,"
+        f"{side},{side},{margin},1\n\n"
         "[Events]\nFormat: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text\n"
     )
     return head + "".join(

@@ -1,11 +1,13 @@
 """Colours and a seed go in; a surface to paint on comes out: soft shapes, noise, gradients, glows (B6).
 
-Places are fractions of width and height, sizes are fractions of the height, so a picture looks the same at every quality.
+Places are fractions of width and height, sizes are fractions of the height, so a picture looks the same at every
+quality.
 Everything is painted larger than it is shown and then reduced, which smooths the edges.
 """
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,7 +17,7 @@ from PIL import Image, ImageDraw, ImageFilter
 from patra.studio.paint.palette import Colour, Palette, mix
 
 Point: TypeAlias = tuple[float, float]
-Floats: TypeAlias = NDArray[np.float32]
+Floats: TypeAlias = NDArray[np.floating[Any]]
 
 
 class Canvas:
@@ -68,7 +70,7 @@ class Canvas:
         box = (cx - rx * self.h, cy - ry * self.h, cx + rx * self.h, cy + ry * self.h)
         self.pen.arc(box, start, end, fill=(*colour, 255), width=max(1, round(width * self.h)))
 
-    def _with(self, paint: Any, alpha: int) -> None:
+    def _with(self, paint: Callable[[ImageDraw.ImageDraw], None], alpha: int) -> None:
         if alpha == 255:
             paint(self.pen)
             return
@@ -121,7 +123,7 @@ class Canvas:
 
     def paste(self, other: "Canvas", alpha: float = 1.0) -> None:
         if alpha < 1:
-            other.image.putalpha(other.image.getchannel("A").point(lambda v: int(v * alpha)))
+            other.image.putalpha(other.image.getchannel("A").point([int(v * alpha) for v in range(256)]))
         self.image.alpha_composite(other.image)
 
     def layer(self) -> "Canvas":
@@ -165,7 +167,7 @@ def ridge(rng: random.Random, points: int, rough: float) -> list[float]:
     swing = 1.0
     while len(line) < points:
         finer = [line[0]]
-        for left, right in zip(line, line[1:], strict=False):
+        for left, right in pairwise(line):
             finer += [(left + right) / 2 + (rng.random() - 0.5) * swing, right]
         line = finer
         swing *= rough

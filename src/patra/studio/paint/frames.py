@@ -22,7 +22,7 @@ NEARER = 0.95  # the front layer is seen a little larger, so that it passes fast
 
 
 class View(msgspec.Struct, frozen=True):
-    """Where the camera looks: how much of the frame's size it takes in (1 to ROOM), and where between the edges (−1 to 1)."""
+    """Where the camera looks: how many frames' sizes it takes in (1 to ROOM), and where between the edges (-1 to 1)."""
 
     size: float
     x: float

@@ -21,7 +21,6 @@ _WALLS: dict[str, Colour] = {
 
 
 def paint_interior(c: Canvas, picture: Picture) -> None:
-    p = c.palette
     wall = _lit(c, _WALLS.get(picture.place, (190, 160, 130)))
     wood = _lit(c, (112, 76, 52))
     c.gradient([(0, scaled(wall, 0.72)), (0.7, wall), (1, scaled(wall, 0.86))], 0, FLOOR)

@@ -49,7 +49,9 @@ def title_card(title: str, language: str, width: int, height: int) -> Image.Imag
     )
     shade = Image.new("RGBA", (width, height), (12, 8, 18, 0))
     shade.putalpha(
-        layer.getchannel("A").filter(ImageFilter.GaussianBlur(height * 0.012)).point(lambda v: min(255, v * 2))
+        layer.getchannel("A")
+        .filter(ImageFilter.GaussianBlur(height * 0.012))
+        .point([min(255, v * 2) for v in range(256)])
     )
     shade.alpha_composite(layer)
     return shade

@@ -1,4 +1,6 @@
-"""Mouth shapes go in; a small portrait of the narrator whose mouth follows them comes out, frame by frame (B6, lipsync)."""
+"""Mouth shapes go in; a small portrait of the narrator whose mouth follows them comes out, frame by frame (B6,
+lipsync).
+"""
 
 import math
 from functools import lru_cache

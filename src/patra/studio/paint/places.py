@@ -1,4 +1,6 @@
-"""An outdoor picture goes in; its place is on the canvas afterwards: sea, harbour, river, forest, village, street (B6)."""
+"""An outdoor picture goes in; its place is on the canvas afterwards: sea, harbour, river, forest, village, street
+(B6).
+"""
 
 import math
 from collections.abc import Callable
@@ -309,7 +311,7 @@ def _garden(c: Canvas, picture: Picture, horizon: float, light: tuple[float, flo
 
 
 def _village(c: Canvas, picture: Picture, horizon: float, light: tuple[float, float]) -> None:
-    p, rng = c.palette, c.rng
+    rng = c.rng
     snow = picture.weather == "snow"
     paint_ridges(c, horizon, 3, 0.24, snow=snow)
     ground(c, picture, horizon, 0.4)

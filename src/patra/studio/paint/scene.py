@@ -1,4 +1,6 @@
-"""A picture in words goes in; the painted layers of its shot come out: what is behind, and what passes in front (B6)."""
+"""A picture in words goes in; the painted layers of its shot come out: what is behind, and what passes in front
+(B6).
+"""
 
 import msgspec
 import numpy as np

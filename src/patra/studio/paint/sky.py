@@ -1,5 +1,7 @@
 """A canvas goes in; sky, sun or moon, stars, clouds and far ridges are on it afterwards (B6)."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from patra.studio.paint.canvas import Canvas, noise, ridge
@@ -86,7 +88,7 @@ def paint_ridges(c: Canvas, horizon: float, count: int = 3, height: float = 0.22
 
 def _caps(c: Canvas, points: list[tuple[float, float]], base: float, top: float, colour: Colour) -> None:
     line = base - top * 0.66
-    for (x1, y1), (x2, y2) in zip(points, points[1:], strict=False):
+    for (x1, y1), (x2, y2) in pairwise(points):
         if y1 < line or y2 < line:
             jag = c.rng.random() * 0.018
             c.poly([(x1, y1), (x2, y2), (x2, min(line, y2 + 0.03 + jag)), (x1, min(line, y1 + 0.03 + jag))], colour)

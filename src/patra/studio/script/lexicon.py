@@ -4,6 +4,8 @@ A small lexicon of our own. English words are matched whole, with their plain pl
 longest first, so that 灯塔 is a lighthouse and not a lamp.
 """
 
+# ruff: noqa: E501  a table reads better unbroken
+
 import re
 from collections.abc import Mapping
 from functools import lru_cache

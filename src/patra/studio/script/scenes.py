@@ -1,6 +1,7 @@
 """Sentences go in; scenes come out: runs of sentences in one setting, with who is there (C§2.3).
 
-A setting carries over: what a sentence does not mention stays as it was. A new place opens a new scene; a new time of day
+A setting carries over: what a sentence does not mention stays as it was. A new place opens a new scene; a new time
+of day
 does so at the start of a paragraph, so that "she remembered the night" does not cut away.
 """
 

@@ -114,7 +114,7 @@ def _joined(beats: Sequence[Beat]) -> Tags:
 
 
 def _people(tags: Tags, beats: Sequence[Beat], cast: Mapping[str, str], recent: dict[str, str]) -> tuple[Figure, ...]:
-    """Who is in the picture: the named, then those whom a pronoun or a kind points to; `recent` is who was last meant."""
+    """Who is in the picture: the named, then whom a pronoun or a kind points to; `recent` is who was last meant."""
     text = " ".join(beat.sentence.text for beat in beats)
     figures = {name: Figure(kind=kind, name=name) for name, kind in cast.items() if name in text}
     for name, kind in cast.items():

@@ -107,7 +107,7 @@ _callback = _Callback(_gather)
 def _places() -> tuple[str, bytes]:
     """The library and its data."""
     try:
-        import espeakng_loader  # noqa: PLC0415  an extra
+        import espeakng_loader  # noqa: PLC0415  an extra  # pyright: ignore[reportMissingTypeStubs]
     except ImportError as error:
         raise ConfigInvalid(
             R.EXTRA_MISSING, "speech needs espeakng-loader", place="studio", advice="pip install 'patra[studio]'"
@@ -117,7 +117,7 @@ def _places() -> tuple[str, bytes]:
 
 @contextmanager
 def _library() -> Generator[tuple[Any, int]]:
-    """The library as if just started: noise and phase it would carry from one sentence into the next are gone with it."""
+    """The library as if just started: the noise and phase that it carries from sentence to sentence are gone."""
     path, data = _places()
     library: Any = ctypes.CDLL(path)
     try:

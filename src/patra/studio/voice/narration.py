@@ -1,6 +1,7 @@
 """The sentences of a shot go in; one WAV of whole picture frames, and the times of all that is said, come out (B6).
 
-Speech is made sentence by sentence, so each caption has its exact time. The sound is padded to a whole number of frames:
+Speech is made sentence by sentence, so each caption has its exact time. The sound is padded to a whole number of
+frames:
 picture and sound of a shot have the same length to the sample, and so have the film's.
 """
 

@@ -1,6 +1,7 @@
 """A kind of worker goes in; its loop comes out: claim, execute under heartbeats, report (C§2.5). Producers: worker-*.
 
-The result is kept in the artifact store before it is reported, under the key of the work: a worker that dies between the
+The result is kept in the artifact store before it is reported, under the key of the work: a worker that dies between
+the
 two has not worked in vain, the next one finds it.
 """
 
@@ -90,7 +91,7 @@ class Desk:
         beat = _Heart(self._hub, claim, self._job_seconds, self._leaving)
         with bind_lineage(run_id=claim.work.run_id, task_id=claim.context.correlation_id), beat:
             outcome = self._outcome(claim, beat)
-        if self._leaving.is_set() and outcome.error_code == R.JOB_CANCELLED:
+        if self._leaving.is_set() and outcome.error_code == str(R.JOB_CANCELLED):
             self._hub.give_back(claim)
             return Counts()
         spent = round(1000 * (time.monotonic() - began))

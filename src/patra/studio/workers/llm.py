@@ -1,7 +1,7 @@
 """A shot's text and picture go in; the staging comes out: the planner's own, or a chat model's, checked (B6)."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -64,11 +64,11 @@ def _asked(order: Order) -> dict[str, Any]:
         raise Permanent(R.SERVER_ANSWER_INVALID, f"{order.profile.profile_id}: no staging in the answer") from error
     if not isinstance(found, dict):
         raise Permanent(R.SERVER_ANSWER_INVALID, f"{order.profile.profile_id}: the staging is no object")
-    return found
+    return cast("dict[str, Any]", found)
 
 
 def staged(found: dict[str, Any], planned: Picture) -> Picture:
-    """The planned picture with what a model changed, as far as the painter knows it. Raises when it names anything else."""
+    """The planned picture with what a model changed. Raises when it names what the painter does not know."""
     changes: dict[str, Any] = {}
     for field, allowed in KNOWN.items():
         if field in found and found[field] != getattr(planned, field):

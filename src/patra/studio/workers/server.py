@@ -1,4 +1,5 @@
-"""A request to a model server goes in; its answer comes out, or a code that says whether to ask again (C§2.5 retryable).
+"""A request to a model server goes in; its answer comes out, or a code that says whether to ask again (C§2.5
+retryable).
 
 | answer | code | again |
 |---|---|---|
@@ -62,7 +63,7 @@ class _Sent:
     def __enter__(self) -> Any:
         return self._response
 
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._response.release_conn()
         self._pool.clear()
         if isinstance(error, urllib3.exceptions.HTTPError):

@@ -1,4 +1,6 @@
-"""Staging, timing and mouth shapes go in; the shot's clip comes out, painted here or made from a server's picture (B6)."""
+"""Staging, timing and mouth shapes go in; the shot's clip comes out, painted here or made from a server's picture
+(B6).
+"""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -207,7 +207,7 @@ def _resume(request: Request) -> Acted | Problem:
 
 
 def _missing(error: Invalid) -> Problem:
-    if error.code != R.RUN_UNKNOWN:
+    if error.code != str(R.RUN_UNKNOWN):
         raise error
     return Problem(404, str(R.RUN_UNKNOWN), "There is no such run", error.detail)
 
