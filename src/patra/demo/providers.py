@@ -10,6 +10,7 @@ given name, groups, dates that are known to the year only or not at all.
 | providers_crossref.py | papers, request | /works as Crossref answers it |
 | providers_openalex.py | papers, request | /works as OpenAlex answers it |
 | providers_http.py | the three | a server with rate limits and troubles; packs that point to it |
+| providers_show.py | the server, a store | the ingest step of the demonstration: a crash, a recovery, one library |
 """
 
 import random
