@@ -4,6 +4,7 @@
 |---|---|---|
 | `reasons` | | every code, and when it is given |
 | `contract` | | the eight event types: fields, tiers, windows, versions |
+| `inflate` | a body as sent | its plain bytes, bounded |
 | `intake` | bytes | an envelope with its events, or a refusal |
 | `keys` | fields | dedup, closure, billing, attribution and record keys |
 | `validate` | one event | a checked event, or the code of the first check that fails |
@@ -15,7 +16,16 @@
 | `records` | a decision | output records for the archive |
 | `ack` | answers to events | the answer to the batch |
 | `decide` | state, batches, ticks | answers and changes: the whole of it, without a store |
-| `store` | changes | rows |
-| `engine` | batches | answers, when they are durable |
+| `store` | changes | rows, and the order of locks |
+| `reading` | rows | decisions with the status of their records, closures |
+| `locate` | a key | the decisions that carry it |
+| `commit` | batches and ticks | answers, when they are durable |
+| `engine` | batches from any thread | answers; one writer, its queue, its timer |
+| `archive`, `http`, `parquet` | output records | written, to be tried again, or refused |
+| `delivery` | decisions | records in an archive outside the store, in order |
 | `replay` | a log | everything that follows from it |
+| `export` | the log of a live store | lines that `replay` reads |
+| `queries`, `settle` | questions | closures, rejects, timelines; counts of billable facts |
+| `apps` | apps | keys, and whom a key speaks for |
+| `retention` | what is past its time | nothing, in bounded bites |
 """
