@@ -9,8 +9,8 @@ from patra.app.loops import Loop
 from patra.app.parts import Check, Ground, Health, Joined
 from patra.app.settings import AttributionSettings
 from patra.attribution.apps import Keyring
-from patra.attribution.archive import Archive, open_archive
-from patra.attribution.delivery import Delivery, handing
+from patra.attribution.archive import Archive
+from patra.attribution.delivery import Delivery, handing, open_archive
 from patra.attribution.engine import Engine, Limits
 from patra.attribution.locate import Indexer
 from patra.attribution.retention import Keep, Purged, Retention, into_files, purge_once

@@ -12,7 +12,6 @@ import msgspec
 
 from patra.attribution.reasons import R
 from patra.attribution.records import Record
-from patra.kernel.errors import ConfigInvalid
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -49,26 +48,3 @@ class Archive(Protocol):
 def as_sent(record: Record) -> dict[str, Any]:
     """A record as an archive gets it: the contract's object, what it refers to, and the digest of that."""
     return {"record": record.body, "payload": record.payload, "payloadDigest": record.digest}
-
-
-def open_archive(where: str) -> Archive | None:
-    """`store` (None: the store itself is the archive), `parquet:FOLDER`, or `http://…`, `https://…`."""
-    kind, _, place = where.partition(":")
-    match kind:
-        case "store":
-            return None
-        case "parquet":
-            from patra.attribution.parquet import ParquetArchive  # noqa: PLC0415  (an extra: duckdb)
-
-            return ParquetArchive(place)
-        case "http" | "https":
-            from patra.attribution.http import HttpArchive  # noqa: PLC0415  (urllib3 costs a moment to import)
-
-            return HttpArchive(where)
-        case _:
-            raise ConfigInvalid(
-                "config_archive_unknown",
-                f"{where!r} is no archive",
-                place="attribution.archive",
-                advice="store, parquet:FOLDER, or an http(s) URL",
-            )

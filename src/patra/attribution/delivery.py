@@ -34,6 +34,7 @@ from patra.attribution.store import Q
 from patra.kernel.canonical import key16
 from patra.kernel.clock import MINUTE, SECOND, Clock
 from patra.kernel.db import Database, Row, Tx
+from patra.kernel.errors import ConfigInvalid
 from patra.kernel.machine import Move, journal
 from patra.kernel.outbox import Delivered, Message, Pending, Policy, Relay, Retry, Settled, State, Untried, append
 from patra.kernel.outbox import Outcome as Sent
@@ -43,6 +44,29 @@ CHANNEL = "attribution.archive"
 POLICY = Policy(delays=DelayTable((SECOND, 5 * SECOND, 30 * SECOND, 120 * SECOND), cycle=True), window=15 * MINUTE)
 MOST = 500
 """Records of one call of the archive."""
+
+
+def open_archive(where: str) -> Archive | None:
+    """`store` (None: the store itself is the archive), `parquet:FOLDER`, or `http://…`, `https://…`."""
+    kind, _, place = where.partition(":")
+    match kind:
+        case "store":
+            return None
+        case "parquet":
+            from patra.attribution.parquet import ParquetArchive  # noqa: PLC0415  (an extra: duckdb)
+
+            return ParquetArchive(place)
+        case "http" | "https":
+            from patra.attribution.http import HttpArchive  # noqa: PLC0415  (urllib3 costs a moment to import)
+
+            return HttpArchive(where)
+        case _:
+            raise ConfigInvalid(
+                "config_archive_unknown",
+                f"{where!r} is no archive",
+                place="attribution.archive",
+                advice="store, parquet:FOLDER, or an http(s) URL",
+            )
 
 
 class Fate(NamedTuple):

@@ -22,7 +22,9 @@ from patra.kernel.clock import MINUTE, Clock
 from patra.kernel.db import Database, Row, Tx
 
 BITE = 5
-"""Batches of one turn of the indexer: some thousand rows, so that the writer never waits long for its turn."""
+"""Batches of one turn of the indexer."""
+ROWS = 500
+"""Rows of the index in one transaction: some milliseconds, since the writer may be waiting for its turn."""
 LATEST_COMMIT = 5 * MINUTE
 """Longer than any transaction lives: a number that is still missing by then was rolled back."""
 TAIL_PAGE = 5000
@@ -89,7 +91,7 @@ class Indexer:
         if not self._started:
             self._eager = self._db.read(lambda tx: mark(tx, SAFE))
             self._started = True
-        seen, count = self._db.run(self._bite)
+        seen, count = self._bite()
         if seen:
             newest = max(*seen, self._eager)
             self._gaps = (self._gaps - seen) | (set(range(self._eager + 1, newest + 1)) - seen)
@@ -100,16 +102,23 @@ class Indexer:
             self._forget_gaps(now - LATEST_COMMIT)
         return Indexed(decisions=count)
 
-    def _bite(self, tx: Tx) -> tuple[set[int], int]:
+    def _bite(self) -> tuple[set[int], int]:
+        """Read and hash outside of any transaction that writes, then insert a little at a time: the writer goes first."""
+        items, found = self._db.read(self._fresh)
+        rows = sorted({(key8(key), one.id) for one in found for key in located_by(one.decision)})
+        for start in range(0, len(rows), ROWS):
+            part = rows[start : start + ROWS]
+            self._db.run(lambda tx, part=part: tx.execute(Q["index_decisions"], rows=part))
+        if items:
+            newest = max(self._eager, *items)
+            self._db.run(lambda tx: set_mark(tx, EAGER, newest))
+        return set(items), len(found)
+
+    def _fresh(self, tx: Tx) -> tuple[list[int], list[Archived]]:
         late = {number for (number,) in tx.fetch(Q["log_numbers"], rows=[(number,) for number in sorted(self._gaps)])}
         fresh = [number for (number,) in tx.fetch(Q["log_after"], {"after": self._eager, "limit": BITE})]
         items = sorted(late.union(fresh))
-        found = decisions_of_items(tx, items)
-        rows = {(key8(key), one.id) for one in found for key in located_by(one.decision)}
-        tx.execute(Q["index_decisions"], rows=sorted(rows))
-        if items:
-            set_mark(tx, EAGER, max(self._eager, *items))
-        return set(items), len(found)
+        return items, decisions_of_items(tx, items)
 
     def _forget_gaps(self, before: int) -> None:
         """A number that is missing for longer than a transaction lives is gone; below it everything is indexed."""

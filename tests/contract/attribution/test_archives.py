@@ -12,7 +12,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from patra.attribution.archive import Again, Never, Written, open_archive
+from patra.attribution.archive import Again, Never, Written
+from patra.attribution.delivery import open_archive
 from patra.attribution.http import HttpArchive
 from patra.attribution.parquet import ParquetArchive
 from patra.attribution.reading import every_decision
