@@ -1,6 +1,7 @@
 """Encoded pieces of a body go in, decoded ones come out, never more than the bound: no answer can fill the memory."""
 
 import zlib
+from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Protocol
@@ -97,6 +98,7 @@ class Brotli:
                 return bytes(out)
 
 
+@lru_cache(maxsize=1)
 def brotli_there() -> bool:
     if find_spec("brotli") is None:
         return False

@@ -131,8 +131,7 @@ class Executor:
         return taken
 
     def _taken(self, tx: Tx, now: int, *, look: bool) -> Taken | None:
-        if tx.dialect == "postgres":
-            now = tx.server_now()  # the one clock that several machines share
+        now = self._now(tx, now)
         if look:
             running_store.free_expired(tx, now)
         return running_store.take(tx, self._holder, now, self._options.ttl, self._limits.per_partition)
@@ -221,10 +220,13 @@ class Executor:
                 self._renew(taken)
         return not self._stopping.is_set()
 
+    def _now(self, tx: Tx, now: int) -> int:
+        """By which clock leases go: the store's, where executors run on several machines."""
+        return tx.server_now() if self._options.server_clock else now
+
     def _renew(self, taken: Taken) -> None:
         def renew(tx: Tx) -> list[leases.Lease]:
-            now = tx.server_now() if tx.dialect == "postgres" else self._s.clock.now()
-            return leases.renew(tx, TASKS, [taken.lease], now=now, ttl=self._options.ttl)
+            return leases.renew(tx, TASKS, [taken.lease], now=self._now(tx, self._s.clock.now()), ttl=self._options.ttl)
 
         if not self._db.run(renew):
             raise Fenced("lease_lost", f"{taken.task.task_id} went to another executor")

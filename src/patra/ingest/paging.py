@@ -16,6 +16,7 @@ from patra.ingest.codes import EmptyPage, PaginationType, RepeatedToken, ShortPa
 from patra.ingest.reasons_running import X
 
 RECENT = 16  # pages whose repetition is noticed at once; longer circles are noticed after a few turns
+MAX_PROBES = 3  # times that a repeated page is asked for again before it is a circle
 MAX_SLIPS = 8  # repeated pages of one list that are forgiven
 MAX_PASSES = 3  # times that a list is read again because it changed while it was read
 MAX_EMPTY = 3  # pages without records in a row, where nothing says that they may be
@@ -188,9 +189,9 @@ def _turned(place: Place, page: Page) -> bool:
 
 
 def _repeated(pagination: Pagination, place: Place, here: Place) -> Move:
-    """A page that was there before: once may be a slip of the provider, twice is a circle."""
-    if place.probes == 0 and place.slips < MAX_SLIPS:
-        return Probe(replace(place, probes=1, slips=place.slips + 1), X.LOOP)
+    """A page that was there before: a few times may be a slip of the provider, always is a circle."""
+    if place.probes < MAX_PROBES and place.slips < MAX_SLIPS:
+        return Probe(replace(place, probes=place.probes + 1, slips=place.slips + 1), X.LOOP)
     if pagination.repeated_token is RepeatedToken.END and pagination.type is PaginationType.TOKEN:
         return End(X.END_REPEATED, here)
     return Stop(X.LOOP, f"page {here.index} has the records of an earlier page", here)

@@ -71,7 +71,7 @@ from patra.kernel.telemetry import get_logger, span
 
 log = get_logger()
 
-MAX_RESTARTS = 5
+MAX_RESTARTS = 3
 MAX_FRUITLESS = 6
 PATIENCE = Backoff(base=15 * SECOND, factor=2.0, cap=15 * MINUTE, spread=0.3)
 """How long a task waits after transient failures used up the attempts of a batch."""
@@ -97,6 +97,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     ttl: int = 2 * MINUTE
     publish: bool = True
+    server_clock: bool = False
+    """Leases go by the store's clock: for executors on several machines."""
     keep_bodies: bool = False
     max_body: int = 16 * 1024 * 1024
 
@@ -369,11 +371,14 @@ class Run:
             self.checkpoint, place=self._first, restarts=self.checkpoint.restarts + 1, at=self._s.clock.now()
         )
         closing = None
-        if checkpoint.restarts > MAX_RESTARTS:
+        rest = self._rest()
+        if checkpoint.restarts > MAX_RESTARTS and rest is not None:  # shorter lists live long enough
+            closing = self._part(X.TOKEN_EXPIRED, "the cursor dies before the list is read", rest, place.total)
+        elif checkpoint.restarts > MAX_RESTARTS + MAX_FRUITLESS:
+            closing = failed(X.TOKEN_EXPIRED, "the cursor dies every time before the list is read", level="L2")
+        elif checkpoint.restarts > MAX_RESTARTS:
             due = self._s.clock.now() + PATIENCE.delay(checkpoint.restarts - MAX_RESTARTS, 0.5)
             closing = deferred(X.TOKEN_EXPIRED, due, "the cursor dies before the list is read; the task waits")
-            if checkpoint.restarts > MAX_RESTARTS + MAX_FRUITLESS:
-                closing = failed(X.TOKEN_EXPIRED, "the cursor dies every time before the list is read", level="L2")
         step = Step(checkpoint=checkpoint, closing=closing, has_next=True)
         return self._land(
             self._course.listing, Phase.LIST, place, fetched, nothing(), step, started, 0, status=BatchStatus.SKIPPED

@@ -35,7 +35,9 @@ NOW = T0 + 30 * DAY
 PATHS = {"OFFSET": "/offset", "PAGE": "/page", "TOKEN": "/token", "URL": "/url", "LINK": "/link", "TIME": "/time"}
 
 
-def pack(url: str, kind: str = "OFFSET", *, xml: bool = False, two_phase: bool = False, **sections: Any) -> dict[str, Any]:
+def pack(
+    url: str, kind: str = "OFFSET", *, xml: bool = False, two_phase: bool = False, **sections: Any
+) -> dict[str, Any]:
     """A pack for the hostile provider; sections are merged over what the kind needs."""
     query: dict[str, Any] = {"from": "${window.from}", "until": "${window.to}", "size": "${page.size}"}
     if xml:
@@ -89,7 +91,12 @@ def pack(url: str, kind: str = "OFFSET", *, xml: bool = False, two_phase: bool =
         "method": "POST",
         "role": "DETAIL",
         "path": "/details",
-        "http": {"bodyTemplate": {"kind": "FORM", "fields": {"ids": "${join(ids, ',')}", **({"format": "xml"} if xml else {})}}},
+        "http": {
+            "bodyTemplate": {
+                "kind": "FORM",
+                "fields": {"ids": "${join(ids, ',')}", **({"format": "xml"} if xml else {})},
+            }
+        },
         "response": _paths(xml=xml, ids=False),
         "batching": {"idBatchSize": 20},
         "output": {"fields": {"title": "title" if xml else "$.title"}},
@@ -97,7 +104,7 @@ def pack(url: str, kind: str = "OFFSET", *, xml: bool = False, two_phase: bool =
     endpoints = {"search": endpoint, "details": detail}
     endpoint["twoPhase"] = {"enabled": two_phase, "linkedEndpoint": "details"}
     endpoint["supports"] = ["HARVEST", "BACKFILL", "UPDATE"]
-    for section, values in sections.items():
+    for section, values in sections.items():  # what a test says goes over what the kind needs
         endpoint[section] = {**endpoint.get(section, {}), **values}
     return {
         "pack": 1,
@@ -107,7 +114,12 @@ def pack(url: str, kind: str = "OFFSET", *, xml: bool = False, two_phase: bool =
         "hosts": ["127.0.0.1"],
         "defaults": {
             "http": {"baseUrl": url, "allowHttp": True, "readTimeoutMs": 5000},
-            "rateLimit": {"refillRatePerSec": 1000, "burstCapacity": 1000, "recoverStepPerSec": 500, "coolDown": "PT1S"},
+            "rateLimit": {
+                "refillRatePerSec": 1000,
+                "burstCapacity": 1000,
+                "recoverStepPerSec": 500,
+                "coolDown": "PT1S",
+            },
             "retry": {"maxAttempts": 5, "baseDelay": "PT0.1S", "maxDelay": "PT2S"},
         },
         "endpoints": endpoints,
@@ -118,7 +130,13 @@ def _paths(*, xml: bool, ids: bool) -> dict[str, Any]:
     if not xml:
         found = {"itemsPath": "$.items", "idPath": "$.id", "updatedAtPath": "$.updated", "totalPath": "$.total"}
         return {**found, "idPath": "$", "updatedAtPath": ""} if ids else found
-    found = {"format": "XML", "itemsPath": "/list/record", "idPath": "@id", "updatedAtPath": "@updated", "totalPath": "/list/@total"}
+    found = {
+        "format": "XML",
+        "itemsPath": "/list/record",
+        "idPath": "@id",
+        "updatedAtPath": "@updated",
+        "totalPath": "/list/@total",
+    }
     return {**found, "itemsPath": "/list/id", "idPath": ".", "updatedAtPath": ""} if ids else found
 
 
@@ -134,7 +152,11 @@ class World:
         self.planner = Planner(db, self.clock)
         self.transport = Transport()
         self.services = Services(
-            clock=self.clock, gate=LocalGate(self.clock), transport=self.transport, jitter=lambda: 0.5, environ=os.environ
+            clock=self.clock,
+            gate=LocalGate(self.clock),
+            transport=self.transport,
+            jitter=lambda: 0.5,
+            environ=os.environ,
         )
         self.options = Options(**({"ttl": 10 * MINUTE} | options))
         self.executor = self.new_executor()
@@ -163,7 +185,9 @@ class World:
         assert not wrong, [str(problem) for problem in wrong]
         self.db.run(lambda tx: shelf.load(tx, [loaded], by="test", now=self.clock.now()))
 
-    def trigger(self, operation: Operation = Operation.HARVEST, since: int | None = T0, until: int | None = T1, **more) -> Planned:
+    def trigger(
+        self, operation: Operation = Operation.HARVEST, since: int | None = T0, until: int | None = T1, **more
+    ) -> Planned:
         return self.planner.trigger(
             Trigger(source="hostile", endpoint="search", operation=operation, since=since, until=until, **more)
         )
@@ -208,7 +232,9 @@ class World:
         return {key: msgspec.json.decode(content_of(bytes(content))) for key, content in rows}
 
     def tasks(self) -> dict[str, int]:
-        return dict(self.rows("SELECT status_code || ' ' || coalesce(reason_code, ''), count(*) FROM ing_task GROUP BY 1"))
+        return dict(
+            self.rows("SELECT status_code || ' ' || coalesce(reason_code, ''), count(*) FROM ing_task GROUP BY 1")
+        )
 
     def watermark(self) -> int | None:
         return self.one("SELECT normalized_instant FROM ing_cursor WHERE operation_code = 'HARVEST'")
@@ -219,7 +245,11 @@ class World:
 
 @contextmanager
 def world(
-    db: Database, items: list[Item] | None = None, habits: Habits | None = None, clock: Clock | None = None, **options: Any
+    db: Database,
+    items: list[Item] | None = None,
+    habits: Habits | None = None,
+    clock: Clock | None = None,
+    **options: Any,
 ) -> Generator[World]:
     provider = Provider(crowded(600, T0, T1) if items is None else items, habits)
     with serving(provider) as url:

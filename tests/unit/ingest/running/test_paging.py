@@ -141,7 +141,10 @@ def test_a_page_that_is_repeated_is_asked_for_again_and_then_is_a_circle() -> No
     assert isinstance(move, Probe)
     assert move.place.page == 2
     assert on(follow(PAGE, move.place, Page(items=10, digest="other"))).page == 3
-    assert reason(follow(PAGE, move.place, Page(items=10, digest="same"))) is X.LOOP
+    for _ in range(2):
+        move = follow(PAGE, move.place, Page(items=10, digest="same"))
+        assert isinstance(move, Probe)
+    assert isinstance(follow(PAGE, move.place, Page(items=10, digest="same")), Stop)
 
 
 def test_max_page_bridges_to_smaller_windows_where_there_are_any() -> None:
