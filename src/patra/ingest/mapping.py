@@ -2,7 +2,8 @@
 
 Compiled once for an endpoint. A field is found (`path`, `each`, `fields`), computed (`expr`), cleaned (`apply`),
 translated (`map`), made what it must be (`type`) and, where nothing was found, filled in (`default`). What is nothing
-is left out; a field whose name begins with `_` is only there for those below it. A flaw is data pollution (L3): the record goes to the quarantine, the others go on.
+is left out; a field whose name begins with `_` is only there for those below it. A flaw is data pollution (L3): the
+record goes to the quarantine, the others go on.
 """
 
 from collections.abc import Callable, Mapping
