@@ -8,7 +8,6 @@ class R(Reason):
     CHAPTER_EMPTY = "s_chapter_empty", "the chapter holds nothing that can be said"
     CHAPTER_TOO_LONG = "s_chapter_too_long", "the chapter has more characters than studio.max_characters"
     OPTION_INVALID = "s_option_invalid", "a wish of the task is not one the studio knows"
-    TASK_UNKNOWN = "s_task_unknown", "no task has this id"
     RUN_UNKNOWN = "s_run_unknown", "no run has this id"
     RUN_NOT_RUNNING = "s_run_not_running", "a run that has ended cannot be cancelled"
     RUN_NOT_ENDED = "s_run_not_ended", "a run that is under way cannot be resumed or run again"
@@ -29,7 +28,6 @@ class R(Reason):
     LEASE_LOST = "s_lease_lost", "the worker was thought dead and its job went to another"
     JOB_TIMEOUT = "s_job_timeout", "a job took longer than studio.job_seconds"
     JOB_CANCELLED = "s_job_cancelled", "the run was cancelled while the job was at work"
-    RETRIES_EXHAUSTED = (
         "s_retries_exhausted",
         "the job failed as often as studio.max_attempts on every profile of its chain",
     )
