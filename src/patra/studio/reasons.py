@@ -28,9 +28,6 @@ class R(Reason):
     LEASE_LOST = "s_lease_lost", "the worker was thought dead and its job went to another"
     JOB_TIMEOUT = "s_job_timeout", "a job took longer than studio.job_seconds"
     JOB_CANCELLED = "s_job_cancelled", "the run was cancelled while the job was at work"
-        "s_retries_exhausted",
-        "the job failed as often as studio.max_attempts on every profile of its chain",
-    )
     SHOT_FAILED = "s_shot_failed", "a shot could not be made and the policy is to stop"
     SHOT_LEFT_OUT = "s_shot_left_out", "a shot could not be made and was left out by policy"
     NOTHING_LEFT = "s_nothing_left", "no shot could be made"
