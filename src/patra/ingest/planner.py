@@ -360,7 +360,7 @@ class Planner:
         try:
             return self.trigger(trigger)
         except Permanent as error:
-            log.error(
+            log.warning(
                 "trigger_failed", source=trigger.source, endpoint=trigger.endpoint, job=trigger.job, error=str(error)
             )
             return Planned(outcome=R.TRIGGER_FAILED, detail=str(error))

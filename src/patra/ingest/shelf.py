@@ -15,6 +15,7 @@ from patra.ingest.registry import TABLES, dictionary_rows, rows_of, tree_of
 from patra.kernel.canonical import fingerprint
 from patra.kernel.db import Queries, Statement, Tx
 from patra.kernel.db.queries import statement
+from patra.kernel.errors import Permanent
 
 Q = Queries.load("patra.ingest")
 
@@ -50,7 +51,7 @@ def load(tx: Tx, packs: Sequence[LoadedPack], *, by: str, now: int) -> list[Shel
 def _load(tx: Tx, loaded: LoadedPack, by: str, now: int) -> Shelved:
     source = loaded.pack.source
     known = tx.fetch_dicts(Q["registry_source"], {"source": source})
-    before = read_tree(tx, source) if known else None
+    before = _readable(tx, source) if known else None
     if known and known[0]["pack_hash"] == loaded.hash and before == loaded.tree:
         return Shelved(
             source=source,
@@ -93,12 +94,25 @@ def _load(tx: Tx, loaded: LoadedPack, by: str, now: int) -> Shelved:
     )
 
 
+def _readable(tx: Tx, source: str) -> Tree | None:
+    """What is there, if it can be read: loading a pack mends a registry that cannot."""
+    try:
+        return read_tree(tx, source)
+    except Permanent:
+        return None
+
+
 def read_tree(tx: Tx, source: str) -> Tree | None:
     """What the registry says about a source, as a pack's tree."""
     rows: dict[str, list[dict[str, Any]]] = {
         table: tx.fetch_dicts(_of_source("SELECT * FROM", table), {"source": source}) for table in TABLES
     }
-    return tree_of(rows) if rows["reg_provenance"] else None
+    if not rows["reg_provenance"]:
+        return None
+    try:
+        return tree_of(rows)
+    except (msgspec.MsgspecError, KeyError, TypeError) as error:
+        raise _broken(source, error) from error
 
 
 def read_pack(tx: Tx, source: str) -> LoadedPack | None:
@@ -110,7 +124,16 @@ def read_pack(tx: Tx, source: str) -> LoadedPack | None:
     version = found[6] if found else 0
     row = tx.fetch_one(Q["pack_version"], {"source": source, "version_no": version})
     places = Source(row[3], _marks(row[5])) if row else Source()
-    return LoadedPack(tree=tree, pack=msgspec.convert(tree, Pack), hash=fingerprint(tree), source=places)
+    try:
+        pack = msgspec.convert(tree, Pack)
+    except msgspec.ValidationError as error:
+        raise _broken(source, error) from error
+    return LoadedPack(tree=tree, pack=pack, hash=fingerprint(tree), source=places)
+
+
+def _broken(source: str, error: Exception) -> Permanent:
+    """Someone has written into the tables by hand."""
+    return Permanent("i_registry_broken", f"the registry of {source} cannot be read ({error}); load its pack again")
 
 
 def versions(tx: Tx, source: str) -> list[PackVersion]:

@@ -85,13 +85,16 @@ def watermark(tx: Tx, spec: Spec) -> int | None:
 
 def covered(tx: Tx, spec: Spec, namespace: str, span: Span, *, except_plan: str = NOBODY) -> list[Span]:
     """Parts of a window that tasks have done or will do, and those that plans still have to cut."""
-    place: dict[str, Any] = {**_place(spec, namespace), "except_plan": except_plan}
-    bounds = {"since": span.start, "until": span.end}
-    found = [Span(start, end) for start, end in tx.fetch(Q["covered_by_tasks"], {**place, **bounds})]
+    params: dict[str, Any] = {
+        **_place(spec, namespace),
+        "except_plan": except_plan,
+        "since": span.start,
+        "until": span.end,
+    }
     backward = spec.operation is Operation.BACKFILL
-    found += [
+    found = [
         rest_of(Span(start, end), progress, backward=backward)
-        for start, end, progress in tx.fetch(Q["covered_by_plans"], place)
+        for start, end, progress in tx.fetch(Q["covered"], params)
     ]
     return [taken for taken in found if taken.width > 0]
 

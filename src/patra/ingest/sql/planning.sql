@@ -6,13 +6,14 @@ SELECT normalized_instant FROM ing_cursor
 WHERE provenance_code = :source AND operation_code = 'HARVEST' AND cursor_key = :key
   AND namespace_scope_code = :scope AND namespace_key = :namespace
 
--- name: covered_by_tasks
-SELECT window_from, window_to FROM ing_task
+-- name: covered
+-- Tasks that have done or will do a window, and plans that are still to cut it: one statement, so that what moves from
+-- the one to the other while it runs is seen once.
+SELECT window_from, window_to, '' AS progress FROM ing_task
 WHERE namespace_key = :namespace AND window_to > :since AND window_from < :until AND plan_id <> :except_plan
   AND provenance_code = :source AND endpoint_name = :endpoint AND operation_code = :operation
   AND status_code IN ('QUEUED','DISPATCHED','EXECUTING','SUCCEEDED','PARTIAL')
-
--- name: covered_by_plans
+UNION ALL
 SELECT window_from, window_to, progress FROM ing_plan
 WHERE namespace_key = :namespace AND plan_strategy = 'TIME' AND plan_id <> :except_plan
   AND provenance_code = :source AND endpoint_name = :endpoint AND operation_code = :operation
