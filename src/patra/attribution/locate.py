@@ -103,7 +103,7 @@ class Indexer:
         return Indexed(decisions=count)
 
     def _bite(self) -> tuple[set[int], int]:
-        """Read and hash outside of any transaction that writes, then insert a little at a time: the writer goes first."""
+        """Read and hash outside of any transaction that writes, then insert a little at a time: the writer is first."""
         items, found = self._db.read(self._fresh)
         rows = sorted({(key8(key), one.id) for one in found for key in located_by(one.decision)})
         for start in range(0, len(rows), ROWS):
