@@ -63,7 +63,12 @@ class Receiver:
             protocol_version = "HTTP/1.1"
 
             def do_POST(self):
-                self.send_response(receiver.take(self.rfile.read(int(self.headers["Content-Length"]))))
+                size = int(self.headers["Content-Length"])
+                request = self.rfile.read(size)
+                if len(request) < size:  # the sender was killed while it wrote
+                    self.close_connection = True
+                    return
+                self.send_response(receiver.take(request))
                 self.send_header("Content-Length", "0")
                 self.end_headers()
 
@@ -72,6 +77,7 @@ class Receiver:
 
         server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         server.daemon_threads = True
+        server.handle_error = lambda *_: None  # connections of killed senders
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
             yield f"http://127.0.0.1:{server.server_port}/archive"
