@@ -20,6 +20,7 @@ from patra.attribution.batch import Batch, Item, Tick, read_batch
 from patra.attribution.commit import Hand, commit
 from patra.attribution.decide import Answer, Ticked
 from patra.attribution.intake import Envelope, Refused
+from patra.attribution.reading import something_due
 from patra.attribution.reasons import R
 from patra.kernel.clock import SECOND, Clock
 from patra.kernel.db import Database
@@ -110,6 +111,9 @@ class Engine:
     def sweep(self) -> Ticked:
         """Apply one bite of the deadlines that lie behind the clock by the lag, when it is their turn in the queue."""
         future: Future[Any] = Future()
+        now = self._clock.now() - self._limits.lag
+        if not self.db.read(lambda tx: something_due(tx, now)):
+            return Ticked(0)
         with self._arriving:
             tick = Tick(at=max(self._last, self._clock.now()) - self._limits.lag)
             if not self._enqueue(_Waiting(tick, future)):
