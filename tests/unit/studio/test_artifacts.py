@@ -1,0 +1,99 @@
+import os
+import subprocess
+import sys
+
+import pytest
+
+from patra.kernel.errors import Permanent
+from patra.studio.artifacts import ArtifactStore, work_key
+from patra.studio.reasons import R
+from patra.studio.remote import ObjectStorage
+
+
+@pytest.fixture
+def store(tmp_path):
+    return ArtifactStore(tmp_path / "store")
+
+
+def kept(store, text="hello"):
+    with store.workspace() as folder:
+        (folder / "a.txt").write_text(text)
+        return store.keep(folder / "a.txt", "text", "text/plain")
+
+
+def test_the_same_content_is_one_file(store):
+    assert kept(store) == kept(store)
+    assert len(list((store.root / "blobs").rglob("*.txt"))) == 1
+
+
+def test_work_is_found_by_what_was_asked_whatever_the_order_of_its_names(store):
+    artifact = kept(store)
+    store.commit({"a": 1, "b": [2]}, [artifact])
+    found = store.find({"b": [2], "a": 1})
+    assert found is not None
+    assert (found.artifacts, found.key) == ((artifact,), work_key({"a": 1, "b": [2]}))
+    assert store.find({"a": 2}) is None
+
+
+def test_a_manifest_whose_file_is_gone_or_cut_short_does_not_count(store):
+    artifact = kept(store)
+    store.commit({"a": 1}, [artifact])
+    path = store.path(artifact)
+    path.write_text("hell")
+    assert store.find({"a": 1}) is None
+    path.unlink()
+    assert store.find({"a": 1}) is None
+
+
+def test_a_changed_file_is_not_taken_for_the_recorded_one(store):
+    artifact = kept(store)
+    store.path(artifact).write_text("hullo")
+    with pytest.raises(Permanent) as refused:
+        store.verify(artifact)
+    assert refused.value.code == R.ARTIFACT_CORRUPT
+
+
+def test_a_workspace_is_gone_at_its_end_and_half_a_file_with_it(store):
+    def breaks_off():
+        with store.workspace() as folder:
+            (folder / "half.mp4").write_bytes(b"half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        breaks_off()
+    assert store.orphans() == []
+
+
+def test_what_a_killed_process_left_is_swept_and_a_living_ones_is_not(store):
+    program = (
+        "import os, sys, pathlib; from patra.studio.artifacts import ArtifactStore\n"
+        "with ArtifactStore(pathlib.Path(sys.argv[1])).workspace() as f:\n"
+        "    (f / 'half.mp4').write_bytes(b'x'); os.kill(os.getpid(), 9)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(store.root)])
+    assert done.returncode == -9
+    with store.workspace() as mine:
+        assert store.sweep() == 1
+        assert mine.exists()
+    assert store.orphans() == []
+
+
+def test_only_files_that_no_manifest_names_are_collected(store):
+    named, unnamed = kept(store, "named"), kept(store, "unnamed")
+    store.commit({"a": 1}, [named])
+    os.utime(store.path(unnamed), (1, 1))
+    assert [file.stem for file in store.orphans()] == [unnamed.sha256]
+    assert store.collect(older_than=100) == 1
+    assert store.find({"a": 1}) is not None
+
+
+def test_another_machine_finds_the_work_in_object_storage(tmp_path):
+    (tmp_path / "bucket").mkdir()
+    remote = ObjectStorage((tmp_path / "bucket").as_uri())
+    here, there = (ArtifactStore(tmp_path / name, remote) for name in ("here", "there"))
+    artifact = kept(here)
+    here.commit({"a": 1}, [artifact])
+    assert artifact.uri.startswith((tmp_path / "bucket").as_uri())
+    assert there.find({"a": 1}) is not None
+    assert there.verify(artifact).read_text() == "hello"
+    assert there.find({"a": 2}) is None
