@@ -177,7 +177,7 @@ def plan(config: str | None, as_json: bool, dry_run: bool, limit: int, **said: A
             click.echo(f"{problem.severity}: {problem}", err=True)
         show(made, as_json=True) if as_json else _show_made(made)
         if made.plan_id is None:
-            raise SystemExit(5 if made.schedule_instance_id else 1)
+            raise click.exceptions.Exit(5 if made.schedule_instance_id else 1)
 
 
 def _show_made(made: Any) -> None:
@@ -198,7 +198,7 @@ def _show_preview(preview: "Preview", *, as_json: bool) -> None:
         click.echo(f"{problem.severity}: {problem}", err=True)
     if preview.spec is None:
         click.echo(preview.detail or preview.outcome.text)
-        raise SystemExit(5 if preview.problems else 1)
+        raise click.exceptions.Exit(5 if preview.problems else 1)
     specs: list[dict[str, Any]] = [msgspec.json.decode(one.slice_spec) for one in preview.slices]
     if as_json:
         show(

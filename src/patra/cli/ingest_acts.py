@@ -29,7 +29,7 @@ def _act(config: str | None, work: Callable[["Tx", str, int], "Act"]) -> None:
         done = patra.db.run(both)
     click.echo(f"{done.act} {done.subject}: {f'{done.changed} changed' if done.changed else 'nothing to do'}")
     if not done.changed:
-        raise SystemExit(1)
+        raise click.exceptions.Exit(1)
 
 
 why_option = click.option("--why", default="", help="The reason, for the audit.")

@@ -72,7 +72,7 @@ def check(paths: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         show(found, as_json=True)
     if failed:
-        raise SystemExit(1)
+        raise click.exceptions.Exit(1)
 
 
 @pack.command()
@@ -96,7 +96,7 @@ def load(paths: tuple[str, ...], config: str | None, as_json: bool) -> None:
             packs.append(loaded)
     if failed:
         click.echo(f"nothing was loaded: {failed} of {failed + len(packs)} cannot be", err=True)
-        raise SystemExit(1)
+        raise click.exceptions.Exit(1)
     actor = command_line_actor()
     with opened(config) as patra:
         now = patra.clock.now()
@@ -197,7 +197,7 @@ def diff(what: str, first: int | None, second: int | None, config: str | None, a
         loaded, problems = _checked(Path(what))
         if loaded is None:
             _report(problems)
-            raise SystemExit(5)
+            raise click.exceptions.Exit(5)
         with opened(config) as patra:
             before = patra.db.read(lambda tx: shelf.read_tree(tx, loaded.pack.source))
         changes = difference(before, loaded.tree)
@@ -220,7 +220,7 @@ def diff(what: str, first: int | None, second: int | None, config: str | None, a
         _changes(changes)
         click.echo("no difference" if not changes else f"{len(changes)} differences")
     if changes:
-        raise SystemExit(1)
+        raise click.exceptions.Exit(1)
 
 
 @pack.command()
@@ -254,7 +254,7 @@ def show_spec(config: str | None, as_json: bool, everything: bool, **said: Any) 
         loaded = patra.db.read(lambda tx: shelf.read_pack(tx, trigger.source))
     _report(list(compiled.problems))
     if compiled.spec is None or loaded is None:
-        raise SystemExit(5)
+        raise click.exceptions.Exit(5)
     if as_json:
         import msgspec
 
