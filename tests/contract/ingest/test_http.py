@@ -6,12 +6,14 @@ from collections.abc import Iterator
 import pytest
 
 from patra.ingest import shelf
+from patra.kernel.telemetry import setup_logging
 from tests.unit.ingest.packs import loaded
 from tests.unit.web.served import Client, served
 
 
 @pytest.fixture
 def client() -> Iterator[Client]:
+    setup_logging(level="error")  # a command's test may have left the log on a stream that is closed by now
     with served() as found:
         packs = [loaded("offset"), loaded("oai")]
         found.patra.db.run(lambda tx: shelf.load(tx, packs, by="test", now=found.patra.clock.now()))
