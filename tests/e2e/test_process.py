@@ -47,7 +47,7 @@ def test_a_killed_process_leaves_a_store_that_the_next_one_uses(tmp_path: Path) 
 
 
 def test_a_loop_that_does_not_end_is_left_behind_when_the_bound_has_passed(tmp_path: Path) -> None:
-    with started(ROOT, [*STUCK, "0.2"]) as process:
+    with started(ROOT, [*STUCK, "5"]) as process:
         process.until("stuck")
         process.signal(signal.SIGTERM)
         assert process.ended() == 1

@@ -17,6 +17,7 @@ from patra.app.references import resolve
 from patra.bus.runtime import BusEngine
 from patra.kernel.clock import SECOND
 from patra.kernel.errors import ConfigInvalid
+from patra.studio.store import any_task
 
 if TYPE_CHECKING:
     from patra.studio.pipeline import Studio
@@ -39,6 +40,10 @@ class StudioEngine:
             if self._studio is None:
                 self._studio = self._built()
             return self._studio
+
+    def wanted(self) -> bool:
+        """Whether there is anything to do for a studio, here or by another process."""
+        return self._studio is not None or self._ground.db.read(any_task)
 
     def _built(self) -> "Studio":
         if lacking := missing():
@@ -87,27 +92,21 @@ def missing() -> list[str]:
 
 
 def _loops(engine: StudioEngine, workers: int) -> list[Loop]:
-    """Each loop finds the studio when it takes a turn, not now."""
+    """Each loop finds the studio when it takes a turn, not now; without a chapter there is none to be built."""
 
-    def dispatch() -> object:
-        return engine.studio.dispatch()
+    def turn(duty: Callable[["Studio"], Any]) -> Callable[[], Any]:
+        return lambda: duty(engine.studio) if engine.wanted() else 0
 
-    def compose() -> object:
-        return engine.studio.composer.run_once()
+    def desk(kind: str, number: int) -> Callable[["Studio"], Any]:
+        return lambda studio: [d for d in studio.desks if d.worker_type == kind][number].run_once()
 
-    def desk(kind: str, number: int) -> Callable[[], Any]:
-        def turn() -> object:
-            return [d for d in engine.studio.desks if d.worker_type == kind][number].run_once()
-
-        return turn
-
-    duties: dict[str, Callable[[], Any]] = {
-        "studio.dispatch": dispatch,
-        "studio.composer": compose,
+    duties: dict[str, Callable[[Studio], Any]] = {
+        "studio.dispatch": lambda studio: studio.dispatch(),
+        "studio.composer": lambda studio: studio.composer.run_once(),
         **{f"studio.{kind}": desk(kind, 0) for kind in ("llm", "audio", "lipsync")},
         **{f"studio.video.{n + 1}": desk("video", n) for n in range(workers)},
     }
-    return [Loop(name=name, run_once=duty, every=EVERY) for name, duty in duties.items()]
+    return [Loop(name=name, run_once=turn(duty), every=EVERY) for name, duty in duties.items()]
 
 
 def _check() -> Check:

@@ -83,6 +83,11 @@ def text(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
+def any_task(tx: Tx) -> bool:
+    """Whether a chapter was ever submitted to this store."""
+    return bool(tx.fetch(Q["any_task"]))
+
+
 def task(tx: Tx, task_id: str) -> dict[str, Any] | None:
     found = tx.fetch_dicts(Q["task"], {"task_id": task_id})
     return found[0] if found else None

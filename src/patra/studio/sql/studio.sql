@@ -1,6 +1,9 @@
 -- name: task
 SELECT * FROM stu_task WHERE task_id = :task_id
 
+-- name: any_task
+SELECT 1 FROM stu_task LIMIT 1
+
 -- name: tasks_recent
 SELECT t.task_id, t.title, t.language, t.quality, t.submitted_at, t.film_uri, r.run_id, r.stage, r.epoch, r.reason_code
 FROM stu_task t LEFT JOIN stu_run r ON r.task_id = t.task_id ORDER BY t.submitted_at DESC, t.task_id LIMIT :limit
