@@ -147,3 +147,40 @@ ON CONFLICT (body_hash) DO UPDATE SET kept_at = excluded.kept_at
 
 -- name: partition_held
 SELECT count(*) FROM ing_task WHERE partition_key = :partition AND lease_owner IS NOT NULL
+
+-- name: drain_counts
+SELECT status_code, count(*) FROM ing_task WHERE provenance_code = :source GROUP BY status_code
+
+-- name: drain_halts
+SELECT kind_code, detail FROM ing_halt WHERE provenance_code = :source
+
+-- name: drain_left
+SELECT task_id, status_code, reason_code FROM ing_task
+WHERE provenance_code = :source AND status_code IN ('FAILED', 'QUEUED', 'DISPATCHED', 'EXECUTING')
+ORDER BY task_id LIMIT 100
+
+-- name: blackbox_batch
+SELECT b.*, s.slice_signature_hash, s.slice_spec, p.spec_fingerprint, p.expr_proto_hash
+FROM ing_task_run_batch b JOIN ing_plan_slice s ON s.slice_id = b.slice_id JOIN ing_plan p ON p.plan_id = b.plan_id
+WHERE b.run_id = :run_id AND b.batch_no = :batch_no
+
+-- name: blackbox_events
+SELECT * FROM ing_cursor_event WHERE run_id = :run_id AND batch_no = :batch_no ORDER BY event_id
+
+-- name: view_cursors
+SELECT provenance_code, operation_code, cursor_key, namespace_scope_code, namespace_key, cursor_value,
+  observed_max_value, run_id, updated_at
+FROM ing_cursor WHERE :source = '' OR provenance_code = :source
+ORDER BY provenance_code, operation_code, namespace_key
+
+-- name: view_quarantine
+SELECT provenance_code, endpoint_name, item_key, status_code, reason_code, field_path, detail, seen_count,
+  last_seen_at, run_id, batch_no, sample
+FROM ing_quarantine WHERE status_code = 'OPEN' AND (:source = '' OR provenance_code = :source)
+ORDER BY last_seen_at DESC LIMIT :limit
+
+-- name: view_errors
+SELECT b.run_id, b.batch_no, b.error_level, b.reason_code, b.error, b.created_at
+FROM ing_task_run_batch b JOIN ing_plan p ON p.plan_id = b.plan_id
+WHERE b.error_level IS NOT NULL AND (:source = '' OR p.provenance_code = :source)
+ORDER BY b.created_at DESC LIMIT :limit
