@@ -38,8 +38,8 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def busy(self) -> bool:
-        """Whether there may be more to do at once; events that were only put off are none."""
-        return bool(self.handled or self.duplicates or self.later or self.dead or self.started)
+        """Whether there may be more to do at once: something was due. What was put off made place for the next."""
+        return bool(self.handled or self.duplicates or self.later or self.dead or self.started or self.put_off)
 
 
 class _Spoiled(Exception):  # noqa: N818  no error: a signal to do the batch again, event by event
