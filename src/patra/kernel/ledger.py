@@ -97,19 +97,24 @@ def claim(
             rows=[(c.key, c.fingerprint, now + c.window) for _, c in sorted(firsts.items())],
         )
     )
+    first = _winner(1, now)
+    if len(won) == len(claims) and all(cycle == 1 for cycle in won.values()):
+        return [first] * len(claims)
     lost = entries(tx, scope, [key for key in firsts if key not in won])
+    unanswered = set(won)
     verdicts: list[Verdict] = []
-    answered: set[bytes] = set()
     for one in claims:
-        if one.key not in won:
+        if one.key in lost:
             verdicts.append(judge(lost[one.key], one, now))
-        elif one.key not in answered:
-            answered.add(one.key)
-            verdicts.append(_winner(won[one.key], now))
+            continue
+        cycle = won[one.key]
+        if one.key in unanswered:
+            unanswered.remove(one.key)
+            verdicts.append(first if cycle == 1 else _winner(cycle, now))
         else:
             same = one.fingerprint == firsts[one.key].fingerprint
             outcome = Outcome.DUPLICATE_IN_FLIGHT if same else Outcome.CONFLICT
-            verdicts.append(Verdict(outcome=outcome, cycle=won[one.key], first_at=now))
+            verdicts.append(Verdict(outcome=outcome, cycle=cycle, first_at=now))
     return verdicts
 
 

@@ -73,6 +73,11 @@ def test_a_key_twice_in_one_set_is_decided_in_order(store: Database):
     ]
 
 
+def test_the_very_same_claim_twice_is_a_duplicate_of_itself(store: Database):
+    claimed = one("a")
+    assert outcomes(store, claimed, claimed) == [FIRST, IN_FLIGHT]
+
+
 def test_an_empty_set_has_no_verdicts(store: Database):
     assert claim(store) == []
 

@@ -110,18 +110,11 @@ class PostgresTx(Tx):
 
 def _json(stmt: Statement, rows: Sequence[Row]) -> str:
     """A set as one JSON text: by far the cheapest way to hand PostgreSQL a thousand rows (STACK)."""
-    names = [column.name for column in stmt.rows]
-    blobs = [i for i, column in enumerate(stmt.rows) if column.type == "blob"]
-    if blobs:
-        hexed: list[list[Any]] = []
-        for row in rows:
-            values = list(row)
-            for i in blobs:
-                if values[i] is not None:
-                    values[i] = "\\x" + values[i].hex()
-            hexed.append(values)
-        rows = hexed  # pyright: ignore[reportAssignmentType]
-    return _encode([dict(zip(names, row, strict=True)) for row in rows]).decode()
+    columns: list[Sequence[Any]] = list(zip(*rows, strict=True))
+    for place, column in enumerate(stmt.rows):
+        if column.type == "blob":
+            columns[place] = [None if value is None else "\\x" + value.hex() for value in columns[place]]
+    return _encode(list(map(stmt.json_row, *columns))).decode()
 
 
 class PostgresDatabase(Database):

@@ -12,10 +12,10 @@ of tuples: the one way in which a statement works on a set.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from importlib.resources import files
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -81,6 +81,11 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
         return f"WITH {recursive}rows({columns}) AS (VALUES ", f"){rest}", tuple(names)
 
     @cached_property
+    def sqlite_texts(self) -> dict[int, str]:
+        """Whole texts by the number of rows, as they come to be used: building and hashing them anew costs as much."""
+        return {}
+
+    @cached_property
     def postgres(self) -> str:
         """Text in psycopg's format; the set arrives as one JSON parameter named `rows`."""
 
@@ -95,6 +100,13 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
         recursive, rest = _own_ctes(body)
         columns = ", ".join(f"{column.name} {POSTGRES_TYPES[column.type]}" for column in self.rows)
         return f"WITH {recursive}rows AS (SELECT * FROM json_to_recordset(%(rows)s::json) AS r({columns})){rest}"
+
+    @cached_property
+    def json_row(self) -> Callable[..., object]:
+        """Makes one row of the set for that JSON, from its values in order; several times faster than dictionaries."""
+        fields = [f"f{place}" for place in range(len(self.rows))]
+        names = {field: column.name for field, column in zip(fields, self.rows, strict=True)}
+        return msgspec.defstruct("Row", [(field, Any) for field in fields], rename=names, gc=False)
 
 
 class Queries(Mapping[str, Statement]):
