@@ -107,7 +107,7 @@ class Contract(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
         return violations(self.schema, payload, "/payload")
 
 
-class EventType(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+class EventType(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
     """Everything the bus knows of one event type. `contracts` holds one version a major, the newest minor of it."""
 
     name: str
@@ -122,7 +122,7 @@ class EventType(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     ordering: Ordering | None
     place: str
 
-    @property
+    @cached_property
     def live(self) -> set[int]:
         """The major versions that a publish must carry, all of them (B4)."""
         return {major for major, contract in self.contracts.items() if contract.status is not Status.RETIRED}

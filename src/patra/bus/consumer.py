@@ -18,7 +18,7 @@ import msgspec
 
 from patra.bus.catalogue import Catalogue, is_group
 from patra.bus.delivery import Waiting
-from patra.bus.envelope import Envelope, decode_trusted
+from patra.bus.envelope import Envelope, Wire, decode_wire, unwired
 from patra.bus.reasons import R
 from patra.bus.versions import Version, VersionRange, parse_range
 from patra.kernel.clock import SECOND
@@ -29,21 +29,35 @@ from patra.kernel.redact import redact_text
 LONGEST_DETAIL = 4000
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True):
+class Event:
     """What a handler gets: the envelope, and which try this is. `replay` is set when an operator sent it again."""
 
-    envelope: Envelope
-    attempt: int
-    replay: bool
-    published_at: int
+    __slots__ = ("_envelope", "_wire", "attempt", "published_at", "replay")
+
+    def __init__(self, wire: Wire, *, attempt: int, replay: bool, published_at: int) -> None:
+        self.attempt = attempt
+        self.replay = replay
+        self.published_at = published_at
+        self._wire = wire
+        self._envelope: Envelope | None = None
+
+    @property
+    def envelope(self) -> Envelope:
+        if self._envelope is None:
+            self._envelope = unwired(self._wire)
+        return self._envelope
 
     @property
     def event_id(self) -> str:
-        return self.envelope.event_id
+        return self._wire.event_id
+
+    @property
+    def event_type(self) -> str:
+        return self._wire.event_type
 
     @property
     def payload(self) -> dict[str, Any]:
-        return self.envelope.payload
+        return self._wire.payload
 
 
 class Hold:
@@ -127,7 +141,7 @@ def parse_versions(text: str, place: str) -> VersionRange:
 def event(waiting: Waiting) -> Event:
     """The event as its handler sees it."""
     return Event(
-        envelope=decode_trusted(waiting.body or "{}"),
+        decode_wire(waiting.body or "{}"),
         attempt=waiting.attempts + 1,
         replay=waiting.replay,
         published_at=waiting.published_at,

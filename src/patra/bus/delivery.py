@@ -29,7 +29,7 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
     versions: VersionRange
 
 
-class Waiting(msgspec.Struct, frozen=True, kw_only=True):
+class Waiting(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One event that a group has still to handle."""
 
     seq: int

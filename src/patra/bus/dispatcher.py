@@ -9,6 +9,7 @@ import random
 import sqlite3
 import sys
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -17,6 +18,7 @@ from patra.bus.bus import Bus
 from patra.bus.consumer import Consumer, Event, Kind, event, trouble
 from patra.bus.delivery import BLOCKED_PAUSE, Waiting, in_line
 from patra.bus.store import deliveries, groups
+from patra.bus.versions import Version
 from patra.kernel import leases
 from patra.kernel.clock import SECOND
 from patra.kernel.db import Database, Tx
@@ -104,13 +106,18 @@ class Dispatcher:
         """Events of this step's handlers, in order; long ones go to their workers, and hold back their key."""
         short: list[tuple[Waiting, Consumer]] = []
         short_keys: set[bytes] = set()
+        unknown = object()
+        handlers: dict[tuple[str, Version], Any] = {}
         stopped: dict[bytes, int] = {}
         for waiting in ready:
             key = waiting.order_key
             if key is not None and key in stopped:
                 batch.put_off[waiting.seq] = stopped[key]
                 continue
-            consumer = self._bus.handler(self.group, waiting.event_type, waiting.version)
+            consumer = handlers.get((waiting.event_type, waiting.version), unknown)
+            if consumer is unknown:
+                consumer = self._bus.handler(self.group, waiting.event_type, waiting.version)
+                handlers[waiting.event_type, waiting.version] = consumer
             if consumer is None:
                 batch.put_off[waiting.seq] = now + UNHANDLED_PAUSE
             elif consumer.kind is not Kind.LONG:

@@ -22,7 +22,7 @@ from patra.kernel.errors import NotCanonical
 LARGEST = 1_048_576  # bytes of an encoded envelope
 
 
-class Published(msgspec.Struct, frozen=True, kw_only=True):
+class Published(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The event is on the bus: for the first time, or it was there before (B2) under this `event_id`."""
 
     event_id: str
@@ -32,7 +32,7 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
 Outcome: TypeAlias = Published | Refused
 
 
-class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+class Candidate(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An event that passed every check that needs no store, ready to be written."""
 
     index: int
@@ -160,7 +160,7 @@ def pointer(path: str) -> str:
     return re.sub(r"\[(\d+)\]|\.([^.\[]+)", lambda m: f"/{m[1] or m[2]}", path.removeprefix("$"))
 
 
-class Publication(msgspec.Struct, frozen=True, kw_only=True):
+class Publication(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One event: the renditions of it that are published together, one a major version."""
 
     identity: bytes
@@ -221,6 +221,8 @@ def _disagreement(renditions: Sequence[Candidate]) -> Refused | None:
 
 def _missing_majors(renditions: Sequence[Candidate]) -> Refused | None:
     kind = renditions[0].kind
+    if len(renditions) == len(kind.live):  # each major stands once, and none of them is retired
+        return None
     if missing := sorted(kind.live - {c.major for c in renditions}):
         which = ", ".join(f"{major}.x" for major in missing)
         return _refused(R.DUAL_MISSING, "/event_version", f"{which} of {kind.name} is still in use: publish it along")

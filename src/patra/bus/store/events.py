@@ -115,18 +115,16 @@ def fan_out(
 ) -> int:
     """One delivery for each group that listens, in the newest version that it reads; gives how many."""
     rows: list[tuple[int, int, bytes | None]] = []
-    chosen: dict[tuple[str, tuple[Version, ...]], dict[int, Version]] = {}
+    chosen: dict[tuple[str | int, ...], list[tuple[int, int]]] = {}
     for publication in publications:
         first = publication.renditions[0]
-        versions = tuple(Version(c.major, c.minor) for c in publication.renditions)
-        listening = routes.subscriptions.get(first.kind.name)
-        if not listening:
-            continue
-        key = (first.kind.name, versions)
+        key = (first.kind.name, *[number for c in publication.renditions for number in (c.major, c.minor)])
         if (to := chosen.get(key)) is None:
-            to = chosen[key] = recipients(listening, first.kind.name, versions)
-        for group_id, version in to.items():
-            rows.append((group_id, seqs[publication.identity, version.major], first.order_key))
+            versions = [Version(c.major, c.minor) for c in publication.renditions]
+            got = recipients(routes.subscriptions.get(first.kind.name, ()), first.kind.name, versions)
+            to = chosen[key] = [(group_id, version.major) for group_id, version in got.items()]
+        for group_id, major in to:
+            rows.append((group_id, seqs[publication.identity, major], first.order_key))
     return deliver(tx, rows, now)
 
 
