@@ -6,7 +6,7 @@ Planning, from the pack to the queue; the planner never asks the network anythin
 |---|---|---|
 | reasons.py, codes.py | the specification | every reason, every code |
 | bits/ | chapter 4 | the strategy bits, each field with its text, default and bounds |
-| pattern.py, times.py, paths.py | text of packs, documents | linear patterns; instants; JSONPath and XPath, compiled once |
+| pattern.py, times.py, paths.py | text, documents | linear patterns; instants; JSONPath and XPath, compiled once |
 | values.py, functions.py, expression.py, template.py, names.py | text | closures over declared names; templates |
 | cleaners.py | a value | a cleaner one |
 | problem.py, kinds.py, shapes.py, pack.py, document.py | YAML | a tree with the place of every part, every problem |
@@ -16,8 +16,8 @@ Planning, from the pack to the queue; the planner never asks the network anythin
 | registry.py, difference.py, shelf.py | a pack | rows of `reg_*`, and back; what changed |
 | escaping.py, request.py | a leg of the snapshot, a place in a list | the request, or why none is sent |
 | trigger.py, schedule.py, intent.py | a wish, a cron, the watermark | keys; the window to plan |
-| slicing.py, slices.py, budget.py, cutting.py | a window, pages, ids; a quota | slices with signatures, and when they are due |
-| machines.py, store.py, plans.py, planner.py, reslicing.py | triggers, executors' wishes | plans, slices, tasks in the store |
+| slicing.py, slices.py, budget.py, cutting.py | a window, pages, ids; a quota | slices with keys, and when due |
+| machines.py, store.py, plans.py, cutter.py, reslicing.py, planner.py | triggers | plans, slices, tasks |
 | operations.py, views.py, reference.py | operators, readers | acts; lists and lineage; pages and JSON Schema |
 
 Running, from the queue to the record; the planner and the executors meet only in the store:
@@ -29,8 +29,8 @@ Running, from the queue to the record; the planner and the executors meet only i
 | classify.py, reading.py, paging.py | an answer | its class; items; the next place in the list |
 | mapping.py, records.py, landing.py | items | records, quarantined ones; new, newer, equal, older |
 | cursor.py, watermarks.py | finished windows | cursor events and the forward watermark |
-| line.py, fetching.py, evidence.py, commits.py, working.py | a task | batches, each in one transaction, and the run's end |
-| runs.py, running_store.py, healing.py, services.py, measures.py | | states, statements, self-healing, what tasks share |
-| executor.py, draining.py, trial.py, blackbox.py | leases; a trigger; a pack; a batch | finished tasks; one polite request; evidence |
+| line.py, fetching.py, evidence.py, commits.py, working.py | a task | batches, each one transaction; the run's end |
+| runs.py, running_store.py, healing.py, services.py, measures.py | | states, statements, self-healing, metrics |
+| executor.py, draining.py, trial.py, blackbox.py | leases, a trigger, a pack, a batch | finished tasks, evidence |
 | works*.py, export.py | records | the common shape, joined works, files |
 """

@@ -70,6 +70,12 @@ def take_turns(tx: Tx, name: str) -> None:
     tx.fetch(Q["take_turns"], {"name": name})
 
 
+def fresh_statistics(tx: Tx) -> None:
+    """Let PostgreSQL know at once what a large plan has added: until it does, taking a task reads the whole table."""
+    if tx.dialect == "postgres":
+        tx.script("ANALYZE ing_task")
+
+
 def watermark(tx: Tx, spec: Spec) -> int | None:
     """The forward watermark of what the snapshot selects, whatever the operation."""
     cursor = spec.cursor
