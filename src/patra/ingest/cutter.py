@@ -22,6 +22,9 @@ from patra.ingest.spec import Spec, decode_spec
 from patra.ingest.trigger import partition_of
 from patra.kernel.clock import DAY, Clock, parse_duration
 from patra.kernel.db import Database, Tx
+from patra.kernel.telemetry import counter, span
+
+SLICES = counter("patra_ingest_slices_total", "Slices that were added to plans.", "source", "endpoint", "op")
 
 CHUNK = 500
 """Slices of one transaction."""
@@ -57,11 +60,13 @@ class Cutter:
         groups = iter(self._db.read(prepare))
         added, progress = 0, plan.progress
         while batch := _batch(groups, self._chunk):
-            written = self._db.run(lambda tx, b=batch, p=progress: self._write(tx, plan_id, spec, b, p))
+            with span("Slice", plan=plan_id, groups=len(batch)):
+                written = self._db.run(lambda tx, b=batch, p=progress: self._write(tx, plan_id, spec, b, p))
             if written is None:
                 return self._status(plan_id), added
             kept, new = written
             added += new
+            SLICES.labels(plan.provenance_code, plan.endpoint_name, plan.operation_code).inc(new)
             if kept < len(batch):
                 return self._status(plan_id), added
             progress = batch[-1].progress

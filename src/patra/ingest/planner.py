@@ -26,9 +26,10 @@ from patra.ingest.trigger import Trigger, activity_key, trigger_key
 from patra.kernel.clock import Clock
 from patra.kernel.db import Database, Tx
 from patra.kernel.errors import Permanent
-from patra.kernel.telemetry import get_logger
+from patra.kernel.telemetry import counter, get_logger, span
 
 log = get_logger()
+PLANS = counter("patra_ingest_plans_total", "Triggers by what came of them.", "source", "endpoint", "op", "outcome")
 
 
 class Planned(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,13 +93,18 @@ class Planner:
 
     def trigger(self, trigger: Trigger) -> Planned:
         """Make a plan and cut it, or say why not. Doing it again finds what is there."""
-        now = self._clock.now()
-        compiled = self._compile(trigger)
-        made = self._db.run(lambda tx: self._make(tx, trigger, compiled, now))
-        if made.outcome is not R.PLANNED or made.plan_id is None:
-            return made
-        status, slices = self.advance(made.plan_id)
-        return msgspec.structs.replace(made, status=status, slices=slices)
+        labels = {"source": trigger.source, "endpoint": trigger.endpoint, "op": trigger.operation.value}
+        with span("PlannerTrigger", **labels) as turn:
+            now = self._clock.now()
+            with span("CompileSpec", **labels):
+                compiled = self._compile(trigger)
+            made = self._db.run(lambda tx: self._make(tx, trigger, compiled, now))
+            PLANS.labels(**labels, outcome=made.outcome.value).inc()
+            turn.set(outcome=made.outcome.value, plan=made.plan_id or "")
+            if made.outcome is not R.PLANNED or made.plan_id is None:
+                return made
+            status, slices = self.advance(made.plan_id)
+            return msgspec.structs.replace(made, status=status, slices=slices)
 
     def preview(self, trigger: Trigger, limit: int = 1000) -> Preview:
         """What the trigger would do, without writing anything."""
