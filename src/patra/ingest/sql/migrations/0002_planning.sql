@@ -1,5 +1,6 @@
 -- What the planner writes (ch. 7.1 to 7.4): the trigger, the plan, its slices, their tasks.
 -- Ids say where a row comes from: plan p…, slice p….s000017, task p….t000017.
+-- CHECKs are written with OR: SQLite builds the list of an IN anew for every row.
 
 CREATE TABLE ing_schedule_instance (
   schedule_instance_id TEXT NOT NULL PRIMARY KEY,
@@ -7,7 +8,7 @@ CREATE TABLE ing_schedule_instance (
   scheduler_code TEXT NOT NULL,
   scheduler_job_id TEXT NOT NULL,
   scheduler_log_id TEXT NOT NULL,
-  trigger_type_code TEXT NOT NULL CHECK (trigger_type_code IN ('CRON', 'MANUAL')),
+  trigger_type_code TEXT NOT NULL CHECK (trigger_type_code = 'CRON' OR trigger_type_code = 'MANUAL'),
   provenance_code TEXT NOT NULL,
   endpoint_name TEXT NOT NULL,
   operation_code TEXT NOT NULL,
@@ -30,7 +31,7 @@ CREATE TABLE ing_plan (
   provenance_code TEXT NOT NULL,
   endpoint_name TEXT NOT NULL,
   operation_code TEXT NOT NULL,
-  plan_strategy TEXT NOT NULL CHECK (plan_strategy IN ('TIME', 'PAGE', 'ID')),
+  plan_strategy TEXT NOT NULL CHECK (plan_strategy = 'TIME' OR plan_strategy = 'PAGE' OR plan_strategy = 'ID'),
   window_from BIGINT,
   window_to BIGINT,
   namespace_scope_code TEXT NOT NULL,
@@ -40,7 +41,8 @@ CREATE TABLE ing_plan (
   expr_proto_snapshot TEXT NOT NULL,
   spec_fingerprint TEXT NOT NULL,
   status_code TEXT NOT NULL
-    CHECK (status_code IN ('DRAFT','SLICING','READY','PARTIAL','FAILED','CANCELLED')),
+    CHECK (status_code = 'DRAFT' OR status_code = 'SLICING' OR status_code = 'READY' OR status_code = 'PARTIAL'
+      OR status_code = 'FAILED' OR status_code = 'CANCELLED'),
   -- how far slicing has come: the next slice's number, and where the rest begins
   next_slice_no BIGINT NOT NULL DEFAULT 1,
   progress TEXT NOT NULL DEFAULT '',
@@ -66,7 +68,8 @@ CREATE TABLE ing_plan_slice (
   expr_hash TEXT NOT NULL,
   expr_snapshot TEXT NOT NULL,
   status_code TEXT NOT NULL
-    CHECK (status_code IN ('PENDING','READY','PARTIAL','FAILED','CANCELLED')),
+    CHECK (status_code = 'PENDING' OR status_code = 'READY' OR status_code = 'PARTIAL' OR status_code = 'FAILED'
+      OR status_code = 'CANCELLED'),
   record_remarks TEXT NOT NULL DEFAULT '',
   created_at BIGINT NOT NULL,
   updated_at BIGINT NOT NULL
@@ -89,7 +92,9 @@ CREATE TABLE ing_task (
   expr_hash TEXT NOT NULL,
   idempotent_key TEXT NOT NULL,
   status_code TEXT NOT NULL
-    CHECK (status_code IN ('QUEUED','DISPATCHED','EXECUTING','SUCCEEDED','FAILED','PARTIAL','CANCELLED')),
+    CHECK (status_code = 'QUEUED' OR status_code = 'DISPATCHED' OR status_code = 'EXECUTING'
+      OR status_code = 'SUCCEEDED' OR status_code = 'FAILED' OR status_code = 'PARTIAL'
+      OR status_code = 'CANCELLED'),
   priority BIGINT NOT NULL,
   scheduled_at BIGINT NOT NULL,
   -- the part of time that this task answers for; a re-sliced task answers for what it finished
@@ -122,7 +127,7 @@ CREATE TABLE ing_reslice_request (
   rest TEXT NOT NULL,
   observed_total BIGINT,
   reason_code TEXT NOT NULL,
-  status_code TEXT NOT NULL CHECK (status_code IN ('OPEN','DONE','REFUSED')),
+  status_code TEXT NOT NULL CHECK (status_code = 'OPEN' OR status_code = 'DONE' OR status_code = 'REFUSED'),
   record_remarks TEXT NOT NULL DEFAULT '',
   created_at BIGINT NOT NULL,
   updated_at BIGINT NOT NULL
@@ -133,7 +138,7 @@ CREATE INDEX idx_reslice_open ON ing_reslice_request (created_at) WHERE status_c
 CREATE TABLE ing_halt (
   provenance_code TEXT NOT NULL,
   endpoint_name TEXT NOT NULL,
-  kind_code TEXT NOT NULL CHECK (kind_code IN ('PAUSE', 'BREAKER')),
+  kind_code TEXT NOT NULL CHECK (kind_code = 'PAUSE' OR kind_code = 'BREAKER'),
   reason_code TEXT NOT NULL,
   detail TEXT NOT NULL,
   halted_by TEXT NOT NULL,
@@ -154,7 +159,7 @@ CREATE TABLE ing_window_stat (
 -- Quotas by hour and day: what plans have reserved and what executors have used (ch. 4.10.5).
 CREATE TABLE ing_quota (
   rate_key TEXT NOT NULL,
-  period_code TEXT NOT NULL CHECK (period_code IN ('HOUR', 'DAY')),
+  period_code TEXT NOT NULL CHECK (period_code = 'HOUR' OR period_code = 'DAY'),
   period_start BIGINT NOT NULL,
   reserved BIGINT NOT NULL DEFAULT 0,
   consumed BIGINT NOT NULL DEFAULT 0,

@@ -4,9 +4,11 @@ CREATE TABLE ing_cursor (
   provenance_code TEXT NOT NULL,
   operation_code TEXT NOT NULL,
   cursor_key TEXT NOT NULL,
-  namespace_scope_code TEXT NOT NULL CHECK (namespace_scope_code IN ('GLOBAL', 'EXPR', 'CUSTOM')),
+  namespace_scope_code TEXT NOT NULL
+    CHECK (namespace_scope_code = 'GLOBAL' OR namespace_scope_code = 'EXPR' OR namespace_scope_code = 'CUSTOM'),
   namespace_key TEXT NOT NULL,
-  cursor_type_code TEXT NOT NULL CHECK (cursor_type_code IN ('TIME', 'ID', 'TOKEN')),
+  cursor_type_code TEXT NOT NULL
+    CHECK (cursor_type_code = 'TIME' OR cursor_type_code = 'ID' OR cursor_type_code = 'TOKEN'),
   cursor_value TEXT NOT NULL,
   normalized_instant BIGINT,
   normalized_numeric BIGINT,
@@ -33,7 +35,7 @@ CREATE TABLE ing_record (
   provider_id TEXT NOT NULL,
   updated_at BIGINT NOT NULL,
   record_version TEXT,
-  deleted BIGINT NOT NULL DEFAULT 0 CHECK (deleted IN (0, 1)),
+  deleted BIGINT NOT NULL DEFAULT 0 CHECK (deleted = 0 OR deleted = 1),
   expr_hash TEXT NOT NULL,
   content {blob} NOT NULL,
   content_hash TEXT NOT NULL,
