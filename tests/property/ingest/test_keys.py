@@ -12,6 +12,7 @@ from patra.ingest.slices import Slicer, decode_slice
 from patra.ingest.slicing import IdList, PageRange, Span
 from patra.ingest.spec import Spec
 from patra.ingest.trigger import Trigger, activity_key, trigger_key
+from patra.kernel.canonical import canonical
 from patra.kernel.clock import HOUR
 from tests.unit.ingest.packs import loaded
 
@@ -38,6 +39,18 @@ def test_the_same_slice_is_the_same_bytes(operation, window, estimate, trigger):
     assert found.bounds.time.span == window
     assert found.pagination.type == "TOKEN"
     assert found.budget.expected_requests >= 1
+
+
+@given(WINDOWS, st.lists(st.text(max_size=6), min_size=1, max_size=5, unique=True), st.integers(0, 10**9))
+def test_the_texts_of_a_slice_are_canonical(window, ids, page):
+    update = compile_spec(loaded("token"), "works", Operation.UPDATE).spec
+    for sliced in (
+        Slicer(spec(Operation.HARVEST), "t").of_window(window, 1.5),
+        Slicer(update, "t").of_ids(IdList(tuple(ids))),
+        Slicer(spec(Operation.HARVEST), "t").of_pages(PageRange(page, page + 1)),
+    ):
+        for text in (sliced.expr_snapshot, sliced.params):
+            assert canonical(msgspec.json.decode(text)).decode() == text
 
 
 @given(OPERATIONS, WINDOWS, WINDOWS, st.none() | st.floats(0, 1e6))
