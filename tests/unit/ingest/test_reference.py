@@ -10,6 +10,7 @@ from patra.ingest import reference
 from patra.ingest.checks import BUILT_IN
 from patra.ingest.machines import PLAN, SLICE, TASK
 from patra.ingest.pack import Pack
+from patra.ingest.reasons import R
 from patra.ingest.slices import SliceSpec
 from patra.ingest.spec import Spec
 from tests.unit.ingest.packs import KINDS, loaded
@@ -73,6 +74,12 @@ def test_the_dictionary_holds_what_the_tables_check():
     text = (MIGRATIONS / "0003_state.sql").read_text("utf-8")
     for code in BUILT_IN["ing_namespace_scope"] | BUILT_IN["ing_cursor_type"]:
         assert f"'{code}'" in text
+
+
+def test_every_reason_is_given_somewhere():
+    folder = Path(reference.__file__).parent
+    text = "".join(file.read_text("utf-8") for file in folder.rglob("*.py") if file.name != "reasons.py")
+    assert not [reason.name for reason in R if not re.search(rf"\bR\.{reason.name}\b", text)]
 
 
 if __name__ == "__main__":
