@@ -180,6 +180,38 @@ class AttributionSettings(Section, frozen=True):
 class IngestSettings(Section, frozen=True):
     """The literature ingestion platform."""
 
+    executors: Annotated[
+        int,
+        Meta(
+            description="Tasks that one process works on at the same time, each in a loop `ingest.executor.N`; all "
+            "processes together work on the sum. 0: this process plans and relays, and leaves tasks to others.",
+            ge=0,
+            le=64,
+        ),
+    ] = 2
+    partition_tasks: Annotated[
+        int,
+        Meta(
+            description="Tasks of one partition (source, endpoint and operation) at the same time, in all processes "
+            "together. A pack's own `maxConcurrency` may be tighter.",
+            ge=1,
+            le=1000,
+        ),
+    ] = 4
+    redis_url: Annotated[
+        str,
+        Meta(
+            description="Redis that holds the rate gate of all processes, such as `redis://localhost:6379/0`; empty: "
+            "every process keeps to the rates for itself, so run executors in one process only. May be a reference. "
+            "Needs the extra `patra[redis]`.",
+            extra=URL,
+        ),
+    ] = ""
+    keep_bodies: Annotated[
+        bool,
+        Meta(description="Keep the bodies of answers (up to 16 MiB each), under their hash; they take much room."),
+    ] = False
+
 
 class BusSettings(Section, frozen=True):
     """The event bus."""

@@ -180,7 +180,7 @@ def _connect(url: str, timeout: float) -> "tuple[Redis, tuple[type[Exception], .
         raise ConfigInvalid(
             "redis_extra_missing",
             "the shared rate gate needs the redis package",
-            place="ingest.rate_gate",
+            place="ingest.redis_url",
             advice="pip install 'patra[redis]', or leave the setting empty for one process",
         ) from error
     client: Redis = redis.Redis.from_url(  # pyright: ignore[reportUnknownMemberType]  its keywords are untyped

@@ -61,6 +61,12 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint: Checkpoint | None
 
 
+def waiting(tx: Tx, now: int) -> bool:
+    """Whether there may be something to take: a look of a reader, before anybody asks for the writer's place."""
+    row = tx.fetch_one(Q["work_waits"], {"now": now})
+    return row is not None and bool(row[0])
+
+
 def free_expired(tx: Tx, now: int) -> int:
     """Put tasks whose executor was not heard of back into the queue; their runs end as PARTIAL."""
     expired = leases.expire(tx, TASKS, now=now)

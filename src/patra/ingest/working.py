@@ -182,6 +182,8 @@ class Run:
     def _over_budget(self) -> Closing | None:
         budget = self._slice.budget
         now = self._s.clock.now()
+        if not self._pause(0):
+            return deferred(X.STOPPED, now, "the executor stops; the task goes on from here")
         if now - self._started > budget.max_duration_sec * SECOND and self._batch_no:
             return deferred(X.BUDGET_SPENT, now, "the slice's time is over; it goes on in its turn")
         if self.stats.req_count >= budget.max_requests and self._batch_no:

@@ -154,6 +154,15 @@ SELECT status_code, count(*) FROM ing_task WHERE provenance_code = :source GROUP
 -- name: drain_halts
 SELECT kind_code, detail FROM ing_halt WHERE provenance_code = :source
 
+-- name: work_waits
+SELECT CASE WHEN EXISTS (
+    SELECT 1 FROM ing_task t
+    WHERE t.lease_owner IS NULL AND t.status_code = 'QUEUED' AND t.scheduled_at <= :now AND NOT EXISTS (
+      SELECT 1 FROM ing_halt h
+      WHERE h.provenance_code = t.provenance_code AND h.endpoint_name IN ('', t.endpoint_name)))
+  OR EXISTS (SELECT 1 FROM ing_task t WHERE t.lease_owner IS NOT NULL AND t.leased_until < :now)
+  THEN 1 ELSE 0 END
+
 -- name: drain_left
 SELECT task_id, status_code, reason_code FROM ing_task
 WHERE provenance_code = :source AND status_code IN ('FAILED', 'QUEUED', 'DISPATCHED', 'EXECUTING')

@@ -1,0 +1,108 @@
+"""What the ingest platform says of a changed record keeps the contract of `ingest.record.changed`, whatever it holds."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from patra.app.ingest_events import EVENT_TYPE, Changed, envelope, idempotency_key, in_line, payload
+from patra.bus.bus import Bus
+from patra.bus.catalogue import load
+from patra.bus.envelope import Envelope, check
+from patra.bus.publish import Candidate, examine
+from patra.ingest.commits import _message
+from patra.ingest.records import Incoming
+from patra.ingest.running_store import Place
+from patra.kernel.clock import parse_instant
+from patra.kernel.outbox import Delivered, Pending, Refused, Retry, Untried
+from patra.kernel.testing import ManualClock
+
+BUS = Bus(load(), ManualClock())
+CONTRACT = BUS.catalogue.types[EVENT_TYPE].contracts[1]
+EARLIEST, LATEST = parse_instant("1800-01-01T00:00:00Z") or 0, parse_instant("9999-12-31T23:59:59Z") or 0
+
+names = st.from_regex(r"[a-z][a-z0-9_-]{0,63}", fullmatch=True)
+hashes = st.from_regex(r"[0-9a-f]{64}", fullmatch=True)
+ids = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=2000)
+places = st.builds(
+    Place,
+    source=names,
+    endpoint=names,
+    operation=st.just("HARVEST"),
+    expr_hash=hashes,
+    plan_id=names,
+    slice_id=names,
+    task_id=names,
+    run_id=names,
+    batch_no=st.integers(0, 10**6),
+)
+records = st.builds(
+    Incoming,
+    id=ids,
+    updated_at=st.integers(EARLIEST, LATEST),
+    version=st.none() | ids,
+    deleted=st.booleans(),
+    content=st.just(b"{}"),
+    content_hash=hashes,
+)
+
+
+def pending(key: str, body: bytes, group: bytes = b"g", seq: int = 1) -> Pending:
+    return Pending(seq=seq, group_key=group, key=key, payload=body, appended_at=7, attempt=0, failed_at=None)
+
+
+@given(places, st.sampled_from(["insert", "update"]), records)
+def test_every_message_of_a_record_becomes_an_event_that_the_bus_takes(
+    place: Place, action: str, record: Incoming
+) -> None:
+    message = _message(place, action, record)
+    made = envelope(BUS, pending(message.key, message.payload))
+    assert isinstance(made, Envelope)
+    assert CONTRACT.violations(made.payload) == []
+    assert check(made) is None
+    assert isinstance(examine(BUS.catalogue, made, "Ingest"), Candidate)
+    assert made.payload["record_key"] == f"{place.source}|{place.endpoint}|{record.id}"
+    assert made.payload["change"] == {"insert": "created", "update": "updated"}[action]
+    assert made.occurred_at == 7
+
+
+def test_the_words_of_the_platform_are_put_into_those_of_the_contract() -> None:
+    said = Changed(
+        provenance_code="crossref",
+        endpoint_name="works",
+        provider_id="10.1000/182",
+        updated_at="2026-01-02T03:04:05Z",
+        action="update",
+        content_hash="0" * 64,
+        expr_hash="1" * 64,
+        run_id="t.r1",
+        batch_no=3,
+    )
+    assert payload(said) == {
+        "provenance_code": "crossref",
+        "endpoint_name": "works",
+        "provider_id": "10.1000/182",
+        "record_key": "crossref|works|10.1000/182",
+        "change": "updated",
+        "updated_at": "2026-01-02T03:04:05Z",
+        "content_hash": "0" * 64,
+        "expr_hash": "1" * 64,
+        "run_id": "t.r1",
+        "batch_no": 3,
+    }
+
+
+def test_a_key_that_is_no_name_on_the_bus_is_hashed() -> None:
+    assert idempotency_key("a/b/c@1..12345678") == "a/b/c@1..12345678"
+    hashed = {idempotency_key(key) for key in ("x" * 257, "x" * 258, "a\nb", "a\x00b", "a\ufffeb")}
+    assert {len(key) for key in hashed} == {64}
+    assert len(hashed) == 5
+
+
+def test_a_message_that_says_nothing_of_a_record_is_refused() -> None:
+    for body in (b"", b"[]", b'{"providerId": "x"}', b"\xff"):
+        assert envelope(BUS, pending("k", body)) == Refused("b_payload_invalid")
+
+
+def test_what_follows_a_message_that_must_wait_waits_with_it() -> None:
+    messages = [pending("k", b"", group, seq) for seq, group in enumerate([b"a", b"b", b"a", b"b", b"a"])]
+    outcomes = [Retry("x"), Refused("y"), Delivered(), Delivered(), Retry("x")]
+    assert in_line(messages, outcomes) == [Retry("x"), Refused("y"), Untried(), Delivered(), Untried()]
