@@ -216,24 +216,26 @@ class Disturber:
 
     def run_once(self) -> bool:
         time.sleep(0.05)
-        top = self._db.read(events.last_seq)
-        at = self._chance.randint(0, max(top - 1, 0))
-        old = self._db.read(lambda tx: events.after(tx, at, limit=20))
-        if not old:
-            return False
-        if self._stream is not None:
-            self._stream.send(
-                [
-                    Parcel(key=f"again{time.monotonic_ns()}{i}", event_type=TYPE, body=one.body.encode())
-                    for i, one in enumerate(old)
-                ]
-            )
-        else:
-            self._db.run(lambda tx: self._again(tx, [one.seq for one in old]))
         if self._db.dialect == "postgres" and self._chance.random() < 0.02:
             with suppress(psycopg.Error), psycopg.connect(self._db.url, autocommit=True) as admin:
                 admin.execute(CUT)
-        return True
+        return self._old_messages() if self._stream is not None else self._old_deliveries()
+
+    def _old_messages(self) -> bool:
+        """What the stream has carried already is sent once more, under another id."""
+        assert self._stream is not None
+        read = self._db.read(lambda tx: groups.position(tx, self._stream.name)).position
+        old = self._stream.read(self._chance.randint(0, read), 20, 0.0) if read else []
+        parcels = [Parcel(key=f"again{time.monotonic_ns()}{a.position}", event_type=TYPE, body=a.body) for a in old]
+        self._stream.send(parcels)
+        return bool(parcels)
+
+    def _old_deliveries(self) -> bool:
+        top = self._db.read(events.last_seq)
+        at = self._chance.randint(0, max(top - 1, 0))
+        old = self._db.read(lambda tx: events.after(tx, at, limit=20))
+        self._db.run(lambda tx: self._again(tx, [one.seq for one in old]))
+        return bool(old)
 
     def _again(self, tx: Tx, seqs: list[int]) -> None:
         """Put events before the group again, as a transport that delivers twice would: with their ordering key."""
