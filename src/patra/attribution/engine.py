@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -142,8 +143,13 @@ class Engine:
             WAITING.set(len(self._queue))
         # whoever stopped waiting before its turn came has no answer, and its batch was not taken
         taken = [waiting for waiting in taken if waiting.future.set_running_or_notify_cancel()]
-        if taken:
-            self._commit(taken)
+        try:
+            if taken:
+                self._commit(taken)
+        finally:
+            for waiting in taken:  # nobody is left waiting, whatever went wrong
+                if not waiting.future.done():
+                    waiting.future.set_exception(StoreUnavailable("writer_failed", "the batch may not have been taken"))
         return len(taken)
 
     def _enqueue(self, waiting: _Waiting) -> bool:
@@ -165,7 +171,8 @@ class Engine:
                     self._changed.wait()
                 if not self._queue:
                     return
-            self.run_once()
+            with suppress(Exception):  # everyone was answered: whatever went wrong must not end the writer
+                self.run_once()
 
     def _commit(self, taken: Sequence[_Waiting]) -> None:
         began = time.perf_counter()
@@ -174,17 +181,19 @@ class Engine:
             due = self._limits.overdue if any(isinstance(item, Tick) for item in items) else 0
             answers = commit(self.db, items, due=due, hand=self._hand)
         except Transient as error:
-            log.warning("attribution_commit_failed", code=error.code, detail=error.detail, batches=len(taken))
             for waiting in taken:
                 waiting.future.set_result(_not_taken(waiting.item))
+            with suppress(Exception):  # a log that cannot be written changes nothing
+                log.warning("attribution_commit_failed", code=error.code, detail=error.detail, batches=len(taken))
             return
         except Exception as error:
             if len(taken) > 1:
                 for waiting in taken:
                     self._commit([waiting])
                 return
-            log.exception("attribution_batch_failed", reason=str(error))
             taken[0].future.set_exception(error)
+            with suppress(Exception):
+                log.exception("attribution_batch_failed", reason=str(error))
             return
         spent, now = time.perf_counter() - began, time.monotonic()
         self._load = self._load * math.exp(self._load_at - now) + spent

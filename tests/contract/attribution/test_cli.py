@@ -6,6 +6,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+import structlog
 
 from patra.app.settings import Settings, StoreSettings
 from patra.app.wiring import build
@@ -34,7 +35,8 @@ def patra(
         assert found == code, err.decode()
         return out.decode() if code == 0 else err.decode()
 
-    return command
+    yield command
+    structlog.reset_defaults()  # the log went to the captured standard error, which is closed now
 
 
 def log_file(folder: Path, lines: list[dict[str, object]]) -> str:

@@ -138,6 +138,18 @@ def test_one_batch_that_cannot_be_written_does_not_take_its_commit_down(engine: 
     engine.db.run = original  # type: ignore[method-assign]
 
 
+def test_a_log_that_cannot_be_written_does_not_end_the_writer(monkeypatch: pytest.MonkeyPatch):
+    class Closed:
+        def warning(self, event: str, **fields: Any) -> None:
+            raise ValueError("I/O operation on closed file")
+
+    monkeypatch.setattr("patra.attribution.engine.log", Closed())
+    engine = Engine(FaultyDatabase(fresh(), fail_at=1), ManualClock(T0))
+    assert isinstance(answer(engine.submit(body(event("click")))), NotTaken)
+    assert codes(answer(engine.submit(body(event("click"))))) == ["f_accepted"]
+    engine.close()
+
+
 def test_a_batch_whose_sender_went_away_before_its_turn_is_not_taken(engine: Engine):
     gate = threading.Lock()
     original = engine.db.run
