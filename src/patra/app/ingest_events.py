@@ -39,6 +39,7 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     endpoint_name: str
     provider_id: str
     updated_at: str
+    deleted: bool
     action: Literal["insert", "update"]
     content_hash: str
     expr_hash: str
@@ -58,6 +59,7 @@ def payload(said: Changed) -> dict[str, Any]:
         "record_key": f"{said.provenance_code}|{said.endpoint_name}|{said.provider_id}",
         "change": "created" if said.action == "insert" else "updated",
         "updated_at": said.updated_at,
+        "deleted": said.deleted,
         "content_hash": said.content_hash,
         "expr_hash": said.expr_hash,
         "run_id": said.run_id,

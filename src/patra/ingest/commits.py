@@ -205,7 +205,7 @@ def _message(place: running_store.Place, action: str, record: Incoming) -> outbo
         "batchNo": place.batch_no,
     }
     name = f"{place.source}/{place.endpoint}/{record.id}"
-    key = f"{name}@{record.updated_at}.{record.version or ''}.{place.expr_hash[:8]}"
+    key = f"{name}@{record.updated_at}.{record.version or ''}.{place.expr_hash[:8]}.{place.run_id}.{place.batch_no}"
     return outbox.Message(group=name, key=key, payload=msgspec.json.encode(payload))
 
 
