@@ -18,6 +18,8 @@ class Reason(StrEnum):
     _value_: str
     text: str
 
+    __hash__ = str.__hash__  # that of an enum is Python code; reasons are keys on hot paths
+
     def __new__(cls, code: str, text: str) -> Self:
         if not code or not text:
             raise ValueError(f"{cls.__name__}: a reason has a code and one line on when it is given")

@@ -13,10 +13,10 @@ import json
 import logging
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, MutableMapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import count
 from types import TracebackType
-from typing import Any, Literal, Protocol, Self, TextIO
+from typing import Any, Literal, Protocol, Self, TextIO, cast
 from zlib import crc32
 
 import msgspec
@@ -161,12 +161,27 @@ def setup_logging(
         processors=chain,
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level.lower()]),
         context_class=dict,
-        logger_factory=structlog.WriteLoggerFactory(file=out),
+        logger_factory=structlog.WriteLoggerFactory(file=cast("TextIO", _Lines(out))),
         cache_logger_on_first_use=False,
     )
     root = logging.getLogger()
     root.handlers = [handler for handler in root.handlers if not isinstance(handler, _Forward)]
     root.addHandler(_Forward(logging.WARNING))
+
+
+class _Lines:
+    """A log that cannot be written (closed, gone, on a full disk) does not end the work that it tells of."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def write(self, text: str) -> None:
+        with suppress(OSError, ValueError):
+            self._out.write(text)
+
+    def flush(self) -> None:
+        with suppress(OSError, ValueError):
+            self._out.flush()
 
 
 class Sampler:

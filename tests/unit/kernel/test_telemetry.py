@@ -330,6 +330,16 @@ def test_a_missing_extra_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "patra[otel]" in refused.value.advice
 
 
+def test_a_log_that_cannot_be_written_does_not_end_the_work() -> None:
+    out = io.StringIO()
+    setup_logging(format="json", stream=out)
+    get_logger().info("told")
+    said = out.getvalue()
+    out.close()
+    get_logger().error("not_told")
+    assert "told" in said
+
+
 def test_importing_telemetry_configures_nothing() -> None:
     program = (
         "import sys, logging, structlog, patra.kernel.telemetry as t; t.get_logger();"
