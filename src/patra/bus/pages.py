@@ -130,6 +130,14 @@ def index(catalogue: Catalogue) -> str:
     return "\n".join(lines) + "\n"
 
 
+def book(catalogue: Catalogue) -> str:
+    """All event types on one page, for the documentation; made by `patra bus catalogue docs`."""
+    parts = ["# Event types\n\nEvery contract of the built-in catalogue; made from it, and a test compares.\n"]
+    for _, kind in sorted(catalogue.types.items()):
+        parts.append(page(kind).replace("\n## ", "\n### ").replace("# `", "## `", 1))
+    return "\n".join(parts)
+
+
 def _fields(root: Schema, schema: Schema, prefix: str, depth: int = 0) -> list[str]:
     node = _followed(root, schema)
     if not isinstance(node, Mapping) or depth > 4:

@@ -50,7 +50,6 @@ class R(Reason):
     HANDLER_FAILED = "b_handler_failed", "the handler raised an error that names no code of its own"
     HANDLER_LOST = "b_handler_lost", "the process that held the event died or lost its lease before it was done"
     HANDLER_POISON = "b_handler_poison", "the handler says that no retry can help"
-    BODY_PURGED = "b_body_purged", "the payload is past its retention and was removed"
     WEBHOOK_STATUS = "b_webhook_status", "the webhook answered with a status other than 2xx"
     WEBHOOK_UNREACHABLE = "b_webhook_unreachable", "the webhook could not be reached, or did not answer in time"
 

@@ -77,7 +77,9 @@ def test_c6_a_replay_keeps_the_event_id_reaches_the_failed_group_only_and_counts
     assert len(site.effects("two")) == 1
     (letter,) = open_letters(site, state=L.REPLAYED)
     assert (letter.replay_count, letter.replayed_by, letter.event_id) == (1, "ann", made.event_id)
-    assert [(m.was, m.to) for m in site.db.read(lambda tx: history(tx, [letter.letter_id]))] == [
+    moves = site.db.read(lambda tx: history(tx, [letter.letter_id]))
+    assert [m.reason for m in moves] == [R.REPLAY_ASKED, R.REPLAY_SUCCEEDED]
+    assert [(m.was, m.to) for m in moves] == [
         ("open", "replaying"),
         ("replaying", "replayed"),
     ]

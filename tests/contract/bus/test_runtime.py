@@ -14,7 +14,7 @@ from patra.bus.envelope import Refused
 from patra.bus.operations import find_letters
 from patra.bus.reasons import R
 from patra.bus.runtime import BusEngine, Webhooks
-from patra.bus.store import events, groups
+from patra.bus.store import deliveries, events, groups
 from patra.bus.versions import parse_range
 from patra.kernel.clock import DAY, SECOND, SystemClock
 from patra.kernel.db import migrate
@@ -178,9 +178,12 @@ def test_a_webhook_that_is_gone_is_not_called_again(engine, endpoint):
 
 def test_a_webhook_that_cannot_be_reached_or_redirects_is_a_failure(engine, endpoint):
     hook(engine, "http://127.0.0.1:1/")
-    publish(engine, envelope())
+    first = envelope()
+    publish(engine, first)
     turns(engine, Webhooks(engine))
     assert engine.db.read(groups.totals)[0].failing == 1
+    (waiting,) = engine.db.read(lambda tx: deliveries.of_event(tx, first.event_id))
+    assert waiting["error_code"] == R.WEBHOOK_UNREACHABLE
     endpoint.status = 302
     hook(engine, endpoint.url, "other")
     publish(engine, envelope())

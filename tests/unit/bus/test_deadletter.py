@@ -88,18 +88,21 @@ def test_c6_a_backlog_over_the_threshold_freezes_and_one_at_it_does_not():
     frozen = after_backlog(calm, 101, 100, NOW)
     assert frozen.state is F.FROZEN
     assert "101" in frozen.reason
+    assert frozen.reason.startswith(R.BACKLOG_OVER)
 
 
 def test_b5_emptying_the_backlog_lifts_the_freeze_and_nothing_less_does():
     frozen = after_backlog(Freeze(event_type="t.t"), 101, 100, NOW)
     assert after_backlog(frozen, 1, 100, NOW).frozen
     assert not after_backlog(frozen, 0, 100, NOW).frozen
+    assert after_backlog(frozen, 0, 100, NOW).reason == R.BACKLOG_EMPTY
 
 
 def test_b5_an_operators_word_lifts_it_and_is_not_undone_by_the_next_letter():
     frozen = after_backlog(Freeze(event_type="t.t"), 101, 100, NOW)
     lifted = thawed(frozen, 101, "ann", NOW)
     assert not lifted.frozen
+    assert lifted.reason == R.OPERATOR
     assert not after_backlog(lifted, 102, 100, NOW).frozen
     assert after_backlog(lifted, 202, 100, NOW).frozen
     emptied = after_backlog(lifted, 0, 100, NOW)

@@ -119,6 +119,7 @@ def docs(out: str, folder: str | None, config: str | None) -> None:
     document = msgspec.json.format(msgspec.json.encode(pages.asyncapi(found, patra.__version__)), indent=2)
     (target / "asyncapi.json").write_bytes(document)
     (target / "index.md").write_text(pages.index(found), "utf-8")
+    (target / "all.md").write_text(pages.book(found), "utf-8")
     for name, kind in found.types.items():
         (target / f"{name}.md").write_text(pages.page(kind), "utf-8")
     click.echo(f"{len(found.types)} event types in {target}")

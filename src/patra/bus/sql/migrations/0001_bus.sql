@@ -42,7 +42,7 @@ CREATE TABLE bus_delivery (
   group_id BIGINT NOT NULL,
   seq BIGINT NOT NULL,
   order_key {blob},
-  state TEXT NOT NULL DEFAULT 'ready' CHECK (state IN ('ready', 'held', 'waiting', 'dead')),
+  state TEXT NOT NULL DEFAULT 'ready' CHECK (state = 'ready' OR state = 'held' OR state = 'waiting' OR state = 'dead'),
   due_at BIGINT NOT NULL,
   attempts BIGINT NOT NULL DEFAULT 0,
   replay BIGINT NOT NULL DEFAULT 0,
