@@ -3,6 +3,9 @@
 One step is one transaction: take what is due, keep what is in line, pass the inbox, run the handlers, take the events
 out. It is tried for the whole batch at once; when a handler fails, everything is undone and done again with a savepoint
 around each event, so that the failure touches nobody else. Events that failed before always get a savepoint.
+
+A dispatcher begins slowly: one event, its attempt counted before it is tried, then two, four … An event that kills the
+process comes to the head of the line in a few restarts, is counted there, and ends as a dead letter, not in a circle.
 """
 
 import random
@@ -64,32 +67,61 @@ class Dispatcher:
     """Works off the line of one group; any number of them may, in any number of processes."""
 
     def __init__(
-        self, db: Database, bus: Bus, group: str, *, batch: int = 500, jitter: Callable[[], float] = random.random
+        self,
+        db: Database,
+        bus: Bus,
+        group: str,
+        *,
+        batch: int = 500,
+        slow_start: bool = True,
+        jitter: Callable[[], float] = random.random,
     ) -> None:
         self.group = group
         self._db = db
         self._bus = bus
         self._batch = batch
+        self._size = 0 if slow_start else batch  # events of the next step: none yet, then doubled from one
         self._jitter = jitter
         self._group_id: int | None = None
         self._concurrency = next((c.concurrency for c in bus.consumers if c.group == group), None)
 
     def run_once(self) -> Counts:
+        marked = self._db.run(self._mark) if self._size == 0 else None
+        self._size = max(self._size, 1)
         try:
-            return self._db.run(lambda tx: self._step(tx, careful=False))
+            counts = self._db.run(lambda tx: self._step(tx, careful=marked is not None, marked=marked))
         except _Spoiled:
-            return self._db.run(lambda tx: self._step(tx, careful=True))
+            counts = self._db.run(lambda tx: self._step(tx, careful=True, marked=marked))
+        self._size = min(self._size * 2, self._batch)
+        return counts
+
+    def _mark(self, tx: Tx) -> int | None:
+        """Count the attempt of the first in line before it is tried; one that was lost too often is buried instead."""
+        now = self._bus.clock.now()
+        group_id = self._id(tx)
+        taken = deliveries.due(tx, group_id, now, 1) if groups.state(tx, group_id) is groups.G.ACTIVE else []
+        for first in in_line(taken, deliveries.standing(tx, group_id, taken), now).ready:
+            consumer = self._bus.handler(self.group, first.event_type, first.version)
+            if consumer is None or consumer.kind is Kind.LONG:
+                return None  # not ours to try, or counted where it is leased
+            if first.attempts > self._bus.catalogue.types[first.event_type].retry.max_retries:
+                gone = settlement.lost(first, first.attempts)
+                settlement.failed(tx, self._bus, self.group, group_id, [gone], now, [self._jitter()])
+                return None
+            deliveries.count_attempts(tx, group_id, [first.seq])
+            return first.seq
+        return None
 
     def next_due(self) -> int | None:
         """When there will be something to do, if nothing is published before."""
         return self._db.read(lambda tx: deliveries.next_due(tx, self._id(tx)))
 
-    def _step(self, tx: Tx, *, careful: bool) -> Counts:
+    def _step(self, tx: Tx, *, careful: bool, marked: int | None) -> Counts:
         now = self._bus.clock.now()
         group_id = self._id(tx)
         if groups.state(tx, group_id) is not groups.G.ACTIVE or not self._slot(tx, group_id):
             return Counts()
-        taken = deliveries.due(tx, group_id, now, self._batch)
+        taken = [_unmarked(w, marked) for w in deliveries.due(tx, group_id, now, self._size)]
         if not taken:
             return Counts()
         line = in_line(taken, deliveries.standing(tx, group_id, taken), now)
@@ -220,6 +252,11 @@ class Dispatcher:
                 raise LookupError(f"the group {self.group} has not joined this store")
             self._group_id = found.group_id
         return self._group_id
+
+
+def _unmarked(waiting: Waiting, marked: int | None) -> Waiting:
+    """The attempt that was counted ahead is the one that begins now."""
+    return msgspec.structs.replace(waiting, attempts=waiting.attempts - 1) if waiting.seq == marked else waiting
 
 
 def _call(tx: Tx, consumer: Consumer, run: Sequence[Event]) -> None:

@@ -10,6 +10,7 @@ from patra.bus.deadletter import letter_id
 from patra.bus.delivery import NEVER, Comeback, D, GiveUp, Waiting, after_failure
 from patra.bus.envelope import decode_trusted
 from patra.bus.freeze import after_backlog
+from patra.bus.reasons import R
 from patra.bus.store import deliveries, letters
 from patra.kernel.db import Tx
 from patra.kernel.telemetry import counter, get_logger
@@ -26,6 +27,12 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True):
     waiting: Waiting
     failures: int
     trouble: Trouble
+
+
+def lost(waiting: Waiting, times: int) -> Failed:
+    """An event whose worker was lost each time it was tried."""
+    why = Trouble(code=R.HANDLER_LOST, detail="every worker that took the event was lost", poison=False)
+    return Failed(waiting=waiting, failures=times, trouble=why)
 
 
 class Settled(msgspec.Struct, frozen=True, kw_only=True):

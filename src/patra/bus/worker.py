@@ -17,7 +17,6 @@ from patra.bus.bus import Bus
 from patra.bus.consumer import Consumer, Event, Finish, Hold, Kind, Trouble, event, trouble
 from patra.bus.delivery import Waiting
 from patra.bus.dispatcher import item, pool_name, store_trouble
-from patra.bus.reasons import R
 from patra.bus.store import deliveries, groups
 from patra.kernel import leases
 from patra.kernel.db import Database, Tx
@@ -138,8 +137,7 @@ class LongWorker:
             elif consumer is None or consumer.kind is not Kind.LONG:
                 strange.append(lease)
             elif one.attempts > self._bus.catalogue.types[one.event_type].retry.max_retries:
-                gone = Trouble(code=R.HANDLER_LOST, detail="every worker that took the event was lost", poison=False)
-                lost.append(settlement.Failed(waiting=one, failures=one.attempts, trouble=gone))
+                lost.append(settlement.lost(one, one.attempts))
                 leases.finish(tx, self._pool, [lease])
             else:
                 taken.append(_Taken(lease=lease, waiting=one, consumer=consumer))

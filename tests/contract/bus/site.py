@@ -82,7 +82,7 @@ class Site:
                 pass
 
     def step(self, group: str, **more: Any) -> Step:
-        return Dispatcher(self.db, self.bus, group, jitter=lambda: 0.5, **more).run_once()
+        return Dispatcher(self.db, self.bus, group, slow_start=False, jitter=lambda: 0.5, **more).run_once()
 
     def pump(self, *groups: str, **more: Any) -> dict[str, int]:
         """Everything until nothing is left to do now; gives the sums of the steps' counts."""

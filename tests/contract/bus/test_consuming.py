@@ -1,9 +1,12 @@
 """Consuming on every store and transport: C§3, order per key, retries, isolation of groups, pause."""
 
+import contextlib
+
 import pytest
 
 from patra.bus import operations
 from patra.bus.consumer import Poison
+from patra.bus.dispatcher import Dispatcher
 from patra.bus.envelope import Refused
 from patra.bus.reasons import R
 from patra.bus.store import deliveries, events, groups
@@ -280,3 +283,32 @@ def test_the_inbox_remembers_for_its_window(site):
     )
     assert site.db.run(lambda tx: deliveries.accept(tx, "one", [again], site.clock.now())) == set()
     assert site.db.run(lambda tx: deliveries.accept(tx, "two", [again], site.clock.now())) == {row.seq}
+
+
+def test_an_event_that_kills_every_process_ends_as_a_dead_letter(site):
+    """As a crash would: the step of a new process never comes back. The attempt was counted before it was tried."""
+
+    class Killed(BaseException):
+        pass
+
+    @site.bus.consumer("thing.happened", group="one")
+    def _(tx, event):
+        if event.payload["key"] == "deadly":
+            raise Killed
+        site.handle(tx, "one", event)
+
+    site.join()
+    keys = [*(f"k{n}" for n in range(40)), "deadly", *(f"l{n}" for n in range(40))]
+    site.publish(*[envelope(payload={"key": key}) for key in keys])
+    site.transport()
+    lives = 0
+    while site.db.read(groups.totals)[0].waiting:
+        lives += 1
+        assert lives < 20
+        dispatcher = Dispatcher(site.db, site.bus, "one", jitter=lambda: 0.5)
+        with contextlib.suppress(Killed):
+            while dispatcher.run_once().busy:
+                pass
+    assert len(site.effects("one")) == 80
+    (letter,) = site.db.read(lambda tx: operations.find_letters(tx, operations.Filter(), limit=5))
+    assert (letter.error_code, letter.attempts) == (R.HANDLER_LOST, 3)

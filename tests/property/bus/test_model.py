@@ -153,7 +153,7 @@ class BusModel(RuleBasedStateMachine):
 
     def step(self, group: str) -> bool:
         aside = {x.event_id for x in self.letters(None) if x.group == group and x.state is not L.REPLAYING}
-        counts = Dispatcher(self.db, self.bus, group, batch=1, jitter=lambda: 0.5).run_once()
+        counts = Dispatcher(self.db, self.bus, group, batch=1, slow_start=False, jitter=lambda: 0.5).run_once()
         assert not (counts.busy and group in self.paused)
         done = self.written[group]
         self.written[group] = []
