@@ -7,3 +7,12 @@ ORDER BY d.due_at, d.seq LIMIT :limit FOR UPDATE OF d SKIP LOCKED
 
 -- name: slot
 SELECT 1 WHERE pg_try_advisory_xact_lock(:group_slot)
+
+-- name: deliveries_between
+SELECT d.order_key, d.seq, d.due_at FROM rows JOIN bus_delivery d
+ON d.group_id = :group_id AND d.order_key = rows.order_key AND d.seq BETWEEN rows.first AND rows.last
+
+-- name: deliveries_wake_followers
+UPDATE bus_delivery SET due_at = :now FROM rows
+WHERE bus_delivery.group_id = :group_id AND bus_delivery.order_key = rows.order_key
+  AND bus_delivery.state = 'ready' AND bus_delivery.due_at > :now

@@ -14,8 +14,10 @@ SELECT d.order_key, d.seq, d.due_at FROM rows JOIN bus_delivery d ON d.group_id 
 
 -- name: deliveries_between
 -- rows: order_key blob, first int, last int
-SELECT d.order_key, d.seq, d.due_at FROM rows JOIN bus_delivery d
-ON d.group_id = :group_id AND d.order_key = rows.order_key AND d.seq BETWEEN rows.first AND rows.last
+SELECT d.order_key, d.seq, d.due_at FROM rows JOIN bus_delivery d ON d.group_id = :group_id AND d.seq IN (
+  SELECT x.seq FROM bus_delivery x
+  WHERE x.group_id = :group_id AND x.order_key = rows.order_key AND x.seq BETWEEN rows.first AND rows.last
+)
 
 -- name: deliveries_put_off
 -- rows: seq int, due_at int
@@ -53,9 +55,10 @@ ON CONFLICT (group_id, seq) DO UPDATE SET state = 'ready', due_at = excluded.due
 
 -- name: deliveries_wake_followers
 -- rows: order_key blob
-UPDATE bus_delivery SET due_at = :now FROM rows
-WHERE bus_delivery.group_id = :group_id AND bus_delivery.order_key = rows.order_key
-  AND bus_delivery.state = 'ready' AND bus_delivery.due_at > :now
+UPDATE bus_delivery SET due_at = :now FROM rows WHERE bus_delivery.group_id = :group_id AND bus_delivery.seq IN (
+  SELECT x.seq FROM bus_delivery x WHERE x.group_id = :group_id AND x.order_key = rows.order_key
+    AND x.state = 'ready' AND +x.due_at > :now
+)
 
 -- name: deliveries_backfill
 INSERT INTO bus_delivery (group_id, seq, order_key, due_at)
