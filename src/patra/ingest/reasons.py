@@ -32,6 +32,7 @@ class R(Reason):
     TWO_PHASE_INCOMPLETE = "i_two_phase_incomplete", "4.17(4): the detail endpoint or its id template is missing"
     PATHS_INCOMPLETE = "i_paths_incomplete", "4.17(5): itemsPath, idPath or updatedAtPath is missing or cannot be read"
     PATH_INVALID = "i_path_invalid", "a JSONPath or XPath that does not compile"
+    SHAPE_INVALID = "i_shape_invalid", "an output of shape work maps a field that a work does not have, or nothing"
     LIMIT_EXCEEDED = "i_limit_exceeded", "4.17(6): more than the provider allows is asked for"
     NAMESPACE_MISMATCH = "i_namespace_mismatch", "4.17(8): cursor, namespace or direction does not fit the operation"
     UNSAFE = "i_unsafe", "4.17(9): signing hook, credential reference or redaction is missing"

@@ -21,6 +21,7 @@ from patra.ingest.reading import Polluted
 from patra.ingest.request import At
 from patra.ingest.services import Services
 from patra.ingest.spec import Leg, Spec
+from patra.ingest.works import Origin, work_of
 from patra.kernel.clock import format_instant
 from patra.kernel.ids import new_id
 
@@ -139,7 +140,21 @@ def _record(line: Line, item: Any, now: int) -> dict[str, Any]:
         return {**out, "deleted": True}
     plan = {"source": line.source, "endpoint": line.endpoint, "operation": line.operation.value}
     fields = line.mapper(item, now, plan)
-    return {**out, "wrong": f"{fields.place}: {fields.detail}"} if isinstance(fields, Flaw) else {**out, **fields}
+    if isinstance(fields, Flaw):
+        return {**out, "wrong": f"{fields.place}: {fields.detail}"}
+    misfit = _misfit(line, fields, identity.id)
+    return {**out, **fields} if misfit is None else {**out, **fields, "wrong": f"no work: {misfit}"}
+
+
+def _misfit(line: Line, fields: dict[str, Any], identifier: str) -> str | None:
+    """Why the fields of an output of shape `work` are none: such a record lands, and is left out of `works`."""
+    if line.leg.mapping.output.shape != "work":
+        return None
+    try:
+        work_of(fields, Origin(source=line.source, endpoint=line.endpoint, id=identifier))
+    except msgspec.ValidationError as error:
+        return str(error)
+    return None
 
 
 def _words(verdict: Verdict) -> str:

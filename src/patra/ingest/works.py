@@ -7,12 +7,14 @@ the source does not have is absent; nothing is guessed.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from difflib import get_close_matches
+from typing import Annotated, Any, cast
 
 import msgspec
 
 from patra.ingest.bits import Field, Output
 from patra.ingest.bits.base import doc
+from patra.ingest.codes import FieldType
 from patra.kernel.clock import format_instant
 
 
@@ -92,7 +94,11 @@ FIELDS = frozenset(field.name for field in msgspec.structs.fields(Work)) - {
 }  # fmt: skip
 """What a pack may map; the rest is known from where the record came from."""
 
+SHAPES = ("work", "raw")
+IDENTIFIERS = ("doi", "pmid", "pmcid", "arxiv", "openalex")
 _AUTHOR = frozenset(field.name for field in msgspec.structs.fields(Author))
+_NUMBERED = (*IDENTIFIERS, "title", "container", "publisher", "language", "type")
+"""Texts that a JSON API may write as numbers."""
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,6 +116,7 @@ def work_of(fields: Mapping[str, Any], origin: Origin, raw: Any = None) -> Work:
     updated = format_instant(origin.updated_at) if origin.updated_at is not None else None
     whole = {
         **fields,
+        **{name: str(fields[name]) for name in _NUMBERED if type(fields.get(name)) is int},
         "authors": [author for author in map(_author, fields.get("authors") or ()) if author.get("name")],
         "source": origin.source,
         "endpoint": origin.endpoint,
@@ -117,6 +124,9 @@ def work_of(fields: Mapping[str, Any], origin: Origin, raw: Any = None) -> Work:
         "updated": updated,
         "deleted": origin.deleted,
     }
+    if fields.get("ids"):
+        ids = cast("Mapping[str, Any]", fields["ids"])
+        whole["ids"] = {kind: str(value) if type(value) is int else value for kind, value in ids.items()}
     if raw is not None:
         whole["raw"] = raw
     return msgspec.convert(whole, Work)
@@ -127,16 +137,48 @@ def _author(author: Any) -> Mapping[str, Any]:
     return {"name": " ".join(author.split())} if isinstance(author, str) else author
 
 
-def check_shape(output: Output) -> Iterator[tuple[str, str]]:
-    """What an output of shape `work` maps that the shape does not have: (name, what is wrong)."""
+class Misfit(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of an output that the shape has no place for; `path` is where it stands below `output`."""
+
+    path: tuple[str, ...]
+    message: str
+    advice: str
+
+
+def check_shape(output: Output) -> Iterator[Misfit]:
+    """What an output maps that its shape does not have."""
+    if output.shape not in SHAPES:
+        advice = f"one of {', '.join(SHAPES)}"
+        yield Misfit(path=("shape",), message=f"there is no shape {output.shape!r}", advice=advice)
     if output.shape != "work":
         return
     for name, field in output.fields.items():
-        if name not in FIELDS and not name.startswith("_"):
-            yield name, f"a work has no field {name!r}; further identifiers go into ids"
-        elif name == "authors" and isinstance(field, Field):
+        if name.startswith("_"):
+            continue
+        if name not in FIELDS:
+            yield Misfit(path=("fields", name), message=f"a work has no field {name!r}", advice=_better(name))
+        elif isinstance(field, Field) and name == "authors":
             for inner in field.fields:
                 if inner not in _AUTHOR and not inner.startswith("_"):
-                    yield f"authors.{inner}", f"an author has no field {inner!r}"
-    if not {"doi", "title", "ids", "pmid", "arxiv"} & set(output.fields):
-        yield "fields", "a work needs at least an identifier or a title"
+                    advice = f"an author has {', '.join(sorted(_AUTHOR))}; _{inner} is for the fields below it only"
+                    path = ("fields", name, "fields", inner)
+                    yield Misfit(path=path, message=f"an author has no field {inner!r}", advice=advice)
+        elif name == "issued" and not _dated(field):
+            yield Misfit(path=("fields", name), message="issued is a date with its precision", advice="type: DATE")
+    if not {*IDENTIFIERS, "title", "ids"} & set(output.fields):
+        message = "a work needs at least an identifier or a title"
+        yield Misfit(path=("fields",), message=message, advice=f"one of {', '.join(IDENTIFIERS)}, ids, title")
+
+
+def _dated(field: Field | str) -> bool:
+    """Whether what a field gives can be a date: typed so, or put together by hand."""
+    return isinstance(field, Field) and (field.type is FieldType.DATE or bool(field.fields) or field.expr is not None)
+
+
+def _better(name: str) -> str:
+    if name in {"source", "endpoint", "id", "updated", "deleted", "raw"}:
+        return "it is known from where the record came from: idPath, updatedAtPath and deletedPath under response"
+    near = get_close_matches(name, FIELDS, n=1, cutoff=0.7)
+    if near:
+        return f"did you mean {near[0]}?"
+    return f"further identifiers go into ids; shape raw keeps any name; _{name} is for the fields below it only"

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from patra.ingest.bits.base import doc
 from patra.ingest.cleaners import clean
-from patra.ingest.works import Author, Shaped, When, Work
+from patra.ingest.works import IDENTIFIERS, Author, Shaped, When, Work
 
 PRECEDENCE = (
     "pubmed",
@@ -31,7 +31,6 @@ PRECEDENCE = (
 )
 """Whose value is taken where several sources have one; sources not listed come last, by name."""
 
-IDENTIFIERS = ("doi", "pmid", "pmcid", "arxiv", "openalex")
 _DESCRIPTION = (
     "title",
     "abstract",

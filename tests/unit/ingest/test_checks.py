@@ -337,6 +337,31 @@ BROKEN = [
         "endpoints.works.output.fields.authors.fields.name",
         'name: "${coalesce(itm',
     ),
+    # the common shape
+    (
+        "a field that a work does not have",
+        "page",
+        [("{path: $.bibjson.title", "{path: $.bibjson.x}\n        titel: {path: $.bibjson.title")],
+        R.SHAPE_INVALID,
+        "endpoints.articles.output.fields.titel",
+        "titel: {path",
+    ),
+    (
+        "a field that an author does not have",
+        "token",
+        [('name: "${coalesce(item.name', 'naem: $.name\n            name: "${coalesce(item.name')],
+        R.SHAPE_INVALID,
+        "endpoints.works.output.fields.authors.fields.naem",
+        "naem: $.name",
+    ),
+    (
+        "a shape that there is not",
+        "page",
+        [("shape: work", "shape: wrok")],
+        R.SHAPE_INVALID,
+        "endpoints.articles.output.shape",
+        "shape: wrok",
+    ),
     # 4.17(6) limits
     (
         "a page larger than the provider gives",
@@ -607,6 +632,7 @@ def test_every_code_of_the_checks_is_reached():
         R.TWO_PHASE_INCOMPLETE,
         R.PATHS_INCOMPLETE,
         R.PATH_INVALID,
+        R.SHAPE_INVALID,
         R.LIMIT_EXCEEDED,
         R.NAMESPACE_MISMATCH,
         R.UNSAFE,

@@ -13,6 +13,7 @@ from patra.ingest.problem import Problem, TreePath
 from patra.ingest.reasons import R
 from patra.ingest.template import compile_template, has_expression
 from patra.ingest.times import time_zone
+from patra.ingest.works import check_shape
 from patra.kernel.errors import Invalid
 
 TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
@@ -51,6 +52,8 @@ def check_paths(draft: Draft) -> Iterator[Problem]:
 
 def check_output(draft: Draft) -> Iterator[Problem]:
     yield from _fields(draft, draft.at.output.fields, ("output", "fields"), item=False)
+    for wrong in check_shape(draft.at.output):
+        yield draft.error(R.SHAPE_INVALID, ("output", *wrong.path), wrong.message, wrong.advice)
 
 
 def request_reads(draft: Draft, found: list[Problem]) -> frozenset[str]:

@@ -8,6 +8,7 @@ import pytest
 from patra.ingest.bits import Expr, Output, Response
 from patra.ingest.mapping import Flaw, Mapper, raw_of
 from patra.ingest.paths import parse_xml
+from patra.ingest.works import Origin, check_shape, work_of
 
 
 def mapped(fields: dict[str, Any], record: Any, **response: Any) -> dict[str, Any] | Flaw:
@@ -103,3 +104,27 @@ def test_xml_gives_the_text_of_an_element_with_all_below_it() -> None:
         "joined": "one",
     }
     assert raw_of(record.find("a")) == '<a x="1">one</a>'
+
+
+def test_a_number_where_a_work_has_a_text_is_a_text() -> None:
+    work = work_of({"pmid": 29456894, "ids": {"core": 7}}, Origin(source="s", endpoint="e", id="1"))
+    assert (work.pmid, work.ids) == ("29456894", {"core": "7"})
+
+
+@pytest.mark.parametrize(
+    ("output", "path", "advice"),
+    [
+        ({"fields": {"titel": "$.t", "doi": "$.d"}}, ("fields", "titel"), "did you mean title?"),
+        ({"fields": {"updated": "$.u", "doi": "$.d"}}, ("fields", "updated"), "updatedAtPath"),
+        ({"fields": {"sponsor": "$.u", "doi": "$.d"}}, ("fields", "sponsor"), "go into ids"),
+        ({"fields": {"issued": "$.y", "doi": "$.d"}}, ("fields", "issued"), "type: DATE"),
+        ({"fields": {"abstract": "$.a"}}, ("fields",), "doi"),
+        ({"shape": "wrok"}, ("shape",), "one of work, raw"),
+    ],
+)
+def test_what_the_shape_has_no_place_for_is_named_with_advice(
+    output: dict[str, Any], path: tuple[str, ...], advice: str
+) -> None:
+    [misfit] = check_shape(msgspec.convert({"shape": "work", **output}, Output))
+    assert misfit.path == path
+    assert advice in misfit.advice

@@ -60,3 +60,14 @@ def test_an_answer_that_is_an_error_says_why(providers: Providers, tmp_path: Pat
 def test_a_pack_that_does_not_compile_says_where(providers: Providers, tmp_path: Path) -> None:
     assert run(providers, tmp_path, "crossref", "work-s")[0] == 5
     assert run(providers, tmp_path, "crossref", "works", "--param", "unknown=1")[0] == 5
+
+
+def test_fields_that_make_no_work_are_said_to(providers: Providers, tmp_path: Path) -> None:
+    file = tmp_path / "crossref.yaml"
+    text = local_pack("crossref", providers.url)
+    file.write_text(text.replace("language: {path: $.language, apply: [language]}", "language: $.author"), "utf-8")
+    result = CliRunner().invoke(
+        command, [str(file), "works", "--from", "2026-03-01", "--to", "2026-03-03", "--json", "--records", "1"]
+    )
+    [record] = json.loads(result.stdout)["records"]
+    assert record["wrong"].startswith("no work: Expected `str | null`, got `array` - at `$.language`")
