@@ -90,6 +90,7 @@ def prove(
     consumers: int,
     every: float,
     at_least: int,
+    most_kills: int | None = None,
     life: int = 20,
 ) -> str:
     db = open_database(url)
@@ -107,7 +108,7 @@ def prove(
     jobs += [["disturb", str(life), url, nats_url]]
     jobs += [["carry", str(life), url, nats_url] for _ in range(2 if nats_url else 0)]
     started = time.monotonic()
-    with Crew(MODULE, jobs) as crew:
+    with Crew(MODULE, jobs, most_kills=most_kills) as crew:
 
         def missing() -> str:
             try:
@@ -159,14 +160,14 @@ def bus_of(nats_url: str) -> Bus:
     return bus
 
 
-def turns_of(job: str, db: Any, nats_url: str, *arguments: str) -> list[Callable[[], bool]]:
+def turns_of(job: str, db: Any, nats_url: str, *arguments: str, batch: int = 200) -> list[Callable[[], bool]]:
     bus = bus_of(nats_url)
     stream = NatsStream(nats_url, seconds=2.0) if nats_url else None
     match job:
         case "publish":
             return [Publisher(db, bus, int(arguments[0]), int(arguments[1])).run_once]
         case "consume":
-            dispatcher = Dispatcher(db, bus, GROUP, batch=200)
+            dispatcher = Dispatcher(db, bus, GROUP, batch=batch)
             return [lambda: dispatcher.run_once().busy]
         case "carry":
             assert stream is not None
@@ -282,7 +283,7 @@ def work(job: str, most: str, url: str, nats_url: str, *arguments: str) -> None:
     turns: list[Callable[[], bool]] = []
     while True:
         try:
-            turns = turns or turns_of(job, db, nats_url, *arguments)
+            turns = turns or turns_of(job, db, nats_url, *arguments, batch=10 * int(most))  # a life is not all the work
             busy = sum(turn() for turn in turns)
         except Transient:
             time.sleep(0.1)

@@ -1,6 +1,8 @@
 """Worker processes that are killed with -9 at random and started again.
 
-Only one that has done its share is killed: on a busy machine a fixed rhythm would kill most before they began.
+Only one that has done its share is killed: on a busy machine a fixed rhythm would kill most before they began. Where the
+number of kills is given (the short forms), one that has done much more than its share stands still until it is killed or
+all kills are done: on a quick machine the work would be over before the first.
 """
 
 import os
@@ -17,6 +19,8 @@ from patra.kernel.testing import kill_hard
 
 ROOT = Path(__file__).parents[2]
 SIGNS = "PATRA_PROOF_SIGNS"
+PATIENT = "PATRA_PROOF_PATIENT"
+FREE = "free"  # the sign that nobody is killed any more
 
 
 class Life:
@@ -24,20 +28,26 @@ class Life:
 
     def __init__(self, most: int) -> None:
         self._left = random.randint(1, most)
-        self._signs = os.environ.get(SIGNS)
+        self._more = random.randint(0, most) if PATIENT in os.environ else None
+        self._signs = Path(os.environ[SIGNS]) if SIGNS in os.environ else None
 
     def turn(self) -> None:
         self._left -= 1
-        if self._left == 0 and self._signs:
-            (Path(self._signs) / str(os.getpid())).touch()
+        if self._signs is None or self._left > 0:
+            return
+        if self._left == 0:
+            (self._signs / str(os.getpid())).touch()
+        while self._more is not None and self._left <= -self._more and not (self._signs / FREE).exists():
+            time.sleep(0.01)
 
 
 class Crew:
     """Some processes, each `python -m MODULE ARGUMENT …`; a context manager, none is left behind."""
 
-    def __init__(self, module: str, jobs: list[list[str]], *, seed: int = 0) -> None:
+    def __init__(self, module: str, jobs: list[list[str]], *, most_kills: int | None = None, seed: int = 0) -> None:
         self._module = module
         self._jobs = jobs
+        self._most_kills = most_kills
         self._random = random.Random(seed)
         self._processes: list[subprocess.Popen[bytes]] = []
         self._signs = tempfile.TemporaryDirectory(prefix="patra-proof-")
@@ -63,7 +73,9 @@ class Crew:
             if now - reported > 5:
                 reported = now
                 print(f"   {now - started:5.0f} s  {self.kills:4} kills  {missing}", flush=True)
-            if now >= next_kill and self._kill_one():
+            if self.kills == self._most_kills:
+                self._sign(FREE).touch()
+            elif now >= next_kill and self._kill_one():
                 next_kill = now + every * (0.5 + self._random.random())
             self._start_again_what_failed()
             time.sleep(min(0.05, every / 4))
@@ -89,7 +101,9 @@ class Crew:
 
     def _start(self, job: list[str]) -> "subprocess.Popen[bytes]":
         environment = {**os.environ, SIGNS: self._signs.name}
+        if self._most_kills is not None:
+            environment[PATIENT] = "1"
         return subprocess.Popen([sys.executable, "-m", self._module, *job], cwd=ROOT, env=environment)
 
-    def _sign(self, pid: int) -> Path:
-        return Path(self._signs.name) / str(pid)
+    def _sign(self, name: int | str) -> Path:
+        return Path(self._signs.name) / str(name)

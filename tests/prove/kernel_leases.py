@@ -45,7 +45,16 @@ def main() -> str:
     return f"PostgreSQL {figures}; SQLite, one process: {small}"
 
 
-def prove(url: str, *, items: int, workers: int, every: float, at_least: int = 5, life: int = 40) -> str:
+def prove(
+    url: str,
+    *,
+    items: int,
+    workers: int,
+    every: float,
+    at_least: int = 5,
+    most_kills: int | None = None,
+    life: int = 40,
+) -> str:
     db = open_database(url)
     migrate(db, ["patra.kernel"])
     db.run(lambda tx: [tx.script(expand(text, tx.dialect)) for text in TABLES])
@@ -54,7 +63,8 @@ def prove(url: str, *, items: int, workers: int, every: float, at_least: int = 5
         work = [Work(item=f"{n:06}", partition=f"{n % PARTITIONS}", priority=n % 3, due_at=n) for n in numbers]
         db.run(lambda tx, work=work: leases.add(tx, "proof", work))
     started = time.monotonic()
-    with Crew("tests.prove.kernel_leases", [["worker", url, f"w{n}", f"{life}"] for n in range(workers)]) as crew:
+    jobs = [["worker", url, f"w{n}", f"{life}"] for n in range(workers)]
+    with Crew("tests.prove.kernel_leases", jobs, most_kills=most_kills) as crew:
 
         def missing() -> str:
             left = db.read(lambda tx: tx.fetch(LEFT))[0][0]

@@ -50,7 +50,15 @@ def main() -> str:
 
 
 def prove(
-    url: str, *, messages: int, relays: int, every: float, groups: int = GROUPS, at_least: int = 5, life: int = 20
+    url: str,
+    *,
+    messages: int,
+    relays: int,
+    every: float,
+    groups: int = GROUPS,
+    at_least: int = 5,
+    most_kills: int | None = None,
+    life: int = 20,
 ) -> str:
     db = open_database(url)
     migrate(db, ["patra.kernel"])
@@ -64,7 +72,7 @@ def prove(
             half = groups // 2
             jobs = [["relay", f"{life}", url, receiver.port] for _ in range(relays)]
             jobs += [["produce", f"{life}", url, part, f"{each}"] for part in (f"0:{half}", f"{half}:{groups}")]
-        with Crew("tests.prove.kernel_outbox", jobs) as crew:
+        with Crew("tests.prove.kernel_outbox", jobs, most_kills=most_kills) as crew:
 
             def missing() -> str:
                 sent = sum(count for _, count in db.read(lambda tx: tx.fetch(SENT)))

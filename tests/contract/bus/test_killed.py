@@ -2,7 +2,7 @@
 
 from tests.prove.bus_exactly_once import prove, restarting_nats
 
-SHORT = {"events_": 400, "publishers": 2, "consumers": 2, "every": 0.05, "at_least": 2, "life": 3}
+SHORT = {"events_": 600, "publishers": 2, "consumers": 2, "every": 0.05, "at_least": 2, "most_kills": 8, "life": 3}
 
 
 def test_each_effect_happens_once_and_in_order_whatever_is_killed_or_sent_twice(database_url):
