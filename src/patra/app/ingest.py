@@ -14,13 +14,13 @@ from patra.app.parts import Check, Ground, Health, Joined
 from patra.app.references import resolve
 from patra.bus.runtime import BusEngine
 from patra.ingest import running_store, shelf
+from patra.ingest.course import Options
 from patra.ingest.executor import Counts, Executor, Limits, Shared
 from patra.ingest.gates import Gate, LocalGate
 from patra.ingest.planner import Planner
 from patra.ingest.rategate_redis import RedisGate
 from patra.ingest.services import Services
 from patra.ingest.transport import Transport
-from patra.ingest.working import Options
 from patra.kernel import outbox
 from patra.kernel.clock import SECOND
 from patra.kernel.errors import ConfigInvalid

@@ -17,13 +17,13 @@ from patra.demo.providers import library
 from patra.demo.providers_http import LIMITS, Trouble, local_pack, serve
 from patra.ingest import shelf, sources
 from patra.ingest.codes import Operation
+from patra.ingest.course import Options
 from patra.ingest.executor import Executor
 from patra.ingest.gates import LocalGate
 from patra.ingest.planner import Planner
 from patra.ingest.services import Services
 from patra.ingest.transport import Transport
 from patra.ingest.trigger import Trigger
-from patra.ingest.working import Options
 from patra.ingest.works_merge import grouped, merged
 from patra.ingest.works_read import count, works
 from patra.kernel.clock import SECOND, SystemClock

@@ -29,7 +29,9 @@ Running, from the queue to the record; the planner and the executors meet only i
 | classify.py, reading.py, paging.py | an answer | its class; items; the next place in the list |
 | mapping.py, records.py, landing.py | items | records, quarantined ones; new, newer, equal, older |
 | cursor.py, watermarks.py | finished windows | cursor events and the forward watermark |
-| line.py, fetching.py, evidence.py, commits.py, working.py | a task | batches, each one transaction; the run's end |
+| line.py, fetching.py | a place in a list | its answer, judged |
+| course.py, steps.py, setbacks.py | an answer | where it leads: the next place, what is confirmed, a wait, an end |
+| evidence.py, commits.py, bookkeeping.py, working.py | a task | batches, each one transaction; the run's end |
 | runs.py, running_store.py, healing.py, services.py, measures.py | | states, statements, self-healing, metrics |
 | executor.py, draining.py, trial.py, blackbox.py | leases, a trigger, a pack, a batch | finished tasks, evidence |
 | works*.py, export.py | records | the common shape, joined works, files |

@@ -12,13 +12,14 @@ import msgspec
 
 from patra.ingest import commits, measures, running_store, store
 from patra.ingest.bits import Credential
+from patra.ingest.course import Course, Options
 from patra.ingest.machines import TASKS, TaskOn
 from patra.ingest.reasons_running import X
 from patra.ingest.running_store import Q, Taken
 from patra.ingest.runs import Checkpoint, Closing, RunOn, Stats, deferred, failed
 from patra.ingest.services import Services
 from patra.ingest.spec import decode_spec
-from patra.ingest.working import Course, Options, Run
+from patra.ingest.working import Run
 from patra.kernel import leases
 from patra.kernel.clock import SECOND
 from patra.kernel.db import Database, Tx

@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from patra.ingest import shelf, sources
 from patra.ingest.codes import Operation
 from patra.ingest.compiler import LoadedPack, load_pack
+from patra.ingest.course import Options
 from patra.ingest.document import read_document
 from patra.ingest.executor import Executor, Limits
 from patra.ingest.gates import LocalGate
@@ -23,7 +24,6 @@ from patra.ingest.planner import Planner
 from patra.ingest.services import Services
 from patra.ingest.transport import Transport
 from patra.ingest.trigger import Trigger
-from patra.ingest.working import Options
 from patra.kernel.clock import DAY, MINUTE, SECOND, parse_instant
 from patra.kernel.db import Database, migrate
 from patra.kernel.db.queries import statement

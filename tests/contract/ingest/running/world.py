@@ -12,6 +12,7 @@ from patra.demo.hostile import Habits, Item, Provider, crowded, serving
 from patra.ingest import shelf
 from patra.ingest.codes import Operation
 from patra.ingest.compiler import check_pack, load_pack
+from patra.ingest.course import Options
 from patra.ingest.document import read_document
 from patra.ingest.executor import Counts, Executor, Limits
 from patra.ingest.gates import LocalGate
@@ -22,7 +23,6 @@ from patra.ingest.records import content_of
 from patra.ingest.services import Services
 from patra.ingest.transport import Transport
 from patra.ingest.trigger import Trigger
-from patra.ingest.working import Options
 from patra.kernel.clock import DAY, HOUR, MINUTE, SECOND, Clock, parse_instant
 from patra.kernel.db import Database, migrate
 from patra.kernel.db.queries import statement
