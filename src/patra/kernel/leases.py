@@ -9,7 +9,7 @@ they share.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 import msgspec
@@ -90,18 +90,29 @@ def add(tx: Tx, name: str, work: Sequence[Work]) -> int:
 
 
 def acquire(
-    tx: Tx, where: LeaseTable, *, holder: str, n: int, now: int, ttl: int, per_partition: int | None = None
+    tx: Tx,
+    where: LeaseTable,
+    *,
+    holder: str,
+    n: int,
+    now: int,
+    ttl: int,
+    per_partition: int | None = None,
+    bounds: Mapping[str, int] | None = None,
 ) -> list[Lease]:
     """Take up to `n` free and due pieces, by priority, then due time, then id, the partitions taking turns.
 
     Among pieces of one priority it is the turn of the partition of which the fewest are held, by whomever, so that one
-    with much work does not keep the others waiting. `per_partition` bounds how many of one are held at once. Only free
-    work is taken: call `expire` before.
+    with much work does not keep the others waiting. `per_partition` bounds how many of one are held at once, `bounds`
+    how many of a single one: of a partition that is bound to 0 nothing is taken. Only free work is taken: call `expire`
+    before.
     """
     sql = _texts(where)
-    if per_partition is not None and tx.dialect == "postgres":
+    if (per_partition is not None or bounds) and tx.dialect == "postgres":
         tx.fetch(sql.take_turns)  # another worker must not count the same partition as having room
-    params = {"holder": holder, "until": now + ttl, "now": now, "bound": per_partition}
+    tighter = {k: v if per_partition is None else min(v, per_partition) for k, v in (bounds or {}).items()}
+    own = msgspec.json.encode(tighter).decode() if tighter else None
+    params = {"holder": holder, "until": now + ttl, "now": now, "bound": per_partition, "bounds": own}
     won: list[Row] = []
     while len(won) < n:
         found = tx.fetch(sql.take, {**params, "n": n - len(won)})
@@ -247,6 +258,12 @@ def _take(w: LeaseTable, dialect: Dialect) -> str:
         else f"k_part JOIN (SELECT rowid AS k_row, {w.partition} AS k_p, {w.priority} AS k_priority, {w.due} AS k_due, "
         f"{w.id} AS k_id FROM {t}) y ON y.k_row IN (SELECT k_row FROM {best})"
     )
+    own = (
+        "CAST(CAST(:bounds AS json) ->> k_p AS bigint)"
+        if postgres
+        else "(SELECT CAST(value AS integer) FROM json_each(:bounds) WHERE key = k_p)"
+    )
+    bound = f"{own}, :bound"
     taken = (
         # one row at a time, in order, until there are enough: no join that reads or locks more
         f"SELECT x.k_this FROM k_good CROSS JOIN LATERAL (SELECT ctid AS k_this FROM {t} WHERE ctid = k_good.k_row "
@@ -266,9 +283,9 @@ def _take(w: LeaseTable, dialect: Dialect) -> str:
         f"AS k_turn FROM {looked} LEFT JOIN k_held ON k_held.k_name = k_part.k_name "
         "WINDOW k_one AS (PARTITION BY k_p ORDER BY k_priority, k_due, k_id)), "
         "k_seen AS (SELECT k_priority, k_turn FROM k_best WHERE k_nth = (SELECT k_n FROM k_depth) "
-        "AND k_turn < coalesce(:bound, k_turn + 1) ORDER BY k_priority, k_turn LIMIT 1), "
+        f"AND k_turn < coalesce({bound}, k_turn + 1) ORDER BY k_priority, k_turn LIMIT 1), "
         "k_good AS (SELECT k_row FROM k_best WHERE (NOT EXISTS (SELECT 1 FROM k_seen) "
-        "OR (k_priority, k_turn) <= (SELECT k_priority, k_turn FROM k_seen)) AND k_turn <= coalesce(:bound, k_turn) "
+        f"OR (k_priority, k_turn) <= (SELECT k_priority, k_turn FROM k_seen)) AND k_turn <= coalesce({bound}, k_turn) "
         "ORDER BY k_priority, k_turn, k_due, k_id), "
         f"k_taken AS ({taken}) "
         f"UPDATE {t} SET {w.owner} = :holder, {w.until} = :until, {w.fence} = {w.fence} + 1, {w.count} = {w.count} + 1 "

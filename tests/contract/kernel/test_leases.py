@@ -120,6 +120,21 @@ def test_a_partition_at_its_bound_holds_back_nobody_less_urgent(store: Database)
     assert ids(acquire(store, 3, per_partition=1)) == ["a1", "b1", "c1"]
 
 
+def test_a_single_partition_may_have_a_bound_of_its_own(store: Database):
+    add(store, *items("a1", "a2", "a3", "b1", "b2", "b3", "c1", "c2"))
+    found = acquire(store, 10, per_partition=2, bounds={"a": 1, "b": 9, "c": 0, "x": 1})
+    assert ids(found) == ["a1", "b1", "b2"]  # the tighter of both bounds; of c nothing at all
+    assert acquire(store, 10, "w2", per_partition=2, bounds={"a": 1, "c": 0}) == []
+    assert ids(acquire(store, 10, "w2", bounds={"a": 2, "c": 0})) == ["a2", "b3"]
+    assert ids(acquire(store, 10, "w3", bounds={"a": 0})) == ["c1", "c2"]
+    assert ids(acquire(store, 10, "w4")) == ["a3"]
+
+
+def test_a_partition_that_is_left_out_holds_back_nobody(store: Database):
+    add(store, *items(*[f"a{n}" for n in range(40)], priority=1), *items("b1", "b2", "b3", priority=2))
+    assert ids(acquire(store, 2, bounds={"a": 0})) == ["b1", "b2"]
+
+
 def test_pools_do_not_meet(store: Database):
     add(store, *items("a1"), pool="p")
     add(store, *items("a1", "a2"), pool="q")
