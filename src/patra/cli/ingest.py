@@ -24,17 +24,19 @@ Examples:
 
 # Groups and commands in modules of their own, imported when they are asked for.
 ELSEWHERE: dict[str, tuple[str, str]] = {
-    "pack": ("patra.cli.ingest_pack:pack", "Check, load, show and compare source packs."),
+    "pack": ("patra.cli.ingest_pack:pack", "Start, check, load, show and compare source packs."),
     "spec": ("patra.cli.ingest_pack:spec", "Show the snapshot that a plan would get."),
     "packs": ("patra.cli.ingest_works:bundled", "List the packs that come with Patra, or print one."),
     "try": ("patra.cli.ingest_try:command", "Send one request of a pack and show what became of it."),
     "records": ("patra.cli.ingest_works:records", "Export records as they are stored."),
     "works": ("patra.cli.ingest_works:works", "Export records in the common shape, joined if you like."),
-    "run": ("patra.cli.ingest_running:run", "Plan a window and work until nothing is left of it."),
+    "run": ("patra.cli.ingest_run:run", "Plan a window and work until nothing is left of it."),
+    "alerts": ("patra.cli.ingest_running:alerts", "Show the alerts that fire."),
     "cursors": ("patra.cli.ingest_running:cursors", "Show every watermark."),
     "quarantine": ("patra.cli.ingest_running:quarantine", "Show records that could not be taken in, and why."),
     "errors": ("patra.cli.ingest_running:errors", "Show the latest failed batches."),
-    "blackbox": ("patra.cli.ingest_running:blackbox", "Print the evidence of one batch."),
+    "blackbox": ("patra.cli.ingest_replay:blackbox", "Export the evidence of one batch."),
+    "replay": ("patra.cli.ingest_replay:replay", "Do one batch again without any effect, and compare."),
     "pause": ("patra.cli.ingest_acts:pause", "Stop planning and running a source, or one of its endpoints."),
     "resume": ("patra.cli.ingest_acts:resume", "Let a paused source or endpoint go on."),
     "lift": ("patra.cli.ingest_acts:lift", "Lift the circuit breaker that a fatal error has set."),

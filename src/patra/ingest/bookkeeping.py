@@ -146,7 +146,7 @@ class Book:
             next_url=_plain(following.url) if following else None,
             before_key=self._before_key(phase, place, step, before),
             request=request_digest(line, fetched.at),
-            response=response_digest(line, fetched, has_next=step.has_next),
+            response=response_digest(line, fetched, has_next=step.has_next, landing=entry.landing),
             body_hash=body_hash(answer.body) if kept and answer else None,
             body=packed(answer.body) if kept and answer else None,
             code=_code(verdict, step),

@@ -1,61 +1,172 @@
-"""A trigger goes in; it is planned and worked on until nothing of it is left, and what was left behind comes out."""
+"""A trigger goes in; it is planned and worked on until nothing of it is left, and what was left behind comes out.
+
+A second call goes on where the first one stopped: everything that must not be forgotten is in the store.
+"""
 
 import threading
+import time
 from collections.abc import Callable
 
-from patra.ingest.executor import Executor, Shared
-from patra.ingest.gates import LocalGate
-from patra.ingest.planner import Planner
-from patra.ingest.running_store import Q
+import msgspec
+
+from patra.ingest import store
+from patra.ingest.course import Options
+from patra.ingest.executor import Executor, Limits, Shared
+from patra.ingest.planner import Planned, Planner
+from patra.ingest.progress import Left, Meter, Own, Progress, counted, left_behind, own_work, window_wanted
+from patra.ingest.reasons import R
+from patra.ingest.reslicing import answer_reslices
 from patra.ingest.services import Services
-from patra.ingest.transport import Transport
-from patra.ingest.trigger import Trigger
-from patra.kernel.clock import SystemClock
+from patra.ingest.trigger import Trigger, partition_of
+from patra.kernel.clock import MINUTE
 from patra.kernel.db import Database
+from patra.kernel.errors import PatraError
+from patra.kernel.telemetry import get_logger
 
-IDLE = 0.2  # seconds between looks when everything waits
+log = get_logger()
+
+IDLE = 0.2  # seconds between looks
+SHOWN = 20  # tasks that are named in a list of what was left behind
+FAILURES = 5  # of an executor in a row, before it gives up
+
+FINE = frozenset({R.PLANNED, R.WINDOW_COVERED, R.WINDOW_EMPTY, R.NO_CANDIDATES})
+"""Outcomes of a trigger that there is nothing wrong with."""
+
+Show = Callable[[Progress], None]
 
 
-def drain(db: Database, trigger: Trigger, *, executors: int, tell: Callable[[str], None]) -> list[str]:
-    """Plan and work; gives a line for everything that is not done, nothing where all is well."""
-    clock = SystemClock()
-    planner = Planner(db, clock)
-    planned = planner.trigger(trigger)
-    if planned.problems or planned.detail:
-        tell(f"{planned.outcome.value}: {planned.detail or planned.outcome.text}")
-    for problem in planned.problems:
-        tell(str(problem))
-    transport = Transport()
-    services = Services(clock=clock, gate=LocalGate(clock), transport=transport)
-    shared, stopping = Shared(), threading.Event()
+class Drained(msgspec.Struct, frozen=True, kw_only=True):
+    """How it ended."""
 
-    def work() -> None:
-        executor = Executor(db, services, shared=shared, stopping=stopping)
-        while not stopping.is_set():
-            if not executor.run_once().tasks:
-                stopping.wait(IDLE)
+    planned: Planned
+    progress: Progress
+    left: tuple[Left, ...] = ()
+    more: int = 0
+    """Left ones that are not named."""
+    interrupted: bool = False
 
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(executors)]
-    for thread in threads:
-        thread.start()
-    last = ""
-    try:
-        while True:
-            planner.run_once()
-            counts = dict(db.read(lambda tx: tx.fetch(Q["drain_counts"], {"source": trigger.source})))
-            line = ", ".join(f"{status.lower()} {count}" for status, count in sorted(counts.items()))
-            if line != last:
-                tell(line)
-                last = line
-            halted = db.read(lambda tx: tx.fetch(Q["drain_halts"], {"source": trigger.source}))
-            waiting = counts.get("DISPATCHED", 0) + counts.get("EXECUTING", 0)
-            if not waiting and (not counts.get("QUEUED", 0) or halted):
-                break
-            stopping.wait(IDLE)
-    finally:
-        stopping.set()
+    @property
+    def refused(self) -> bool:
+        return self.planned.outcome not in FINE
+
+
+class Drain:
+    """One trigger, to be worked on until it is done."""
+
+    def __init__(
+        self,
+        db: Database,
+        services: Services,
+        *,
+        options: Options | None = None,
+        limits: Limits | None = None,
+        executors: int = 2,
+        patience: int = 15 * MINUTE,
+    ) -> None:
+        """`patience`: a window that may not be taken for longer than this is not waited for (a quota, say)."""
+        self._db = db
+        self._s = services
+        self._clock = services.clock
+        self._options = options
+        self._limits = limits
+        self._executors = executors
+        self._patience = patience
+        self._planner = Planner(db, services.clock)
+        self._stopping = threading.Event()
+        self._errors: list[str] = []
+
+    def run(self, trigger: Trigger, show: Show) -> Drained:
+        """Plan, work, and say what is left."""
+        spec = self._planner.compile(trigger).spec
+        now = self._clock.now()
+        window = self._db.read(lambda tx: window_wanted(tx, trigger, spec, now)) if spec is not None else None
+        planned = self._planner.trigger(trigger)
+        if spec is None or planned.outcome not in FINE:
+            return Drained(planned=planned, progress=Progress())
+        own = self._db.read(lambda tx: own_work(tx, trigger, spec, window, planned.plan_id))
+        meter, started = Meter(trigger), time.monotonic()
+        failed_before = self._db.read(lambda tx: counted(tx, own)).get("FAILED", (0, None))[0]
+
+        def progress() -> Progress:
+            counts = self._db.read(lambda tx: counted(tx, own))
+            return meter.since(counts, failed_before, time.monotonic() - started)
+
+        interrupted = self._drain(trigger, own, progress, show)
+        last = progress()
+        show(last)
+        broken = [Left(task_id="", part="executor", status="BROKEN", why=error) for error in self._errors]
+        left = broken + self._db.read(lambda tx: left_behind(tx, own))
+        return Drained(
+            planned=planned,
+            progress=last,
+            left=tuple(left[:SHOWN]),
+            more=max(len(left) - SHOWN, 0),
+            interrupted=interrupted,
+        )
+
+    def _drain(self, trigger: Trigger, own: Own, progress: Callable[[], Progress], show: Show) -> bool:
+        """Work with as many threads as there are executors; gives whether somebody wanted it to end before its time."""
+        shared = Shared()
+        threads = [
+            threading.Thread(target=self._work, args=(trigger, shared), name=f"executor {n + 1}", daemon=True)
+            for n in range(self._executors)
+        ]
         for thread in threads:
-            thread.join(10)
-        transport.close()
-    rows = db.read(lambda tx: tx.fetch(Q["drain_left"], {"source": trigger.source}))
-    return [f"{task_id}: {status} {reason or ''}" for task_id, status, reason in rows]
+            thread.start()
+        try:
+            self._watch(own, progress, show)
+        except KeyboardInterrupt:
+            return True
+        finally:
+            self._stopping.set()
+            for thread in threads:
+                thread.join(30)
+        return False
+
+    def _work(self, trigger: Trigger, shared: Shared) -> None:
+        executor = Executor(
+            self._db,
+            self._s,
+            options=self._options,
+            limits=self._limits,
+            shared=shared,
+            stopping=self._stopping,
+            only=partition_of(trigger.source, trigger.endpoint, trigger.operation),
+        )
+        failures = 0
+        while not self._stopping.is_set():
+            try:
+                if not executor.run_once().tasks:
+                    self._stopping.wait(IDLE)
+                failures = 0
+            except Exception as error:  # the thread's edge: an outage of the store is waited for, a bug is told
+                failures += 1
+                log.exception("ingest_executor_failed", exc_info=not isinstance(error, PatraError))
+                if failures >= FAILURES:
+                    self._errors.append(f"{type(error).__name__}: {error}")
+                    return
+                self._stopping.wait(failures)
+
+    def _watch(self, own: Own, progress: Callable[[], Progress], show: Show) -> None:
+        """Look until nothing can be done any more."""
+        while len(self._errors) < self._executors:
+            self._plan_on()
+            now = progress()
+            show(now)
+            if not now.working and self._over(own, now):
+                return
+            self._stopping.wait(IDLE)
+
+    def _over(self, own: Own, now: Progress) -> bool:
+        if not now.waiting:
+            return not self._plan_on()  # the last task may have asked for smaller ones just now
+        if self._db.read(lambda tx: store.halts(tx, own.source, own.endpoint)):
+            return True
+        return now.due is not None and now.due > self._clock.now() + self._patience
+
+    def _plan_on(self) -> bool:
+        """Cut what executors want smaller, and go on with plans that were held back; gives whether anything was."""
+        resliced, added = answer_reslices(self._db, self._clock)
+        for plan_id, _ in self._db.read(lambda tx: store.open_plans(tx, 100)):
+            added += self._planner.advance(plan_id)[1]
+        return bool(resliced or added)

@@ -12,6 +12,7 @@ import msgspec
 from patra.ingest.classify import Verdict, excerpt
 from patra.ingest.escaping import Refused
 from patra.ingest.fetching import Fetched, Tally
+from patra.ingest.landing import Landing
 from patra.ingest.line import Line, request_hash
 from patra.ingest.reading import Listed
 from patra.ingest.records import Sorted
@@ -20,7 +21,8 @@ from patra.kernel.redact import redact, redact_text, redact_url
 
 SAMPLE = 1024
 _HINTS = ("retry-after", "x-ratelimit-remaining", "x-ratelimit-limit", "x-ratelimit-reset", "x-rate-limit-limit",
-          "x-rate-limit-interval", "x-concurrency-limit", "content-type", "etag", "last-modified", "date")  # fmt: skip
+          "x-rate-limit-interval", "x-concurrency-limit", "content-type", "etag", "last-modified", "date",
+          "link")  # fmt: skip
 
 
 def request_digest(line: Line, at: At) -> str:
@@ -41,7 +43,7 @@ def request_digest(line: Line, at: At) -> str:
     return msgspec.json.encode(tree).decode()
 
 
-def response_digest(line: Line, fetched: Fetched, *, has_next: bool) -> str:
+def response_digest(line: Line, fetched: Fetched, *, has_next: bool, landing: Landing | None = None) -> str:
     """`response_digest`: status, what the headers hinted at, where the list stood, hash and sample of the body."""
     answer, listed = fetched.answer, fetched.listed
     tree: dict[str, Any] = {
@@ -54,6 +56,8 @@ def response_digest(line: Line, fetched: Fetched, *, has_next: bool) -> str:
         **_hints(listed),
         **fetched.tally.view,
     }
+    if landing is not None and answer is not None:
+        tree |= {"idsHash": landing.digest, "contentHash": content_hash(landing)}
     if answer is not None:
         tree["headerHints"] = {name: redact_text(answer.headers[name]) for name in _HINTS if name in answer.headers}
         tree["bodyBytes"] = len(answer.body)
@@ -64,6 +68,12 @@ def response_digest(line: Line, fetched: Fetched, *, has_next: bool) -> str:
 
 def body_hash(body: bytes) -> str:
     return sha256(body).hexdigest()
+
+
+def content_hash(landing: Landing) -> str:
+    """What tells the records of one answer from those of another: id, time and content of each, in no order."""
+    lines = sorted(f"{r.id}\0{r.updated_at}\0{r.content_hash}" for r in landing.records)
+    return sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def batch_stats(
@@ -131,4 +141,4 @@ def _hints(listed: Listed | None) -> dict[str, Any]:
     }
 
 
-__all__ = ["batch_stats", "body_hash", "error_of", "excerpt", "request_digest", "response_digest"]
+__all__ = ["batch_stats", "body_hash", "content_hash", "error_of", "excerpt", "request_digest", "response_digest"]

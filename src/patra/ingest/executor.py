@@ -85,7 +85,9 @@ class Executor:
         nap: Callable[[float], bool] | None = None,
         holder: str | None = None,
         shared: "Shared | None" = None,
+        only: str | None = None,
     ) -> None:
+        """`only`: take tasks of this partition alone."""
         self._db = db
         self._s = services
         self._options = options or Options()
@@ -94,6 +96,7 @@ class Executor:
         self._nap = nap or self._stopping.wait
         self._holder = holder or f"executor-{new_id()}"
         self._shared = shared or Shared()
+        self._only = only
         self._looked = 0
 
     def run_once(self) -> Counts:
@@ -135,7 +138,7 @@ class Executor:
         now = self._now(tx, now)
         if look:
             running_store.free_expired(tx, now)
-        return running_store.take(tx, self._holder, now, self._options.ttl, self._limits.per_partition)
+        return running_store.take(tx, self._holder, now, self._options.ttl, self._limits.per_partition, only=self._only)
 
     def _work(self, taken: Taken) -> Counts:
         stats, batches = Stats(), 0

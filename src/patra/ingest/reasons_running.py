@@ -108,3 +108,9 @@ class X(Reason):
     ADVANCED = "i_advanced", "the present value moved forward"
     NOT_FORWARD = "i_not_forward", "the event does not move the present value: it lies at or behind it"
     BEHIND_HOLE = "i_behind_hole", "the window is finished but an earlier one is not: remembered, applied when that is"
+
+    # replays (ch. 14.9.2)
+    REPLAY_EQUAL = "i_replay_equal", "the same request, and the same answer in everything that decides"
+    REPLAY_CHANGED = "i_replay_changed", "the same request; the provider answers otherwise now than it did then"
+    REPLAY_REQUEST = "i_replay_request_differs", "the request cannot be rendered again as it was sent"
+    REPLAY_UNANSWERED = "i_replay_unanswered", "the request is the same, but no usable answer came this time"

@@ -1,6 +1,8 @@
 """What executors read and write, statement by statement; decisions are made elsewhere (STYLE: SQL)."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -83,9 +85,32 @@ def free_expired(tx: Tx, now: int) -> int:
     return len(expired)
 
 
-def take(tx: Tx, holder: str, now: int, ttl: int, per_partition: int) -> Taken | None:
-    """The next task in turn, leased and started, with a run of its own; None where nothing is due."""
-    held = leases.acquire(tx, RUNNABLE, holder=holder, n=1, now=now, ttl=ttl, per_partition=per_partition)
+@lru_cache(maxsize=16)
+def queue_of(partition: str | None) -> leases.LeaseTable:
+    """The queue, or the part of it that belongs to one partition."""
+    if partition is None:
+        return RUNNABLE
+    if not re.fullmatch(r"[\w./-]+", partition):
+        raise ValueError(f"{partition!r} is no partition")
+    return msgspec.structs.replace(RUNNABLE, ready=f"{RUNNABLE.ready} AND partition_key = '{partition}'")
+
+
+def take(
+    tx: Tx,
+    holder: str,
+    now: int,
+    ttl: int,
+    per_partition: int,
+    *,
+    bounds: Mapping[str, int] | None = None,
+    only: str | None = None,
+) -> Taken | None:
+    """The next task in turn, leased and started, with a run of its own; None where nothing is due.
+
+    `bounds`: partitions of which fewer are worked on, or none; `only`: leave all others alone.
+    """
+    queue = queue_of(only)
+    held = leases.acquire(tx, queue, holder=holder, n=1, now=now, ttl=ttl, per_partition=per_partition, bounds=bounds)
     if not held:
         return None
     lease = held[0]

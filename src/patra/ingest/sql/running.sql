@@ -148,12 +148,6 @@ ON CONFLICT (body_hash) DO UPDATE SET kept_at = excluded.kept_at
 -- name: partition_held
 SELECT count(*) FROM ing_task WHERE partition_key = :partition AND lease_owner IS NOT NULL
 
--- name: drain_counts
-SELECT status_code, count(*) FROM ing_task WHERE provenance_code = :source GROUP BY status_code
-
--- name: drain_halts
-SELECT kind_code, detail FROM ing_halt WHERE provenance_code = :source
-
 -- name: work_waits
 SELECT CASE WHEN EXISTS (
     SELECT 1 FROM ing_task t
@@ -163,15 +157,56 @@ SELECT CASE WHEN EXISTS (
   OR EXISTS (SELECT 1 FROM ing_task t WHERE t.lease_owner IS NOT NULL AND t.leased_until < :now)
   THEN 1 ELSE 0 END
 
--- name: drain_left
-SELECT task_id, status_code, reason_code FROM ing_task
-WHERE provenance_code = :source AND status_code IN ('FAILED', 'QUEUED', 'DISPATCHED', 'EXECUTING')
-ORDER BY task_id LIMIT 100
+-- name: own_plans
+SELECT p.plan_id FROM ing_plan p
+WHERE p.namespace_key = :namespace AND p.provenance_code = :source AND p.endpoint_name = :endpoint
+  AND p.operation_code = :operation AND EXISTS (
+    SELECT 1 FROM ing_task t WHERE t.plan_id = p.plan_id AND t.status_code IN ('QUEUED', 'DISPATCHED', 'EXECUTING'))
+ORDER BY p.created_at DESC LIMIT 100
+
+-- name: own_counts
+-- rows: plan_id text
+SELECT t.status_code, count(*), min(t.scheduled_at) FROM rows JOIN ing_task t ON t.plan_id = rows.plan_id
+GROUP BY t.status_code
+
+-- name: own_counts_timed
+SELECT status_code, count(*), min(scheduled_at) FROM ing_task
+WHERE namespace_key = :namespace AND window_to > :since AND window_from < :until AND window_to IS NOT NULL
+  AND provenance_code = :source AND endpoint_name = :endpoint AND operation_code = :operation
+GROUP BY status_code
+
+-- name: own_left
+-- rows: plan_id text
+SELECT t.task_id, t.slice_id, t.status_code, t.reason_code, t.window_from, t.window_to, t.scheduled_at,
+  (SELECT r.error FROM ing_task_run r WHERE r.task_id = t.task_id ORDER BY r.attempt_no DESC LIMIT 1) AS error
+FROM rows JOIN ing_task t ON t.plan_id = rows.plan_id
+WHERE t.status_code IN ('FAILED', 'QUEUED', 'DISPATCHED', 'EXECUTING', 'CANCELLED') ORDER BY t.task_id LIMIT 1000
+
+-- name: own_left_timed
+SELECT t.task_id, t.slice_id, t.status_code, t.reason_code, t.window_from, t.window_to, t.scheduled_at,
+  (SELECT r.error FROM ing_task_run r WHERE r.task_id = t.task_id ORDER BY r.attempt_no DESC LIMIT 1) AS error
+FROM ing_task t
+WHERE t.namespace_key = :namespace AND t.window_to > :since AND t.window_from < :until AND t.window_to IS NOT NULL
+  AND t.provenance_code = :source AND t.endpoint_name = :endpoint AND t.operation_code = :operation
+  AND t.status_code IN ('FAILED', 'QUEUED', 'DISPATCHED', 'EXECUTING', 'CANCELLED')
+ORDER BY t.window_from, t.task_id LIMIT 1000
 
 -- name: blackbox_batch
 SELECT b.*, s.slice_signature_hash, s.slice_spec, p.spec_fingerprint, p.expr_proto_hash
 FROM ing_task_run_batch b JOIN ing_plan_slice s ON s.slice_id = b.slice_id JOIN ing_plan p ON p.plan_id = b.plan_id
 WHERE b.run_id = :run_id AND b.batch_no = :batch_no
+
+-- name: body_get
+SELECT content, kept_at FROM ing_body WHERE body_hash = :body_hash
+
+-- name: replay_context
+SELECT p.expr_proto_snapshot, p.spec_fingerprint FROM ing_plan p WHERE p.plan_id = :plan_id
+
+-- name: records_known
+-- rows: provider_id text
+SELECT r.provider_id, r.updated_at, r.record_version, r.expr_hash, r.content_hash FROM rows
+JOIN ing_record r ON r.provider_id = rows.provider_id
+WHERE r.provenance_code = :source AND r.endpoint_name = :endpoint
 
 -- name: blackbox_events
 SELECT * FROM ing_cursor_event WHERE run_id = :run_id AND batch_no = :batch_no ORDER BY event_id

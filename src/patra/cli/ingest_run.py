@@ -1,0 +1,239 @@
+"""`patra ingest run`: plan a window and work until nothing is left of it, with a live display (issue 5, Use)."""
+
+import sys
+import time
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, Self
+
+import click
+
+from patra.cli.ingest import trigger_of, trigger_options
+from patra.cli.options import config_option, json_option, opened, show
+
+if TYPE_CHECKING:
+    from patra.app.wiring import Patra
+    from patra.ingest.draining import Drained
+    from patra.ingest.progress import Progress
+
+EPILOG = """\b
+Examples:
+  patra ingest run crossref works --from 2026-01-01 --to 2026-02-01 --param query=otters
+  patra ingest run pubmed search                       from the watermark until now
+  patra ingest run crossref works --operation BACKFILL --from 2020-01-01 --activity history
+\b
+Run the same again to go on where it stopped: what has landed is not read again.
+Exit code 0 when all of it is done, 1 when something of it was left behind (it says what and why),
+5 when it cannot be planned, 130 when it was interrupted."""
+
+LINES_EVERY = 5.0  # seconds between lines where nobody watches a terminal
+
+
+@click.command(epilog=EPILOG)
+@trigger_options
+@click.option("--executors", type=click.IntRange(1, 64), default=2, show_default=True, help="Windows at the same time.")
+@click.option(
+    "--patience",
+    default="PT15M",
+    show_default=True,
+    metavar="DURATION",
+    help="Do not wait longer than this for a window that may not be taken yet (a quota, a long Retry-After).",
+)
+@config_option
+@json_option
+def run(config: str | None, executors: int, patience: str, as_json: bool, **said: Any) -> int:
+    """Plan a window and work until nothing is left of it; run it again to go on where it stopped."""
+    from patra.app.ingest import Ingest, limits_of, options_of
+    from patra.ingest.draining import Drain
+    from patra.kernel.clock import parse_duration
+    from patra.kernel.errors import Invalid
+
+    try:
+        longest = parse_duration(patience)
+    except Invalid as error:
+        raise click.BadParameter(str(error), param_hint="--patience") from None
+    with opened(config) as patra:
+        trigger = trigger_of(patra.clock.now(), **said)
+        services = patra.engine(Ingest).services
+        _say_if_alone(patra)
+        drain = Drain(
+            patra.db,
+            services,
+            options=options_of(patra.settings, patra.db),
+            limits=limits_of(patra.settings),
+            executors=executors,
+            patience=longest,
+        )
+        title = f"{trigger.source} {trigger.endpoint} {trigger.operation.value}"
+        display = Live(title) if sys.stderr.isatty() else Lines(title)
+        with display:
+            done = drain.run(trigger, display.show)
+    if as_json:
+        show(done, as_json=True)
+    else:
+        _tell(done)
+    return _code(done)
+
+
+def _code(done: "Drained") -> int:
+    if done.refused:
+        return 5
+    if done.interrupted:
+        return 130
+    return 1 if done.left else 0
+
+
+def _say_if_alone(patra: "Patra") -> None:
+    if patra.db.dialect == "postgres" and not patra.settings.ingest.redis_url:
+        click.echo(
+            "ingest.redis_url is not set: this process keeps to the rates for itself; run no other executor beside it",
+            err=True,
+        )
+
+
+def _tell(done: "Drained") -> None:
+    planned = done.planned
+    for problem in planned.problems:
+        if done.refused or problem.severity == "error":
+            click.echo(f"{problem.severity}: {problem}", err=True)
+    if done.refused:
+        click.echo(f"not planned: {planned.detail or planned.outcome.text}", err=True)
+        return
+    p = done.progress
+    took = f"{p.elapsed:.1f} s" if p.elapsed < 60 else f"{p.elapsed / 60:.1f} min"
+    if not p.windows:
+        click.echo(planned.detail or "nothing to do")
+    else:
+        click.echo(
+            f"{p.done} of {p.windows} windows done in {took}: {p.inserted:,} new records, {p.updated:,} newer, "
+            f"{p.skipped:,} known, {p.quarantined:,} in quarantine; {p.requests:,} requests"
+        )
+    if p.quarantined:
+        click.echo("`patra ingest quarantine` says what is wrong with those", err=True)
+    if done.interrupted:
+        click.echo("interrupted; run the same again to go on", err=True)
+    if done.left and not done.interrupted:
+        click.echo(f"left behind: {len(done.left) + done.more}", err=True)
+    if not done.interrupted:
+        for one in done.left:
+            name = f" ({one.task_id})" if one.task_id else ""
+            click.echo(f"  {one.part}{name}: {one.status}: {one.why}", err=True)
+        if done.more:
+            click.echo(f"  … and {done.more} more; `patra ingest tasks --status FAILED` lists them", err=True)
+        for advice in dict.fromkeys(one.advice for one in done.left if one.advice):
+            click.echo(f"→ {advice}", err=True)
+
+
+class Pace:
+    """Records a second over the last moments."""
+
+    def __init__(self) -> None:
+        self._seen: list[tuple[float, int]] = []
+
+    def of(self, progress: "Progress") -> float:
+        self._seen.append((progress.elapsed, progress.records))
+        while len(self._seen) > 2 and self._seen[0][0] < progress.elapsed - 10:
+            self._seen.pop(0)
+        (then, before), (now, after) = self._seen[0], self._seen[-1]
+        return (after - before) / (now - then) if now > then else 0.0
+
+
+class Lines:
+    """Plain lines, for logs and pipes: one when something changed, at most every few seconds."""
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+        self._pace = Pace()
+        self._last: tuple[int, ...] = ()
+        self._at = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def show(self, p: "Progress") -> None:
+        pace = self._pace.of(p)
+        state = (p.done, p.windows, p.records, p.failed, p.retries)
+        if state == self._last or time.monotonic() - self._at < LINES_EVERY:
+            return
+        self._last, self._at = state, time.monotonic()
+        click.echo(f"{self._title}: {line(p, pace)}", err=True)
+
+
+def line(p: "Progress", pace: float) -> str:
+    """All of it in one line."""
+    return (
+        f"windows {p.done}/{p.windows}, records {p.records} ({pace:.0f}/s), pages {p.pages}, "
+        f"waited {p.waited:.1f} s, retries {p.retries}, 429 {p.throttled}, quarantined {p.quarantined}, "
+        f"failed {p.failed}"
+    )
+
+
+class Live:
+    """A display that is drawn over itself, for people at a terminal."""
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+        self._pace = Pace()
+        self._live: Any = None
+        self._context: AbstractContextManager[Any] = nullcontext()
+
+    def __enter__(self) -> Self:
+        from rich.console import Console
+        from rich.live import Live as Drawn
+
+        self._context = self._live = Drawn(console=Console(stderr=True), refresh_per_second=8, transient=False)
+        self._context.__enter__()
+        return self
+
+    def __exit__(self, *how: object) -> None:
+        self._context.__exit__(*how)  # pyright: ignore[reportArgumentType]  as it came
+
+    def show(self, p: "Progress") -> None:
+        self._live.update(drawn(self._title, p, self._pace.of(p)))
+
+
+def drawn(title: str, p: "Progress", pace: float) -> Any:
+    """The display: a bar of windows, and what has happened so far."""
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    minutes, seconds = divmod(int(p.elapsed), 60)
+    head = Table.grid(padding=(0, 1), expand=False)
+    state = [f"{p.working} at work"] if p.working else []
+    if p.failed:
+        state.append(f"[red]{p.failed} failed[/red]")
+    if p.waiting and not p.working:
+        state.append("waiting")
+    head.add_row(
+        Text(title, style="bold"),
+        ProgressBar(total=max(p.windows, 1), completed=p.done, width=36),
+        f"{p.done}/{p.windows} windows",
+        f"{minutes}:{seconds:02}",
+        ", ".join(state),
+    )
+    body = Table.grid(padding=(0, 2))
+    bad = f"[yellow]{p.quarantined:,} quarantined[/yellow]" if p.quarantined else "0 quarantined"
+    body.add_row(
+        "records",
+        f"[bold]{pace:,.0f}/s[/bold]",
+        f"{p.inserted:,} new",
+        f"{p.updated:,} newer",
+        f"{p.skipped:,} known",
+        bad,
+    )
+    gate = f"{p.rate:g}/s allowed" if p.rate else ""
+    body.add_row(
+        "requests",
+        f"{p.requests:,}",
+        f"{p.pages:,} pages",
+        f"{p.retries:,} retries",
+        f"{p.throttled:,} answers 429",
+        f"waited {p.waited:.1f} s for the gate {f'({gate})' if gate else ''}",
+    )
+    whole = Table.grid()
+    whole.add_row(head)
+    whole.add_row(body)
+    return whole
