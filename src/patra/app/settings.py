@@ -207,10 +207,76 @@ class IngestSettings(Section, frozen=True):
             extra=URL,
         ),
     ] = ""
+    server_clock: Annotated[
+        Literal["auto", "on", "off"],
+        Meta(
+            description="Whether leases of tasks go by the store's clock, so that executors on machines whose clocks "
+            "differ agree on when one has run out. `auto`: on PostgreSQL."
+        ),
+    ] = "auto"
     keep_bodies: Annotated[
         bool,
-        Meta(description="Keep the bodies of answers (up to 16 MiB each), under their hash; they take much room."),
+        Meta(
+            description="Keep the bodies of answers (up to 16 MiB each) under their hash, compressed, for "
+            "`patra ingest replay --kept` and `blackbox`. They hold whatever the provider sends, persons' names and "
+            "addresses too."
+        ),
     ] = False
+    keep_bodies_mb: Annotated[
+        int, Meta(description="Most megabytes of kept bodies; the oldest go first. Looked at every ten seconds.", ge=1)
+    ] = 1024
+    keep_history_days: Annotated[
+        int,
+        Meta(
+            description="Days to keep batches, runs of finished tasks, cursor events, settled quarantine rows, kept "
+            "bodies and alerts that are over; 0: for ever.",
+            ge=0,
+        ),
+    ] = 90
+    keep_records_days: Annotated[
+        int,
+        Meta(description="Days to keep a record after it last changed; 0: for ever.", ge=0),
+    ] = 0
+    history_folder: Annotated[
+        str, Meta(description="Folder that purged history is written to first, as compressed JSON lines; empty: none.")
+    ] = ""
+
+
+class AlertSettings(Section, frozen=True):
+    """Alerts of the ingestion platform: when they fire, and how they are told beside the log."""
+
+    every_seconds: Annotated[float, Meta(description="Time between two looks at the platform.", ge=1, le=3600)] = 30.0
+    cursor_lag_seconds: Annotated[
+        int,
+        Meta(
+            description="A HARVEST watermark further behind than this fires, or than its schedule, window and safety "
+            "lag explain where that is more.",
+            ge=1,
+        ),
+    ] = 1800
+    webhook_url: Annotated[
+        str,
+        Meta(description="URL that alerts are posted to as JSON; empty: none. May be a reference.", extra=URL),
+    ] = ""
+    webhook_hosts: Annotated[
+        tuple[str, ...], Meta(description="Hosts that the webhook's URL may name; it is refused on any other.")
+    ] = ()
+    webhook_secret: Annotated[
+        str,
+        Meta(
+            description="Key of the signature (Standard Webhooks, HMAC-SHA256); empty: none. A reference.",
+            extra=SECRET,
+        ),
+    ] = ""
+    email_to: Annotated[tuple[str, ...], Meta(description="Addresses that alerts are mailed to; empty: none.")] = ()
+    email_from: Annotated[str, Meta(description="Sender of these mails.")] = ""
+    smtp_host: Annotated[str, Meta(description="Mail server.")] = ""
+    smtp_port: Annotated[int, Meta(description="Its port.", ge=1, le=65535)] = 587
+    smtp_security: Annotated[
+        Literal["starttls", "tls", "none"], Meta(description="How the connection to it is made safe.")
+    ] = "starttls"
+    smtp_user: Annotated[str, Meta(description="User at the mail server; empty: no login.")] = ""
+    smtp_password: Annotated[str, Meta(description="Password of that user. A reference.", extra=SECRET)] = ""
 
 
 class BusSettings(Section, frozen=True):
@@ -272,6 +338,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     telemetry: TelemetrySettings = TelemetrySettings()
     attribution: AttributionSettings = AttributionSettings()
     ingest: IngestSettings = IngestSettings()
+    alerts: AlertSettings = AlertSettings()
     bus: BusSettings = BusSettings()
     studio: StudioSettings = StudioSettings()
 

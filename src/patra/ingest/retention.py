@@ -1,0 +1,142 @@
+"""What is older than it is kept for goes, in bounded bites; records and what they stand on stay (ch. 10.7, 14.11).
+
+| what | kept for |
+|---|---|
+| batches, runs of finished tasks, cursor events, settled quarantine rows, alerts that are over | `history` |
+| kept bodies | `history`, and only as many bytes as `bodies`, the oldest going first |
+| quotas, statistics of queues | forty days |
+| records | `records`; by default for ever |
+| plans, slices, tasks, watermarks, open quarantine rows | for ever: they say what need not be read again |
+
+With a folder, batches, runs, events and quarantine rows are written there first as JSON lines (zstd), durably.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import zstandard
+
+from patra.ingest.running_store import Q
+from patra.kernel.canonical import sha256_hex
+from patra.kernel.clock import DAY
+from patra.kernel.db import Database, Row, Tx
+
+BITE = 1000
+SHORT = 40 * DAY
+
+Keep = Callable[[str, Sequence[dict[str, Any]]], None]
+"""Where purged rows go, by their kind; it has them durably when it returns."""
+
+
+class Retention(msgspec.Struct, frozen=True, kw_only=True):
+    """How long to keep what, in microseconds; None keeps it for ever. `bodies` is in bytes."""
+
+    history: int | None = 90 * DAY
+    records: int | None = None
+    bodies: int = 1 << 30
+
+
+class Purged(msgspec.Struct, frozen=True, kw_only=True):
+    """One turn: how many rows of each kind went."""
+
+    batches: int = 0
+    runs: int = 0
+    cursor_events: int = 0
+    quarantined: int = 0
+    bodies: int = 0
+    records: int = 0
+
+
+def purge_once(db: Database, now: int, retention: Retention, *, keep: Keep | None = None, limit: int = BITE) -> Purged:
+    """Take one bite of everything that is past its time."""
+    bodies = purge_bodies(db, now, retention, limit=limit)
+    records = 0 if retention.records is None else _purge_records(db, now - retention.records, limit)
+    if retention.history is None:
+        return Purged(bodies=bodies, records=records)
+    before = now - retention.history
+    purged = Purged(
+        batches=_bite(db, "batches", ("batch_id",), before, keep, limit),
+        cursor_events=_bite(db, "cursor_events", ("event_id",), before, keep, limit, time="event_time"),
+        runs=_bite(db, "runs", ("run_id",), before, keep, limit),
+        quarantined=_bite(db, "quarantine", ("provenance_code", "endpoint_name", "item_key"), before, keep, limit),
+        bodies=bodies,
+        records=records,
+    )
+    if not any(msgspec.structs.astuple(purged)):  # what is small goes when there is nothing larger to do
+        db.run(lambda tx: _purge_small(tx, now, before))
+    return purged
+
+
+def _bite(
+    db: Database, kind: str, key: tuple[str, ...], before: int, keep: Keep | None, limit: int, time: str = ""
+) -> int:
+    """The oldest rows of a kind; with `time`, up to the first that is young enough to stay."""
+    found = db.read(lambda tx: tx.fetch_dicts(Q[f"old_{kind}"], {"before": before, "limit": limit}))
+    if time:
+        found = found[: next((n for n, row in enumerate(found) if row[time] >= before), len(found))]
+    if not found:
+        return 0
+    if keep is not None:
+        keep(kind, found)
+    rows: list[Row] = [tuple(row[name] for name in key) for row in found]
+    return db.run(lambda tx: tx.execute(Q[f"drop_{kind}"], rows=rows))
+
+
+def purge_bodies(db: Database, now: int, retention: Retention, *, limit: int = BITE) -> int:
+    """Bodies past their time, and the oldest ones beyond the bound."""
+
+    def work(tx: Tx) -> int:
+        row = tx.fetch_one(Q["bodies_total"])
+        total = int(row[0]) if row else 0
+        if not total:
+            return 0
+        before = -1 if retention.history is None else now - retention.history
+        gone: list[Row] = []
+        for digest, size, kept_at in tx.fetch(Q["oldest_bodies"], {"limit": limit}):
+            if total <= retention.bodies and kept_at >= before:
+                break
+            total -= size
+            gone.append((digest,))
+        return tx.execute(Q["drop_bodies"], rows=gone)
+
+    return db.run(work)
+
+
+def _purge_records(db: Database, before: int, limit: int) -> int:
+    def work(tx: Tx) -> int:
+        gone = 0
+        for source, endpoint in tx.fetch(Q["record_places"]):
+            place = {"source": source, "endpoint": endpoint}
+            found = tx.fetch(Q["old_records"], {**place, "before": before, "limit": limit - gone})
+            gone += tx.execute(Q["drop_records"], place, rows=found)
+            if gone >= limit:
+                break
+        return gone
+
+    return db.run(work)
+
+
+def _purge_small(tx: Tx, now: int, before: int) -> None:
+    tx.execute(Q["drop_alerts"], {"before": before})
+    tx.execute(Q["drop_queue_stats"], {"day": (now - SHORT) // DAY})
+    tx.execute(Q["drop_quotas"], {"before": now - SHORT})
+
+
+def into_files(folder: Path) -> Keep:
+    """Keep purged rows as JSON lines, compressed: one file a bite, whole on the disk before the rows go."""
+
+    def keep(kind: str, rows: Sequence[dict[str, Any]]) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        lines = msgspec.json.Encoder().encode_lines(rows)
+        path = folder / f"{kind}-{sha256_hex(lines)[:16]}.jsonl.zst"  # the same bite again is the same file
+        part = path.with_suffix(".part")
+        with part.open("wb") as file:
+            file.write(zstandard.ZstdCompressor(level=6).compress(lines))
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+
+    return keep

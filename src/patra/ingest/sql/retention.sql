@@ -1,0 +1,62 @@
+-- name: old_batches
+SELECT * FROM ing_task_run_batch WHERE created_at < :before ORDER BY created_at, batch_id LIMIT :limit
+
+-- name: drop_batches
+-- rows: batch_id text
+DELETE FROM ing_task_run_batch WHERE batch_id IN (SELECT batch_id FROM rows)
+
+-- name: old_cursor_events
+SELECT * FROM ing_cursor_event ORDER BY event_id LIMIT :limit
+
+-- name: drop_cursor_events
+-- rows: event_id int
+DELETE FROM ing_cursor_event WHERE event_id IN (SELECT event_id FROM rows)
+
+-- name: old_runs
+SELECT r.* FROM ing_task_run r JOIN ing_task t ON t.task_id = r.task_id
+WHERE r.finished_at < :before AND t.status_code IN ('SUCCEEDED', 'FAILED', 'PARTIAL', 'CANCELLED')
+ORDER BY r.finished_at, r.run_id LIMIT :limit
+
+-- name: drop_runs
+-- rows: run_id text
+DELETE FROM ing_task_run WHERE run_id IN (SELECT run_id FROM rows)
+
+-- name: old_quarantine
+SELECT * FROM ing_quarantine WHERE status_code <> 'OPEN' AND last_seen_at < :before
+ORDER BY provenance_code, endpoint_name, item_key LIMIT :limit
+
+-- name: drop_quarantine
+-- rows: provenance_code text, endpoint_name text, item_key text
+DELETE FROM ing_quarantine WHERE status_code <> 'OPEN'
+  AND (provenance_code, endpoint_name, item_key) IN (SELECT provenance_code, endpoint_name, item_key FROM rows)
+
+-- name: drop_alerts
+DELETE FROM ing_alert WHERE state_code = 'OVER' AND over_at < :before
+
+-- name: drop_queue_stats
+DELETE FROM ing_queue_stat WHERE day < :day
+
+-- name: drop_quotas
+DELETE FROM ing_quota WHERE period_start < :before
+
+-- name: bodies_total
+SELECT coalesce(sum(size), 0) FROM ing_body
+
+-- name: oldest_bodies
+SELECT body_hash, size, kept_at FROM ing_body ORDER BY kept_at, size, body_hash LIMIT :limit
+
+-- name: drop_bodies
+-- rows: body_hash text
+DELETE FROM ing_body WHERE body_hash IN (SELECT body_hash FROM rows)
+
+-- name: record_places
+SELECT provenance_code, endpoint_name FROM reg_prov_endpoint_def ORDER BY provenance_code, endpoint_name
+
+-- name: old_records
+SELECT provider_id FROM ing_record WHERE provenance_code = :source AND endpoint_name = :endpoint AND changed_at < :before
+ORDER BY changed_at, provider_id LIMIT :limit
+
+-- name: drop_records
+-- rows: provider_id text
+DELETE FROM ing_record WHERE provenance_code = :source AND endpoint_name = :endpoint
+  AND provider_id IN (SELECT provider_id FROM rows)
