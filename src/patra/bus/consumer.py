@@ -142,7 +142,7 @@ def event(waiting: Waiting) -> Event:
     """The event as its handler sees it."""
     return Event(
         decode_wire(waiting.body or "{}"),
-        attempt=waiting.attempts + 1,
+        attempt=waiting.tries,
         replay=waiting.replay,
         published_at=waiting.published_at,
     )

@@ -17,6 +17,7 @@ from patra.kernel.machine import Machine
 
 NEVER = 2**62
 BLOCKED_PAUSE = SECOND // 5  # how long a follower waits when its predecessor is in another worker's hands
+MOST_LOST = 5  # processes lost with an event alone in hand: then it is a dead letter
 BLOCKED_BY_DEAD = HOUR  # a follower of a dead letter that blocks; replay and discard wake it earlier
 
 
@@ -43,6 +44,12 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     event_id: str
     published_at: int
     body: str | None
+    lost: int = 0  # processes that did not come back from trying it alone, the one that tries it now among them
+
+    @property
+    def tries(self) -> int:
+        """Which try this is."""
+        return self.attempts + max(self.lost, 1)
 
 
 class D(StrEnum):
@@ -146,10 +153,19 @@ class GiveUp(msgspec.Struct, frozen=True):
 
 
 def after_failure(
-    retry: Retry, failures: int, now: int, jitter: float, *, poison: bool, ordered: OnDeadLetter | None
+    retry: Retry,
+    failures: int,
+    now: int,
+    jitter: float,
+    *,
+    poison: bool,
+    ordered: OnDeadLetter | None,
+    final: R | None = None,
 ) -> Comeback | GiveUp:
     """B5: after the n-th failure, n up to `max_retries`, it comes back later each time; then it is a dead letter."""
     keep = ordered is OnDeadLetter.BLOCK
+    if final is not None:
+        return GiveUp(final, keep)
     if poison:
         return GiveUp(R.HANDLER_POISON, keep)
     if failures > retry.max_retries:

@@ -4,13 +4,17 @@ One step is one transaction: take what is due, keep what is in line, pass the in
 out. It is tried for the whole batch at once; when a handler fails, everything is undone and done again with a savepoint
 around each event, so that the failure touches nobody else. Events that failed before always get a savepoint.
 
-A dispatcher begins slowly: one event, its attempt counted before it is tried, then two, four … An event that kills the
-process comes to the head of the line in a few restarts, is counted there, and ends as a dead letter, not in a circle.
+An event that kills its process (out of memory, a crash in C) would take its batch with it for ever. So a dispatcher
+begins with a trial: one event alone, its loss written down before it is tried and taken back with the outcome; then two
+events, four … The killer comes to the head in a few restarts, is lost there, and is only tried alone from then on, later
+each time, while the others go on. Lost five times, it is a dead letter. A process that dies at any other moment blames
+nobody; one that dies in a trial for another reason has blamed one event once, which its next try takes back.
 """
 
 import random
 import sqlite3
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,7 +23,7 @@ import msgspec
 from patra.bus import settlement
 from patra.bus.bus import Bus
 from patra.bus.consumer import Consumer, Event, Kind, event, trouble
-from patra.bus.delivery import BLOCKED_PAUSE, Waiting, in_line
+from patra.bus.delivery import BLOCKED_PAUSE, MOST_LOST, Waiting, in_line
 from patra.bus.store import deliveries, groups
 from patra.bus.versions import Version
 from patra.kernel import leases
@@ -28,11 +32,12 @@ from patra.kernel.db import Database, Tx
 from patra.kernel.errors import StoreBusy, StoreUnavailable
 
 UNHANDLED_PAUSE = 5 * SECOND  # an event that only another process can handle
+_TRIALS = threading.Lock()  # one trial at a time in a process: its death can be the doing of one event only
 _PASSING = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
-    """What one step did. `put_off` waits for its turn, `started` went to the long workers."""
+    """What one step did. `put_off` waits for its turn, `started` went to the long workers, `suspect` needs a trial."""
 
     handled: int = 0
     duplicates: int = 0
@@ -40,11 +45,12 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     dead: int = 0
     put_off: int = 0
     started: int = 0
+    suspect: int = 0
 
     @property
     def busy(self) -> bool:
         """Whether there may be more to do at once: something was due. What was put off made place for the next."""
-        return bool(self.handled or self.duplicates or self.later or self.dead or self.started or self.put_off)
+        return any(msgspec.structs.astuple(self))
 
 
 class _Spoiled(Exception):  # noqa: N818  no error: a signal to do the batch again, event by event
@@ -59,6 +65,7 @@ class _Batch(msgspec.Struct, kw_only=True):
     failed: list[settlement.Failed] = msgspec.field(default_factory=list[settlement.Failed])
     held: list[Waiting] = msgspec.field(default_factory=list[Waiting])
     put_off: dict[int, int] = msgspec.field(default_factory=dict[int, int])
+    suspect: int = 0
     failed_keys: dict[bytes, int] = msgspec.field(default_factory=dict[bytes, int])
     behind: dict[int, int] = msgspec.field(default_factory=dict[int, int])  # the failed event that each waits for
 
@@ -80,48 +87,81 @@ class Dispatcher:
         self._db = db
         self._bus = bus
         self._batch = batch
-        self._size = 0 if slow_start else batch  # events of the next step: none yet, then doubled from one
+        self._size = 1 if slow_start else batch  # events of the next step, doubled each time
+        self._alone = slow_start  # whether the next step is a trial
+        self._trial: Waiting | None = None  # in hand; it stays there when the store fails, and is not counted again
         self._jitter = jitter
         self._group_id: int | None = None
         self._concurrency = next((c.concurrency for c in bus.consumers if c.group == group), None)
 
     def run_once(self) -> Counts:
-        marked = self._db.run(self._mark) if self._size == 0 else None
-        self._size = max(self._size, 1)
+        if self._alone and (counts := self._tried_alone()) is not None:
+            return counts
         try:
-            counts = self._db.run(lambda tx: self._step(tx, careful=marked is not None, marked=marked))
+            counts = self._db.run(lambda tx: self._step(tx, careful=False))
         except _Spoiled:
-            counts = self._db.run(lambda tx: self._step(tx, careful=True, marked=marked))
+            counts = self._db.run(lambda tx: self._step(tx, careful=True))
         self._size = min(self._size * 2, self._batch)
+        self._alone = counts.suspect > 0
         return counts
 
-    def _mark(self, tx: Tx) -> int | None:
-        """Count the attempt of the first in line before it is tried; one that was lost too often is buried instead."""
+    def _tried_alone(self) -> Counts | None:
+        """One event by itself; None when there is none that this process could try so."""
+        with _TRIALS:
+            if self._trial is None:
+                self._trial, buried = self._db.run(self._written_ahead)
+                if buried:
+                    return Counts(dead=1)
+            if self._trial is None:
+                self._alone = False
+                return None
+            trial = self._trial
+            counts = self._db.run(lambda tx: self._step_of_trial(tx, trial))
+            if counts is None:
+                return Counts()
+            self._trial, self._alone = None, False
+            return counts
+
+    def _written_ahead(self, tx: Tx) -> tuple[Waiting | None, bool]:
+        """The event for a trial, its loss written down: a suspect, or the first in line. Or one is buried instead."""
         now = self._bus.clock.now()
         group_id = self._id(tx)
-        taken = deliveries.due(tx, group_id, now, 1) if groups.state(tx, group_id) is groups.G.ACTIVE else []
-        for first in in_line(taken, deliveries.standing(tx, group_id, taken), now).ready:
-            consumer = self._bus.handler(self.group, first.event_type, first.version)
+        if not self._may_work(tx, group_id):
+            return None, False
+        taken = deliveries.due(tx, group_id, now, self._size)
+        ready = in_line(taken, deliveries.standing(tx, group_id, taken), now).ready
+        for one in sorted(ready, key=lambda w: not w.lost):
+            consumer = self._bus.handler(self.group, one.event_type, one.version)
             if consumer is None or consumer.kind is Kind.LONG:
-                return None  # not ours to try, or counted where it is leased
-            if first.attempts > self._bus.catalogue.types[first.event_type].retry.max_retries:
-                gone = settlement.lost(first, first.attempts)
-                settlement.failed(tx, self._bus, self.group, group_id, [gone], now, [self._jitter()])
-                return None
-            deliveries.count_attempts(tx, group_id, [first.seq])
-            return first.seq
-        return None
+                continue  # not ours to try, or counted where it is leased
+            if one.lost < MOST_LOST:
+                return settlement.lost_ahead(tx, self._bus, group_id, one, now, self._jitter()), False
+            settlement.failed(tx, self._bus, self.group, group_id, [settlement.lost(one)], now, [self._jitter()])
+            return None, True
+        return None, False
+
+    def _step_of_trial(self, tx: Tx, trial: Waiting) -> Counts | None:
+        """None when it cannot be now: the trial stays in hand."""
+        now = self._bus.clock.now()
+        group_id = self._id(tx)
+        if not self._may_work(tx, group_id):
+            return None
+        consumer = self._bus.handler(self.group, trial.event_type, trial.version)
+        batch = _Batch()
+        if consumer is not None and deliveries.in_trial(tx, group_id, trial):  # else another process was faster
+            self._one(tx, batch, trial, consumer, now)
+        return self._write(tx, batch, group_id, now)
 
     def next_due(self) -> int | None:
         """When there will be something to do, if nothing is published before."""
         return self._db.read(lambda tx: deliveries.next_due(tx, self._id(tx)))
 
-    def _step(self, tx: Tx, *, careful: bool, marked: int | None) -> Counts:
+    def _step(self, tx: Tx, *, careful: bool) -> Counts:
         now = self._bus.clock.now()
         group_id = self._id(tx)
-        if groups.state(tx, group_id) is not groups.G.ACTIVE or not self._slot(tx, group_id):
+        if not self._may_work(tx, group_id):
             return Counts()
-        taken = [_unmarked(w, marked) for w in deliveries.due(tx, group_id, now, self._size)]
+        taken = deliveries.due(tx, group_id, now, self._size)
         if not taken:
             return Counts()
         line = in_line(taken, deliveries.standing(tx, group_id, taken), now)
@@ -135,7 +175,9 @@ class Dispatcher:
         return self._write(tx, batch, group_id, now)
 
     def _sorted_out(self, batch: _Batch, ready: Sequence[Waiting], now: int) -> list[tuple[Waiting, Consumer]]:
-        """Events of this step's handlers, in order; long ones go to their workers, and hold back their key."""
+        """Events of this step's handlers, in order. Long ones go to their workers, suspects wait for their trial; both
+        hold back their key.
+        """
         short: list[tuple[Waiting, Consumer]] = []
         short_keys: set[bytes] = set()
         unknown = object()
@@ -152,6 +194,8 @@ class Dispatcher:
                 handlers[waiting.event_type, waiting.version] = consumer
             if consumer is None:
                 batch.put_off[waiting.seq] = now + UNHANDLED_PAUSE
+            elif consumer.kind is not Kind.LONG and waiting.lost:
+                batch.suspect += 1
             elif consumer.kind is not Kind.LONG:
                 short.append((waiting, consumer))
                 if key is not None:
@@ -237,9 +281,13 @@ class Dispatcher:
             dead=settled.dead,
             put_off=len(batch.put_off) + len(behind),
             started=len(batch.held),
+            suspect=batch.suspect,
         )
 
-    def _slot(self, tx: Tx, group_id: int) -> bool:
+    def _may_work(self, tx: Tx, group_id: int) -> bool:
+        """Whether the group is not paused, and not as many as it allows are at work."""
+        if groups.state(tx, group_id) is not groups.G.ACTIVE:
+            return False
         if self._concurrency is None:
             return True
         first = random.randrange(self._concurrency)
@@ -252,11 +300,6 @@ class Dispatcher:
                 raise LookupError(f"the group {self.group} has not joined this store")
             self._group_id = found.group_id
         return self._group_id
-
-
-def _unmarked(waiting: Waiting, marked: int | None) -> Waiting:
-    """The attempt that was counted ahead is the one that begins now."""
-    return msgspec.structs.replace(waiting, attempts=waiting.attempts - 1) if waiting.seq == marked else waiting
 
 
 def _call(tx: Tx, consumer: Consumer, run: Sequence[Event]) -> None:

@@ -22,17 +22,27 @@ FROZEN = counter("patra_bus_freezes_total", "Times that publishing of a type fro
 
 
 class Failed(msgspec.Struct, frozen=True, kw_only=True):
-    """An event that failed, how often by now, and why."""
+    """An event that failed, how often by now, and why; with `final` it is given up whatever its retries."""
 
     waiting: Waiting
     failures: int
     trouble: Trouble
+    final: R | None = None
 
 
-def lost(waiting: Waiting, times: int) -> Failed:
+LOST = Trouble(code=R.HANDLER_LOST, detail="the process that tried the event did not come back from it", poison=False)
+
+
+def lost(waiting: Waiting) -> Failed:
     """An event whose worker was lost each time it was tried."""
-    why = Trouble(code=R.HANDLER_LOST, detail="every worker that took the event was lost", poison=False)
-    return Failed(waiting=waiting, failures=times, trouble=why)
+    return Failed(waiting=waiting, failures=waiting.attempts + waiting.lost, trouble=LOST, final=R.HANDLER_LOST)
+
+
+def lost_ahead(tx: Tx, bus: Bus, group_id: int, waiting: Waiting, now: int, jitter: float) -> Waiting:
+    """Count a loss before it can happen; whoever survives the trial takes it back with the outcome."""
+    delay = bus.catalogue.types[waiting.event_type].retry.backoff.delay(waiting.lost + 1, jitter)
+    deliveries.lose_ahead(tx, group_id, waiting.seq, now + delay, now, code=LOST.code, detail=LOST.detail)
+    return msgspec.structs.replace(waiting, lost=waiting.lost + 1)
 
 
 class Settled(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +56,7 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
 def succeeded(tx: Tx, bus: Bus, group: str, group_id: int, handled: Sequence[Waiting], now: int) -> None:
     """Take handled events out of the line; what waited behind one that had failed before looks again."""
     deliveries.done(tx, group_id, [w.seq for w in handled])
-    behind = {w.order_key for w in handled if w.order_key is not None and (w.attempts or w.replay)}
+    behind = {w.order_key for w in handled if w.order_key is not None and (w.attempts or w.replay or w.lost)}
     deliveries.wake_followers(tx, group_id, behind, now)
     replays = [w for w in handled if w.replay]
     if replays:
@@ -67,7 +77,9 @@ def failed(
         waiting = one.waiting
         kind = bus.catalogue.types[waiting.event_type]
         ordered = kind.ordering.on_dead_letter if kind.ordering else None
-        verdict = after_failure(kind.retry, one.failures, now, jitter, poison=one.trouble.poison, ordered=ordered)
+        verdict = after_failure(
+            kind.retry, one.failures, now, jitter, poison=one.trouble.poison, ordered=ordered, final=one.final
+        )
         first = now if waiting.first_failed_at is None else waiting.first_failed_at
         match verdict:
             case Comeback(due_at):

@@ -137,7 +137,7 @@ class LongWorker:
             elif consumer is None or consumer.kind is not Kind.LONG:
                 strange.append(lease)
             elif one.attempts > self._bus.catalogue.types[one.event_type].retry.max_retries:
-                lost.append(settlement.lost(one, one.attempts))
+                lost.append(settlement.lost(one))
                 leases.finish(tx, self._pool, [lease])
             else:
                 taken.append(_Taken(lease=lease, waiting=one, consumer=consumer))

@@ -6,12 +6,13 @@ import pytest
 
 from patra.bus import operations
 from patra.bus.consumer import Poison
+from patra.bus.delivery import MOST_LOST
 from patra.bus.dispatcher import Dispatcher
 from patra.bus.envelope import Refused
 from patra.bus.reasons import R
 from patra.bus.store import deliveries, events, groups
 from patra.kernel.clock import SECOND
-from patra.kernel.errors import ConfigInvalid, StoreBusy
+from patra.kernel.errors import ConfigInvalid, StoreBusy, StoreUnavailable
 from tests.unit.bus.making import envelope
 
 
@@ -285,30 +286,147 @@ def test_the_inbox_remembers_for_its_window(site):
     assert site.db.run(lambda tx: deliveries.accept(tx, "two", [again], site.clock.now())) == {row.seq}
 
 
-def test_an_event_that_kills_every_process_ends_as_a_dead_letter(site):
-    """As a crash would: the step of a new process never comes back. The attempt was counted before it was tried."""
+class Killed(BaseException):
+    """As a crash would: the process never comes back from where it is."""
 
-    class Killed(BaseException):
-        pass
 
-    @site.bus.consumer("thing.happened", group="one")
-    def _(tx, event):
-        if event.payload["key"] == "deadly":
+class Mortal:
+    """A store whose process is killed before its n-th transaction."""
+
+    def __init__(self, db, before: int) -> None:
+        self.dialect, self.url = db.dialect, db.url
+        self.read = db.read
+        self._db, self._left = db, before
+
+    def run(self, work):
+        self._left -= 1
+        if not self._left:
             raise Killed
-        site.handle(tx, "one", event)
+        return self._db.run(work)
 
-    site.join()
-    keys = [*(f"k{n}" for n in range(40)), "deadly", *(f"l{n}" for n in range(40))]
-    site.publish(*[envelope(payload={"key": key}) for key in keys])
-    site.transport()
-    lives = 0
-    while site.db.read(groups.totals)[0].waiting:
-        lives += 1
-        assert lives < 20
+
+def lives_until_empty(site, most=30):
+    """One process after the other, each until it is killed or has nothing to do; gives how many it took."""
+    for life in range(1, most + 1):
         dispatcher = Dispatcher(site.db, site.bus, "one", jitter=lambda: 0.5)
         with contextlib.suppress(Killed):
             while dispatcher.run_once().busy:
                 pass
-    assert len(site.effects("one")) == 80
-    (letter,) = site.db.read(lambda tx: operations.find_letters(tx, operations.Filter(), limit=5))
-    assert (letter.error_code, letter.attempts) == (R.HANDLER_LOST, 3)
+        if not site.db.read(groups.totals)[0].waiting:
+            return life
+        site.clock.advance(60 * SECOND)
+    raise AssertionError(f"still not empty after {most} lives")
+
+
+def deadly_site(site, event_type, deadly):
+    @site.bus.consumer(event_type, group="one")
+    def _(tx, event):
+        if event.payload["key"] == deadly:
+            raise Killed
+        site.handle(tx, "one", event)
+
+    site.join()
+
+
+def letters_of(site):
+    return site.db.read(lambda tx: operations.find_letters(tx, operations.Filter(), limit=9))
+
+
+def test_an_event_that_kills_every_process_ends_as_a_dead_letter(site):
+    deadly_site(site, "thing.happened", "deadly")
+    keys = [*(f"k{n}" for n in range(40)), "deadly", *(f"l{n}" for n in range(40))]
+    site.publish(*[envelope(payload={"key": key}) for key in keys])
+    site.transport()
+    lives_until_empty(site)
+    assert sorted(k for _, k, _ in site.effects("one")) == sorted(set(keys) - {"deadly"})
+    (letter,) = letters_of(site)
+    assert (letter.error_code, letter.reason) == (R.HANDLER_LOST, R.HANDLER_LOST)
+    assert letter.attempts == MOST_LOST
+
+
+def test_an_event_that_was_lost_once_never_takes_others_with_it_again(site):
+    deadly_site(site, "thing.happened", "deadly")
+    site.publish(envelope(payload={"key": "deadly"}))
+    site.transport()
+    with contextlib.suppress(Killed):
+        Dispatcher(site.db, site.bus, "one", jitter=lambda: 0.5).run_once()
+    site.publish(*[envelope(payload={"key": f"k{n}"}) for n in range(9)])
+    site.transport()
+    site.clock.advance(60 * SECOND)  # the killer is due, and older than the others
+    step = site.step("one")
+    assert (step.handled, step.suspect) == (9, 1)
+    assert len(site.effects("one")) == 9
+
+
+def test_followers_of_a_lost_event_wait_and_come_in_order(site):
+    deadly_site(site, "ordered.happened", "deadly")
+    site.publish(ordered("deadly", 0), ordered("deadly", 1), *[ordered("a", n) for n in range(3)])
+    site.transport()
+    lives_until_empty(site)
+    assert [n for _, k, n in site.effects("one") if k == "a"] == [0, 1, 2]
+    assert [site.db.read(groups.totals)[0].waiting, len(letters_of(site))] == [0, 2]
+
+
+def test_processes_that_start_at_once_do_not_blame_one_event_together(site):
+    """Each writes its loss ahead of another event; all are killed before they tried it, and nothing is given up."""
+    site.listen("one")
+    made = [envelope() for _ in range(12)]
+    site.publish(*made)
+    site.transport()
+    for _ in range(12):
+        with pytest.raises(Killed):
+            Dispatcher(Mortal(site.db, 2), site.bus, "one", jitter=lambda: 0.5).run_once()
+    site.clock.advance(60 * SECOND)
+    assert lives_until_empty(site) == 1
+    assert letters_of(site) == []
+    assert sorted(e for e, _, _ in site.effects("one")) == sorted(e.event_id for e in made)
+
+
+def test_processes_that_are_killed_outside_a_trial_blame_nobody(site):
+    """Deploy after deploy: whatever transaction they are killed before, an innocent head of the line is handled."""
+    site.listen("one")
+    made = [envelope() for _ in range(40)]
+    site.publish(*made)
+    site.transport()
+    for life in range(30):
+        dispatcher = Dispatcher(Mortal(site.db, 3 + life % 3), site.bus, "one", jitter=lambda: 0.5)
+        with contextlib.suppress(Killed):
+            while dispatcher.run_once().busy:
+                pass
+    assert site.db.read(groups.totals)[0].waiting == 0
+    assert letters_of(site) == []
+    assert len(site.effects("one")) == 40
+
+
+def test_a_trial_that_ends_takes_back_what_was_written_ahead(site):
+    site.listen("one")
+    site.fail = {"bad"}
+    made = envelope(payload={"key": "bad"})
+    site.publish(made)
+    site.transport()
+    assert Dispatcher(site.db, site.bus, "one", jitter=lambda: 0.5).run_once().later == 1
+    (row,) = site.db.read(lambda tx: deliveries.of_event(tx, made.event_id))
+    assert (row["attempts"], row["lost"], row["error_code"]) == (1, 0, R.HANDLER_FAILED)
+
+
+def test_a_trial_that_the_store_interrupts_is_taken_up_again_and_counted_once(site):
+    attempts = []
+
+    @site.bus.consumer("thing.happened", group="one")
+    def _(tx, event):
+        attempts.append(event.attempt)
+        if len(attempts) <= MOST_LOST + 3:
+            raise StoreUnavailable("store_unavailable", "away")
+        site.handle(tx, "one", event)
+
+    site.join()
+    site.publish(envelope())
+    site.transport()
+    dispatcher = Dispatcher(site.db, site.bus, "one", jitter=lambda: 0.5)
+    for _ in range(MOST_LOST + 3):
+        with pytest.raises(StoreUnavailable):
+            dispatcher.run_once()
+        site.clock.advance(60 * SECOND)
+    assert dispatcher.run_once().handled == 1
+    assert set(attempts) == {1}
+    assert (len(site.effects("one")), letters_of(site)) == (1, [])

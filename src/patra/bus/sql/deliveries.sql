@@ -1,6 +1,6 @@
 -- name: deliveries_due
 SELECT d.seq, d.order_key, d.attempts, d.due_at, d.replay, d.first_failed_at, e.event_type, e.major, e.minor,
-  e.event_id, e.published_at, e.body
+  e.event_id, e.published_at, e.body, d.lost
 FROM bus_delivery d JOIN bus_event e ON e.seq = d.seq
 WHERE d.group_id = :group_id AND d.due_at <= :now
 ORDER BY d.due_at, d.seq LIMIT :limit {skip_locked}
@@ -36,14 +36,14 @@ WHERE bus_delivery.group_id = :group_id AND bus_delivery.seq = rows.seq
 -- name: deliveries_held
 -- rows: seq int
 SELECT d.seq, d.order_key, d.attempts, d.due_at, d.replay, d.first_failed_at, e.event_type, e.major, e.minor,
-  e.event_id, e.published_at, e.body
+  e.event_id, e.published_at, e.body, d.lost
 FROM rows JOIN bus_delivery d ON d.group_id = :group_id AND d.seq = rows.seq JOIN bus_event e ON e.seq = d.seq
 
 -- name: deliveries_failed
 -- rows: seq int, state text, due_at int, attempts int, first_failed_at int, last_failed_at int, error_code text, error_detail text
 UPDATE bus_delivery SET state = rows.state, due_at = rows.due_at, attempts = rows.attempts,
   first_failed_at = rows.first_failed_at, last_failed_at = rows.last_failed_at,
-  error_code = rows.error_code, error_detail = rows.error_detail
+  error_code = rows.error_code, error_detail = rows.error_detail, lost = 0
 FROM rows WHERE bus_delivery.group_id = :group_id AND bus_delivery.seq = rows.seq
 
 -- name: deliveries_replay
@@ -51,7 +51,7 @@ FROM rows WHERE bus_delivery.group_id = :group_id AND bus_delivery.seq = rows.se
 INSERT INTO bus_delivery (group_id, seq, order_key, due_at, replay)
 SELECT :group_id, seq, order_key, :now, 1 FROM rows WHERE true
 ON CONFLICT (group_id, seq) DO UPDATE SET state = 'ready', due_at = excluded.due_at, attempts = 0, replay = 1,
-  first_failed_at = NULL, last_failed_at = NULL, error_code = NULL, error_detail = NULL
+  first_failed_at = NULL, last_failed_at = NULL, error_code = NULL, error_detail = NULL, lost = 0
 
 -- name: deliveries_wake_followers
 -- rows: order_key blob
@@ -70,9 +70,17 @@ ON CONFLICT (group_id, seq) DO NOTHING
 SELECT min(due_at) FROM bus_delivery WHERE group_id = :group_id
 
 -- name: deliveries_of_event
-SELECT g.name, d.state, d.due_at, d.attempts, d.replay, d.first_failed_at, d.last_failed_at, d.error_code, d.error_detail
+SELECT g.name, d.state, d.due_at, d.attempts, d.lost, d.replay, d.first_failed_at, d.last_failed_at, d.error_code, d.error_detail
 FROM bus_event e JOIN bus_group g ON 1 = 1 JOIN bus_delivery d ON d.group_id = g.group_id AND d.seq = e.seq
 WHERE e.event_id = :event_id ORDER BY g.name
+
+-- name: delivery_lost_ahead
+UPDATE bus_delivery SET state = 'waiting', lost = lost + 1, due_at = :due_at, last_failed_at = :now,
+  first_failed_at = COALESCE(first_failed_at, :now), error_code = :error_code, error_detail = :error_detail
+WHERE group_id = :group_id AND seq = :seq
+
+-- name: delivery_in_trial
+SELECT 1 FROM bus_delivery WHERE group_id = :group_id AND seq = :seq AND lost = :lost {for_update}
 
 -- name: slot
 SELECT 1

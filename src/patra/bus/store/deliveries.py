@@ -82,6 +82,25 @@ def count_attempts(tx: Tx, group_id: int, seqs: Collection[int], by: int = 1) ->
     tx.execute(Q["deliveries_count_attempts"], {"group_id": group_id, "by": by}, rows=[(s,) for s in sorted(seqs)])
 
 
+def lose_ahead(tx: Tx, group_id: int, seq: int, due_at: int, now: int, *, code: str, detail: str) -> None:
+    """Write what is true if the process dies now: the event was lost once more, and comes back later."""
+    params = {
+        "group_id": group_id,
+        "seq": seq,
+        "due_at": due_at,
+        "now": now,
+        "error_code": code,
+        "error_detail": detail,
+    }
+    tx.execute(Q["delivery_lost_ahead"], params)
+
+
+def in_trial(tx: Tx, group_id: int, trial: Waiting) -> bool:
+    """Whether the event still stands as the process wrote it down before its trial; locked, if so."""
+    params = {"group_id": group_id, "seq": trial.seq, "lost": trial.lost}
+    return bool(tx.fetch(Q["delivery_in_trial"], params))
+
+
 def failed(tx: Tx, group_id: int, failures: Sequence[Failure]) -> None:
     rows = [msgspec.structs.astuple(f) for f in sorted(failures, key=lambda f: f.seq)]
     tx.execute(Q["deliveries_failed"], {"group_id": group_id}, rows=rows)
@@ -162,7 +181,7 @@ def _key(event_id: str) -> bytes:
 
 
 def _waiting(row: tuple[Any, ...]) -> Waiting:
-    seq, order_key, attempts, due_at, again, first_failed_at, kind, major, minor, event_id, published_at, body = row
+    seq, order_key, attempts, due_at, again, first_failed_at, kind, major, minor, event_id, at, body, lost = row
     return Waiting(
         seq=seq,
         order_key=None if order_key is None else bytes(order_key),
@@ -173,6 +192,7 @@ def _waiting(row: tuple[Any, ...]) -> Waiting:
         event_type=kind,
         version=Version(major, minor),
         event_id=event_id,
-        published_at=published_at,
+        published_at=at,
         body=body,
+        lost=lost,
     )
