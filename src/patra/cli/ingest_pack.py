@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from patra.cli.ingest import trigger_of, trigger_options
+from patra.cli.ingest_new import command as new
 from patra.cli.options import config_option, json_option, opened, show, table
 
 if TYPE_CHECKING:
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
 
 @click.group()
 def pack() -> None:
-    """Check, load, show and compare source packs."""
+    """Start, check, load, show and compare source packs."""
+
+
+pack.add_command(new)
 
 
 def _files(paths: tuple[str, ...]) -> list[Path]:

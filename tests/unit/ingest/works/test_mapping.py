@@ -31,6 +31,12 @@ def test_a_private_field_serves_those_below_it() -> None:
     assert mapped(fields, {"kinds": ["Review"]}) == {"review": True}
 
 
+def test_a_private_field_of_an_item_is_not_kept() -> None:
+    inner = {"_person": {"path": "$.n", "apply": ["person"]}, "name": "${jsonPath(fields._person, '$.name')}"}
+    record = {"a": [{"n": "Lovelace, Ada"}, {"n": ""}]}
+    assert mapped({"authors": {"each": "$.a[*]", "fields": inner}}, record) == {"authors": [{"name": "Ada Lovelace"}]}
+
+
 def test_each_gives_a_list_of_objects() -> None:
     fields = {
         "authors": {
