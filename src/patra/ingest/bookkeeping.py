@@ -55,7 +55,13 @@ class Book:
         self._spec = course.spec
         self._taken = taken
         self._options = options
-        self._work = Work(spec=course.spec, taken=taken, ttl=options.ttl, publish=options.publish)
+        self._work = Work(
+            spec=course.spec,
+            taken=taken,
+            ttl=options.ttl,
+            publish=options.publish,
+            server_clock=options.server_clock,
+        )
         self.stats = Stats()
         self.batches = 0
         self.carried = Tally()
@@ -70,6 +76,8 @@ class Book:
             name = _HEAL_NAMES.get(act, act.name.lower())
             self.stats.healed[name] = self.stats.healed.get(name, 0) + 1
             self.stats.rate_adjusted = self.stats.rate_adjusted or act is X.QPS_DOWNSHIFT
+            if act is X.CONCURRENCY_DOWN:
+                self._s.crowds.lower(self._taken.task.partition_key, self._s.clock.now())
             measures.SELF_HEAL.labels(type=name).inc()
             log.warning("ingest_self_heal", act=act.value, type=name, run_id=self._taken.run_id)
 
@@ -159,7 +167,7 @@ class Book:
         pagination = self._spec.pagination
         if phase is not Phase.LIST or pagination.type not in {PaginationType.TOKEN, PaginationType.URL}:
             return None
-        again = stateful(pagination) or step.status is not BatchStatus.SUCCEEDED
+        again = stateful(pagination) or step.status is not BatchStatus.SUCCEEDED or place.reread
         turn = f"#{self.batches}" if again else ""
         return sha256_hex(f"{place.passes}|{before.restarts}|{place.token or place.url or ''}{turn}")[:32]
 

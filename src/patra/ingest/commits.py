@@ -72,6 +72,8 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     taken: Taken
     ttl: int
     publish: bool = True
+    server_clock: bool = False
+    """Leases go by the store's clock."""
 
 
 def land(
@@ -130,7 +132,7 @@ def land(
     if closing is not None:
         _end(tx, work, closing, now)
     else:
-        leases.renew(tx, TASKS, [taken.lease], now=now, ttl=work.ttl)
+        leases.renew(tx, TASKS, [taken.lease], now=tx.server_now() if work.server_clock else now, ttl=work.ttl)
     return Committed(sorted=out, stats=stats, cursor=moved)
 
 

@@ -138,7 +138,8 @@ class Executor:
         now = self._now(tx, now)
         if look:
             running_store.free_expired(tx, now)
-        return running_store.take(tx, self._holder, now, self._options.ttl, self._limits.per_partition, only=self._only)
+        most, bounds = self._limits.per_partition, self._s.crowds.bounds(now)
+        return running_store.take(tx, self._holder, now, self._options.ttl, most, bounds=bounds, only=self._only)
 
     def _work(self, taken: Taken) -> Counts:
         stats, batches = Stats(), 0
@@ -181,12 +182,16 @@ class Executor:
         )
 
     def _full(self, course: Course, taken: Taken) -> Closing | None:
-        """The pack's own bound on tasks at the same time, where it is tighter than the installation's."""
-        bound = course.spec.rate_limit.max_concurrency
+        """The pack's own bound on tasks at the same time, and the one that slow batches have lowered (12.2).
+
+        It is learnt from the first task of a partition; from then on no task beyond it is taken at all.
+        """
+        partition = taken.task.partition_key
+        most = min(course.spec.rate_limit.max_concurrency, self._limits.per_partition)
+        bound = self._s.crowds.learn(partition, most)
         if bound >= self._limits.per_partition:
             return None
-        partition = {"partition": taken.task.partition_key}
-        row = self._db.read(lambda tx: tx.fetch_one(Q["partition_held"], partition))
+        row = self._db.read(lambda tx: tx.fetch_one(Q["partition_held"], {"partition": partition}))
         if row is None or row[0] <= bound:
             return None
         return deferred(X.PUT_BACK_RATE, self._s.clock.now() + SECOND, f"{bound} tasks of this partition at a time")

@@ -168,6 +168,32 @@ class Pulse:
             self._buckets.popleft()
 
 
+# --- how many at the same time ---------------------------------------------------------------------------------------
+
+
+class Crowd(msgspec.Struct, frozen=True, kw_only=True):
+    """How many tasks of a partition may run at the same time: at most `most`, fewer while batches take too long."""
+
+    most: int
+    bound: int
+    at: int = 0
+    """When the bound was last changed."""
+
+
+def fewer(crowd: Crowd, now: int) -> Crowd:
+    """Half as many, never none; not again before the first half has had time to help."""
+    if crowd.bound <= 1 or (crowd.bound < crowd.most and now - crowd.at < MINUTE):
+        return crowd
+    return replace(crowd, bound=max(crowd.bound // 2, 1), at=now)
+
+
+def more(crowd: Crowd, now: int) -> Crowd:
+    """One more for every calm window, up to all of them."""
+    if crowd.bound >= crowd.most or now - crowd.at < WINDOW:
+        return crowd
+    return replace(crowd, bound=crowd.bound + 1, at=now)
+
+
 # --- the circuit breaker ---------------------------------------------------------------------------------------------
 
 

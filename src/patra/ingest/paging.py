@@ -49,6 +49,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     slips: int = 0
     drifted: bool = False
     passes: int = 0
+    reread: bool = False
+    """The last page was read, and is read once more."""
     trail: Trail = Trail()
 
 
@@ -158,6 +160,16 @@ def again(pagination: Pagination, end: End, start: Place) -> Place | None:
         return None
     short = here.total is not None and here.seen < here.total and end.code is not X.END_RANGE
     return replace(start, passes=start.passes + 1) if here.drifted or short else None
+
+
+def last_again(pagination: Pagination, place: Place, items: int) -> Place | None:
+    """The last page once more, as a safeguard against records that move while they are read (ch. 4.5); once a list.
+
+    A cursor that moves by itself cannot be asked again, and an empty page has nothing that could have moved.
+    """
+    if place.reread or not items or stateful(pagination):
+        return None
+    return replace(place, reread=True, probes=0)
 
 
 def too_deep(total: int | None, max_depth: int | None, place: Place) -> bool:

@@ -22,7 +22,8 @@ from patra.ingest.spec import Leg
 from patra.ingest.times import read_instant
 from patra.kernel.errors import Invalid
 
-MAX_ID = 1024
+MAX_ID = 1024  # characters; the contract of `ingest.record.changed` takes 2000
+MAX_ID_BYTES = 2048  # an index row of PostgreSQL holds 2700, the names of source and endpoint among them
 _BOM = b"\xef\xbb\xbf"
 _json = msgspec.json.Decoder().decode
 
@@ -127,10 +128,8 @@ class Reader:
             found = text_at(clean(self._id_apply, found))
         if not found:
             return Polluted(code=X.NO_ID, path=self._id.source, detail="no id there")
-        if len(found) > MAX_ID or not found.isprintable():
-            return Polluted(
-                code=X.FIELD_INVALID, path=self._id.source, detail="an id of strange or too many characters"
-            )
+        if len(found) > MAX_ID or not found.isprintable() or not (found.isascii() or _fits(found)):
+            return Polluted(code=X.FIELD_INVALID, path=self._id.source, detail=_no_id(found))
         updated_at: int | None = None
         if self._updated is not None:
             raw = _plain(self._updated.first(item))
@@ -246,6 +245,17 @@ def _well_formed(value: Any) -> Any:
 def _plain(value: Any) -> Any:
     """Elements become their text; JSON stays as it is, since a date may be a structure."""
     return text_at(value) if isinstance(value, etree._Element) else value  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+
+def _fits(found: str) -> bool:
+    return len(found.encode("utf-8", "surrogatepass")) <= MAX_ID_BYTES
+
+
+def _no_id(found: str) -> str:
+    """Why a text is no id."""
+    if not found.isprintable():
+        return "an id with control characters"
+    return f"an id of {len(found)} characters; {MAX_ID} ({MAX_ID_BYTES} bytes) are the most"
 
 
 def _whole(text: str | None) -> int | None:

@@ -9,7 +9,7 @@ import msgspec
 
 from patra.ingest.credentials import Tokens
 from patra.ingest.gates import Gate
-from patra.ingest.healing import Circuit, CircuitState, Pulse, Thresholds, admit, settle
+from patra.ingest.healing import Circuit, CircuitState, Crowd, Pulse, Thresholds, admit, fewer, more, settle
 from patra.ingest.transport import Transport
 from patra.kernel.clock import SECOND, Clock
 
@@ -49,6 +49,34 @@ class Pulses:
             return self._pulses.setdefault(key, Pulse())
 
 
+class Crowds:
+    """How many tasks of each partition this process lets run at the same time (ch. 5.6, 12.2)."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._crowds: dict[str, Crowd] = {}
+
+    def learn(self, partition: str, most: int) -> int:
+        """The most that the installation and the pack allow; gives how many may run now."""
+        with self._lock:
+            known = self._crowds.get(partition)
+            if known is None or known.most != most:
+                bound = most if known is None else min(known.bound, most)
+                known = self._crowds[partition] = Crowd(most=most, bound=bound, at=known.at if known else 0)
+            return known.bound
+
+    def lower(self, partition: str, now: int) -> None:
+        with self._lock:
+            if (known := self._crowds.get(partition)) is not None:
+                self._crowds[partition] = fewer(known, now)
+
+    def bounds(self, now: int) -> dict[str, int]:
+        """What is known of each partition, as leases are bound by it."""
+        with self._lock:
+            self._crowds = {partition: more(crowd, now) for partition, crowd in self._crowds.items()}
+            return {partition: crowd.bound for partition, crowd in self._crowds.items()}
+
+
 class Services(msgspec.Struct, kw_only=True):
     """Built once a process; tests put a clock, a source of chance and an environment of their own in."""
 
@@ -63,3 +91,4 @@ class Services(msgspec.Struct, kw_only=True):
     tokens: Tokens = msgspec.field(default_factory=Tokens)
     circuits: Circuits = msgspec.field(default_factory=Circuits)
     pulses: Pulses = msgspec.field(default_factory=Pulses)
+    crowds: Crowds = msgspec.field(default_factory=Crowds)

@@ -6,7 +6,7 @@ Pure: no store, no clock. What goes wrong is `setbacks.py`'s business.
 import msgspec
 from msgspec.structs import replace
 
-from patra.ingest.codes import PaginationType
+from patra.ingest.codes import Operation, PaginationType
 from patra.ingest.course import Scope
 from patra.ingest.cursor import confirmed
 from patra.ingest.cutting import Rest
@@ -15,7 +15,7 @@ from patra.ingest.healing import Thresholds, Vitals, heal
 from patra.ingest.landing import Landing
 from patra.ingest.line import Line
 from patra.ingest.machines import TaskOn
-from patra.ingest.paging import End, Move, Next, Page, Place, Probe, Range, Stop, again, follow, stateful
+from patra.ingest.paging import End, Move, Next, Page, Place, Probe, Range, Stop, again, follow, last_again, stateful
 from patra.ingest.reasons_running import X
 from patra.ingest.runs import DONE, BatchStatus, Checkpoint, Closing, RunOn, failed
 from patra.ingest.slicing import Span
@@ -103,6 +103,9 @@ def after_page(
             if once_more is not None:
                 checkpoint = replace(checkpoint, place=once_more)
                 return Step(checkpoint=checkpoint, has_next=True, following=once_more, healed=(X.DRIFTED,))
+            last = last_again(scope.spec.pagination, place, len(landing.ids)) if _rereads(scope) else None
+            if last is not None:
+                return Step(checkpoint=replace(checkpoint, place=last), has_next=True, following=last)
             checkpoint = replace(checkpoint, place=move.place, over=True)
             if checkpoint.pending:
                 return Step(checkpoint=checkpoint)
@@ -167,6 +170,10 @@ def healed(
             case _:
                 pass
     return step
+
+
+def _rereads(scope: Scope) -> bool:
+    return scope.spec.ordering.reread_last_page and scope.spec.operation is Operation.HARVEST
 
 
 def part(code: X, detail: str, rest: Rest, total: int | None = None) -> Closing:

@@ -96,7 +96,7 @@ class Watch:
             paused = {(where.source, ""), (where.source, where.endpoint)} & still
             if due <= now and not taken and not paused and not tx.fetch(Q["watch_begun"], {"plan_id": plan_id}):
                 idle.append(IdlePlan(where=where, plan_id=plan_id, waiting=now - due))
-        lags = self._lags(tx, now, specs, {queue.where for queue in queues if queue.queued})
+        lags = self._lags(tx, now, specs, {queue.where for queue in queues if queue.queued}, still)
         return Look(
             at=now,
             flows=[
@@ -130,7 +130,9 @@ class Watch:
             )
         return found
 
-    def _lags(self, tx: Tx, now: int, specs: dict[Where, Spec], waiting: set[Where]) -> list[Lag]:
+    def _lags(
+        self, tx: Tx, now: int, specs: dict[Where, Spec], waiting: set[Where], still: set[tuple[str, str]]
+    ) -> list[Lag]:
         rounds: dict[Where, int] = {}
         for entry in store.schedules(tx):
             cron, schedule = entry.schedule.cron, entry.schedule
@@ -151,7 +153,9 @@ class Watch:
                     namespace=namespace,
                     lag=max(now - instant, 0),
                     expected=window.safety_lag_us + max(window.unit_us, window.min_us) + 2 * rounds.get(where, 0),
-                    watched=where in rounds or where in waiting,
+                    # what stands still is told of as such
+                    watched=(where in rounds or where in waiting)
+                    and not still & {(source, ""), (source, where.endpoint)},
                 )
             )
         return found

@@ -10,11 +10,14 @@ from patra.ingest.healing import (
     WINDOW,
     Circuit,
     CircuitState,
+    Crowd,
     Pulse,
     Thresholds,
     Vitals,
     admit,
+    fewer,
     heal,
+    more,
     settle,
 )
 from patra.ingest.reasons_running import X
@@ -119,3 +122,22 @@ def test_an_open_circuit_sends_nothing_before_its_time_and_always_opens_again(sc
             opened = now if circuit.state is CircuitState.OPEN else None
         assert circuit.state in CIRCUIT.states
     assert admit(circuit, now + 10 * MINUTE)[0]
+
+
+def test_a_crowd_halves_slowly_enough_to_see_whether_it_helps_and_grows_one_by_one() -> None:
+    crowd = Crowd(most=8, bound=8)
+    now = 100 * MINUTE
+    crowd = fewer(crowd, now)
+    assert crowd.bound == 4
+    assert fewer(crowd, now + 59 * SECOND) == crowd
+    crowd = fewer(crowd, now + MINUTE)
+    assert crowd.bound == 2
+    for minutes in range(2, 9):
+        crowd = fewer(crowd, now + minutes * MINUTE)
+    assert crowd.bound == 1
+    assert more(crowd, crowd.at + 5 * MINUTE - 1) == crowd
+    bounds = []
+    for _ in range(10):
+        crowd = more(crowd, crowd.at + 5 * MINUTE)
+        bounds.append(crowd.bound)
+    assert bounds == [2, 3, 4, 5, 6, 7, 8, 8, 8, 8]
