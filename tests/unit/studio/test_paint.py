@@ -3,7 +3,8 @@ import itertools
 import numpy as np
 import pytest
 
-from patra.studio.paint.frames import ShotFrames, render, view_at
+from patra.studio.paint.camera import Camera, view_at
+from patra.studio.paint.frames import ShotFrames, render
 from patra.studio.paint.inserts import _THINGS
 from patra.studio.paint.narrator import portrait
 from patra.studio.paint.places import _PLACES
@@ -85,6 +86,33 @@ def test_the_camera_moves_and_stays_within_the_painting(camera):
     assert len(frames) == 12
     assert all(len(frame) == W * H * 3 for frame in frames)
     assert frames[0] != frames[-1]
+
+
+@pytest.mark.parametrize("move", ["pan_left", "pan_right", "drift_up", "drift_down"])
+def test_a_shifted_painting_is_where_a_scaled_one_would_be(move, monkeypatch):
+    from patra.studio.paint import camera as cameras
+
+    layers = paint(picture(place="river", framing="medium", figures=(Figure(kind="woman", name="Mara"),)), W, H, 1.0)
+    assert layers.front is not None
+    shifting = Camera(layers, move, W, H)
+    still = {t: view_at(move, t) for t in (0.0, 0.3, 1.0)}
+    # the same places, but with a size that changes: the camera scales every frame
+    monkeypatch.setattr(cameras, "view_at", lambda _, t: still.get(t) or cameras.View(1.0, 0.0, 0.0))
+    monkeypatch.setitem(still, 1.0, cameras.View(still[1.0].size + 1e-9, still[1.0].x, still[1.0].y))
+    scaling = Camera(layers, move, W, H)
+    for t in still:
+        one, other = (np.asarray(c.at(t), np.float32) for c in (shifting, scaling))
+        here = np.abs(one - other).mean()
+        beside = np.abs(one[:, 3:] - other[:, :-3]).mean(), np.abs(one[3:] - other[:-3]).mean()
+        assert here < 6
+        assert here < min(beside)
+
+
+def test_the_front_passes_only_where_it_is():
+    layers = paint(picture(place="room"), W, H, 1.0)
+    assert layers.front is not None
+    assert layers.front.width < W / 4  # a doorpost, not a whole layer
+    assert all(Camera(layers, move, W, H).at(0.5).size == (W, H) for move in MOVES)
 
 
 def test_a_film_opens_from_the_dark_and_ends_in_it():

@@ -58,6 +58,15 @@ def test_who_sits_in_a_boat_stays_in_it():
     assert "boat" in counted.picture.motifs
 
 
+def test_a_paper_boat_carries_nobody():
+    held = next(s for s in make_plan(CHINESE).shots if "她轻轻把船放进水里" in s.narration)
+    assert ("boat" in held.picture.motifs, "paperboat" in held.picture.motifs) == (False, True)
+    at_sea = next(s for s in make_plan(CHINESE).shots if "渔船" in s.narration)
+    assert "boat" in at_sea.picture.motifs
+    english = make_plan("She set a paper boat on the river. Then she pushed the boat away from the bank with one hand.")
+    assert all(set(s.picture.motifs) & {"boat", "paperboat"} == {"paperboat"} for s in english.shots)
+
+
 def test_a_thing_is_not_looked_at_closely_again_at_once():
     for text in (ENGLISH, CHINESE):
         subjects = [shot.picture.subject for shot in make_plan(text).shots]

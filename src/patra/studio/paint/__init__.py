@@ -11,6 +11,7 @@
 | `interiors` | an indoor picture | rooms with their light |
 | `inserts` | a thing | a close look at it |
 | `scene` | a picture | the painted layers of a shot |
+| `camera` | the layers, a move, a moment | what the camera sees |
 | `weather` | a frame's number | rain, snow, mist, leaves, fireflies |
 | `narrator` | mouth shapes | a narrator whose mouth follows them |
 | `frames` | all of it, frame by frame | raw frames with camera moves, cuts and titles |

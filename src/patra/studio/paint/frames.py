@@ -9,24 +9,16 @@ from functools import lru_cache
 import msgspec
 from PIL import Image
 
+from patra.studio.paint.camera import Camera
 from patra.studio.paint.lettering import title_card
 from patra.studio.paint.narrator import Narrator
-from patra.studio.paint.scene import ROOM, Layers, paint
+from patra.studio.paint.scene import Layers, paint
 from patra.studio.paint.weather import Overlay, overlay_for
 from patra.studio.script.shots import Picture
 from patra.studio.voice.visemes import Mouth
 
 BLEND, DIP_IN, DIP_OUT, OPEN, END = 0.45, 0.35, 0.3, 0.9, 1.3  # seconds
 TITLE = (0.25, 0.6, 2.0, 2.6)  # seconds: begins, is whole, begins to go, is gone
-NEARER = 0.95  # the front layer is seen a little larger, so that it passes faster
-
-
-class View(msgspec.Struct, frozen=True):
-    """Where the camera looks: how many frames' sizes it takes in (1 to ROOM), and where between the edges (-1 to 1)."""
-
-    size: float
-    x: float
-    y: float
 
 
 class ShotFrames(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,26 +38,6 @@ class ShotFrames(msgspec.Struct, frozen=True, kw_only=True):
     smooth: float = 1.6
 
 
-def view_at(camera: str, t: float) -> View:
-    """The camera at a moment of the shot, `t` from 0 to 1."""
-    s = t * t * (3 - 2 * t) * 0.5 + t * 0.5  # set off and arrive gently
-    match camera:
-        case "push_in":
-            return View(1.17 - 0.14 * s, 0.15 * (1 - s), 0.1)
-        case "pull_out":
-            return View(1.03 + 0.14 * s, -0.2 * (1 - s), 0.0)
-        case "pan_right":
-            return View(1.07, -0.85 + 1.7 * s, 0.1)
-        case "pan_left":
-            return View(1.07, 0.85 - 1.7 * s, 0.1)
-        case "drift_up":
-            return View(1.08, 0.1, 0.8 - 1.5 * s)
-        case "drift_down":
-            return View(1.08, -0.1, -0.7 + 1.5 * s)
-        case _:
-            return View(1.1, 0.0, 0.0)
-
-
 def render(shot: ShotFrames, mouth: Mouth | None) -> Iterator[bytes]:
     """The raw RGB frames of a drawn shot."""
     layers = _painted(shot.picture, shot.width, shot.height, shot.smooth)
@@ -74,11 +46,11 @@ def render(shot: ShotFrames, mouth: Mouth | None) -> Iterator[bytes]:
     last: Image.Image | None = None
     if shot.before is not None and shot.cut == "blend":
         past = _painted(shot.before, shot.width, shot.height, shot.smooth)
-        last = look(past, view_at(shot.before.camera, 1.0), shot.width, shot.height)
+        last = Camera(past, shot.before.camera, shot.width, shot.height).at(1.0)
+    camera = Camera(layers, "" if shot.still else shot.picture.camera, shot.width, shot.height)
     for number in range(shot.frames):
-        t = number / max(1, shot.frames - 1)
-        view = view_at("" if shot.still else shot.picture.camera, t)
-        yield finish(look(layers, view, shot.width, shot.height), shot, number, overlay, narrator, last)
+        seen = camera.at(number / max(1, shot.frames - 1))
+        yield finish(seen, shot, number, overlay, narrator, last)
 
 
 def finish(
@@ -103,31 +75,6 @@ def finish(
     if light < 1:
         frame = frame.point([round(v * light) for v in range(256)] * 3)
     return frame.tobytes()
-
-
-def look(layers: Layers, view: View, width: int, height: int) -> Image.Image:
-    """What the camera sees of the painting."""
-    frame = layers.back.resize((width, height), Image.Resampling.BILINEAR, box=_box(view, width, height, 1.0))
-    if layers.front is not None and layers.mask is not None:
-        left, top, right, bottom = _box(view, width, height, NEARER)
-        scale = (bottom - top) / height
-        first = max(0, -int((top - layers.front_top) // scale))  # the first row that the front layer reaches
-        if first < height:
-            box = (left, top + first * scale - layers.front_top, right, bottom - layers.front_top)
-            size = (width, height - first)
-            front = layers.front.resize(size, Image.Resampling.BILINEAR, box=box)
-            frame.paste(front, (0, first), layers.mask.resize(size, Image.Resampling.BILINEAR, box=box))
-    return frame
-
-
-def _box(view: View, width: int, height: int, nearer: float) -> tuple[float, float, float, float]:
-    size = max(1.0, view.size) * nearer
-    full_w, full_h = round(width * ROOM), round(height * ROOM)
-    w, h = width * size, height * size
-    x = (full_w - w) / 2 * (1 + view.x)
-    y = (full_h - h) / 2 * (1 + view.y)
-    x, y = min(max(0.0, x), full_w - w), min(max(0.0, y), full_h - h)
-    return x, y, x + w, y + h
 
 
 def _light(shot: ShotFrames, number: int) -> float:

@@ -10,7 +10,7 @@ from PIL import Image, ImageDraw
 from patra.studio.paint.palette import Colour, mix, scaled
 from patra.studio.voice.visemes import SHAPES, Mouth
 
-NARRATOR_VERSION = "narrator-1"
+NARRATOR_VERSION = "narrator-2"
 SIZE = 0.25  # of the frame's height
 MARGIN = 0.035
 
@@ -90,9 +90,9 @@ def portrait(pixels: int, shape: str, blink: bool) -> Image.Image:
         lift = 0.02 if shape in {"open", "wide"} else 0.0
         pen.line(
             [
-                (u + (x - 0.11) * u, u - (0.2 + lift - 0.12 * x) * u),
+                (u + (x - 0.11) * u, u - (0.2 + lift + 0.06 * x) * u),
                 (u + x * u, u - (0.226 + lift) * u),
-                (u + (x + 0.11) * u, u - (0.2 + lift + 0.12 * x) * u),
+                (u + (x + 0.11) * u, u - (0.2 + lift - 0.06 * x) * u),
             ],
             fill=(*_HAIR, 255),
             width=max(2, big // 46),

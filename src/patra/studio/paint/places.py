@@ -115,7 +115,7 @@ def _boats(c: Canvas, picture: Picture, horizon: float) -> None:
         return
     small = picture.framing == "medium"
     if "boat" in picture.motifs and picture.place in {"sea", "river", "lake", "island"}:
-        if not small:
+        if not small and not picture.figures:  # who is there sits in a boat of their own
             things.boat(c, 0.36, horizon + 0.17, 0.27, 0.8)
         things.boat(c, 0.72, horizon + 0.045, 0.08, 0.35)
 

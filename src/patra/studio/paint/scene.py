@@ -17,17 +17,20 @@ from patra.studio.script.scenes import INSIDE
 from patra.studio.script.shots import Figure, Picture
 
 ROOM = 1.2  # the painting is larger than the frame, so that the camera can move
-PAINTER_VERSION = "painter-1"
+PAINTER_VERSION = "painter-2"
+HELD = frozenset({"letter", "lamp", "umbrella", "book", "paperboat", "cup"})
+BRIDGES = {"river": 0.56, "mountain": 0.67}  # where the deck is highest
 WET = frozenset({"sea", "lake", "river", "harbour", "island"})
 
 
 class Layers(msgspec.Struct, frozen=True, kw_only=True):
-    """Two layers, ROOM times the frame: `back` is whole, `front` has a mask and starts at `front_top`."""
+    """Two layers, ROOM times the frame: `back` is whole, `front` is its part that is not empty, masked, at a place."""
 
     back: Image.Image
     front: Image.Image | None
     mask: Image.Image | None
-    front_top: int
+    front_left: int = 0
+    front_top: int = 0
     palette: Palette
 
 
@@ -58,10 +61,17 @@ def paint(picture: Picture, width: int, height: int, smooth: float = 1.6) -> Lay
 def _layers(back: Image.Image, front: Image.Image, palette: Palette) -> Layers:
     bounds = front.getchannel("A").getbbox()
     if bounds is None:
-        return Layers(back=back, front=None, mask=None, front_top=0, palette=palette)
-    top = max(0, bounds[1] - 2)
-    part = front.crop((0, top, front.width, front.height))
-    return Layers(back=back, front=part.convert("RGB"), mask=part.getchannel("A"), front_top=top, palette=palette)
+        return Layers(back=back, front=None, mask=None, palette=palette)
+    left, top = max(0, bounds[0] - 2), max(0, bounds[1] - 2)
+    part = front.crop((left, top, min(front.width, bounds[2] + 2), min(front.height, bounds[3] + 2)))
+    return Layers(
+        back=back,
+        front=part.convert("RGB"),
+        mask=part.getchannel("A"),
+        front_left=left,
+        front_top=top,
+        palette=palette,
+    )
 
 
 def _soften(c: Canvas) -> None:
@@ -73,52 +83,29 @@ def _people(back: Canvas, front: Canvas, picture: Picture, *, inside: bool) -> N
     rng, motifs = back.rng, picture.motifs
     figures = picture.figures
     if picture.framing == "medium" and figures:
-        afloat = picture.place in WET and "boat" in motifs
-        size = 0.82 if not afloat else 0.6
-        base = 1.12 if not afloat else 0.97
-        if afloat:
-            things.rowboat(front, 0.5, 0.9, 0.62, 1.0)
-        elif picture.place in WET:  # nobody stands on the water
-            _bank(front, picture)
-        places = ((0.36,), (0.3, 0.56), (0.26, 0.48, 0.68))[len(figures) - 1] if not afloat else (0.44, 0.56, 0.5)
-        for number, (figure, x) in enumerate(zip(figures, places, strict=False)):
-            facing = 1 if number % 2 == 0 else -1
-            holds = bool({"letter", "lamp", "umbrella", "book", "paperboat", "cup"} & set(motifs)) and number == 0
-            pose = "sit" if afloat else ("hold" if holds else "stand")
-            own = size * (1.18 if figure.kind in YOUNG else 1.0)
-            feet = base if afloat else 0.3 + own * HEIGHT.get(figure.kind, 1.0)
-            person(front, figure, x, feet, own, 1.0, pose=pose, facing=facing)
-            if holds and not afloat:
-                _held(front, motifs, figure, x, feet, own, facing)
-        if afloat:
-            hull = mix(front.palette.land(1.0), (110, 64, 40), 0.3)
-            front.poly(
-                [
-                    (0.5 - 0.45 / front.aspect, 0.8),
-                    (0.5 + 0.45 / front.aspect, 0.8),
-                    (0.5 + 0.32 / front.aspect, 0.96),
-                    (0.5 - 0.3 / front.aspect, 0.96),
-                ],
-                hull,
-            )
-            front.line(
-                [(0.5 - 0.45 / front.aspect, 0.802), (0.5 + 0.45 / front.aspect, 0.802)],
-                mix(hull, front.palette.light, 0.35),
-                0.012,
-            )
+        if picture.place in WET and "boat" in motifs:
+            _rowing(front, figures, 0.5, 0.9, 0.62, 1.0)
+        else:
+            _standing(front, picture)
         for kind in ("cat", "dog"):
             if kind in motifs:
                 animal(front, kind, 0.66, 1.0, 0.26, 1.0, -1)
+        return
+    if figures and picture.place in WET - {"harbour"} and "boat" in motifs and "bridge" not in motifs:
+        _rowing(back, figures, 0.46, 0.8, 0.26, 0.85)
         return
     ground = 0.9 if inside else 0.86
     for number, figure in enumerate(figures):
         x = 0.42 + 0.11 * number + 0.03 * rng.random() if not inside else 0.36 + 0.12 * number
         size = 0.42 if inside else 0.2
+        if (deck := BRIDGES.get(picture.place)) and "bridge" in motifs:
+            person(back, figure, 0.5 + 0.05 * number, deck, 0.16, 0.75, pose="sit")
+            continue
         if picture.place in WET and not inside:
-            if picture.place == "river" and "bridge" in motifs:
-                person(back, figure, 0.5 + 0.05 * number, 0.56, 0.16, 0.75, pose="sit")
-                continue
-            x, ground = 0.4 + 0.06 * number, 0.93
+            if picture.place == "harbour":  # on the planks, one behind the other
+                x, ground = 0.565 + 0.05 * number, 0.87 - 0.054 * number
+            else:
+                x, ground = 0.4 + 0.06 * number, 0.93
         person(
             back,
             figure,
@@ -147,6 +134,45 @@ def _people(back: Canvas, front: Canvas, picture: Picture, *, inside: bool) -> N
     for kind, size in (("cat", 0.07), ("dog", 0.09), ("horse", 0.16)):
         if kind in motifs:
             animal(back, kind, 0.62, ground, size * (2 if inside else 1), 0.9, -1)
+
+
+def _rowing(c: Canvas, figures: tuple[Figure, ...], x: float, y: float, s: float, near: float) -> None:
+    """People in a rowing boat: its far side, they, its near side."""
+    a = c.aspect
+    things.rowboat(c, x, y, s, near)
+    for number, figure in enumerate(figures):
+        place = x + (-0.172, 0.172, 0.0)[number] * s / a
+        own = 0.97 * s * (1.18 if figure.kind in YOUNG else 1.0)
+        person(c, figure, place, y + 0.113 * s, own, near, pose="sit", facing=1 if number % 2 == 0 else -1)
+    hull = mix(c.palette.land(near), (110, 64, 40), 0.3)
+    top, bottom = y - 0.161 * s, y + 0.097 * s
+    c.poly(
+        [
+            (x - 0.726 * s / a, top),
+            (x + 0.726 * s / a, top),
+            (x + 0.516 * s / a, bottom),
+            (x - 0.484 * s / a, bottom),
+        ],
+        hull,
+    )
+    rim = [(x - 0.726 * s / a, top + 0.003 * s), (x + 0.726 * s / a, top + 0.003 * s)]
+    c.line(rim, mix(hull, c.palette.light, 0.35), 0.0194 * s)
+
+
+def _standing(c: Canvas, picture: Picture) -> None:
+    """People near enough to see their faces."""
+    if picture.place in WET:  # nobody stands on the water
+        _bank(c, picture)
+    figures = picture.figures
+    places = ((0.36,), (0.3, 0.56), (0.26, 0.48, 0.68))[len(figures) - 1]
+    for number, (figure, x) in enumerate(zip(figures, places, strict=False)):
+        facing = 1 if number % 2 == 0 else -1
+        holds = number == 0 and bool(HELD & set(picture.motifs))
+        own = 0.82 * (1.18 if figure.kind in YOUNG else 1.0)
+        feet = 0.3 + own * HEIGHT.get(figure.kind, 1.0)
+        person(c, figure, x, feet, own, 1.0, pose="hold" if holds else "stand", facing=facing)
+        if holds:
+            _held(c, picture.motifs, figure, x, feet, own, facing)
 
 
 def _bank(c: Canvas, picture: Picture) -> None:

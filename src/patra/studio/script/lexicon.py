@@ -199,12 +199,15 @@ def _english(sentence: str) -> list[tuple[tuple[str, str], ...]]:
     index = _index("en")
     hits: list[tuple[tuple[str, str], ...]] = []
     words = _WORD.findall(sentence.lower().replace("’", "'"))
-    for number, word in enumerate(words):
-        pair = f"{word}-{words[number + 1]}" if number + 1 < len(words) else ""
-        for form in (pair, word.removesuffix("'s"), _singular(word)):
+    at = 0
+    while at < len(words):
+        word, after = words[at], words[at + 1] if at + 1 < len(words) else ""
+        for form in (f"{word}-{after}", f"{word}-{_singular(after)}", word.removesuffix("'s"), _singular(word)):
             if form in index:
                 hits.append(index[form])
+                at += "-" in form and "-" not in word  # a pair is one thing: a paper boat is no boat
                 break
+        at += 1
     return hits
 
 

@@ -12,7 +12,7 @@ from patra.studio.script.scenes import cast_of, scenes_of
 from patra.studio.script.sentences import read_chapter
 from patra.studio.script.shots import Picture, Shot, shots_of
 
-PLANNER_VERSION = "planner-1"
+PLANNER_VERSION = "planner-2"
 WORKERS = ("llm", "audio", "lipsync", "video")
 """In the order in which a shot needs them: video waits for all others, lipsync for audio."""
 

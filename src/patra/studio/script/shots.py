@@ -64,11 +64,13 @@ def shots_of(scenes: Sequence[Scene], language: str, cast: Mapping[str, str]) ->
     recent: dict[str, str] = {}
     views: dict[str, int] = {}
     afloat: frozenset[str] = frozenset()
+    paper = ""
     for scene in scenes:
         seed = int(sha256_hex(f"{scene.index}|{scene.beats[0].sentence.text}")[:8], 16)
         for place, beats in enumerate(_grouped(scene.beats, rules)):
             tags = _joined(beats)
             people = _people(tags, beats, cast, recent)
+            tags, paper = _of_paper(tags, scene.setting.place, paper)
             tags, afloat = _afloat(tags, people, scene.setting.place, afloat)
             recently = [shot.picture.subject for shot in shots[-3:]]
             picture = _picture(
@@ -133,6 +135,14 @@ def _people(tags: Tags, beats: Sequence[Beat], cast: Mapping[str, str], recent: 
         name = recent.get(kind, kind)
         figures.setdefault(name, Figure(kind=cast.get(name, kind), name=name))
     return tuple(figures.values())[:3]
+
+
+def _of_paper(tags: Tags, place: str, before: str) -> tuple[Tags, str]:
+    """After a paper boat was spoken of, "the boat" is that one as long as the place stays; it carries nobody."""
+    if "paperboat" not in tags.motifs and place != before:
+        return tags, ""
+    motifs = tuple(dict.fromkeys("paperboat" if motif == "boat" else motif for motif in tags.motifs))
+    return msgspec.structs.replace(tags, motifs=motifs), place
 
 
 def _afloat(tags: Tags, people: tuple[Figure, ...], place: str, before: frozenset[str]) -> tuple[Tags, frozenset[str]]:

@@ -11,7 +11,8 @@ from PIL import Image
 from patra.kernel.errors import Permanent
 from patra.studio.artifacts import ArtifactStore
 from patra.studio.film.ffmpeg import decode_frames, encode_clip, probe
-from patra.studio.paint.frames import ShotFrames, finish, look, render, view_at
+from patra.studio.paint.camera import Camera
+from patra.studio.paint.frames import ShotFrames, finish, render
 from patra.studio.paint.narrator import NARRATOR_VERSION, Narrator
 from patra.studio.paint.palette import palette_for
 from patra.studio.paint.scene import PAINTER_VERSION, ROOM, Layers
@@ -77,11 +78,8 @@ def _served(order: Order, shot: ShotFrames, mouth: Mouth | None, folder: Path) -
     media = post_for_file(order.profile, str(order.profile.options.get("path", "/generate")), body, source)
     narrator = Narrator(mouth, shot.width, shot.height) if mouth else None
     if media.startswith("image/"):
-        layers = _still(source, shot)
-        seen: Iterator[Image.Image] = (
-            look(layers, view_at(shot.picture.camera, n / max(1, shot.frames - 1)), shot.width, shot.height)
-            for n in range(shot.frames)
-        )
+        camera = Camera(_still(source, shot), shot.picture.camera, shot.width, shot.height)
+        seen: Iterator[Image.Image] = (camera.at(n / max(1, shot.frames - 1)) for n in range(shot.frames))
     elif media.startswith("video/"):
         raw = decode_frames(source, order.quality, shot.frames)
         seen = (Image.frombytes("RGB", (shot.width, shot.height), piece) for piece in raw)
@@ -105,6 +103,4 @@ def _still(source: Path, shot: ShotFrames) -> Layers:
     )
     left, top = (image.width - width) // 2, (image.height - height) // 2
     palette = palette_for(shot.picture.time, shot.picture.weather, shot.picture.mood)
-    return Layers(
-        back=image.crop((left, top, left + width, top + height)), front=None, mask=None, front_top=0, palette=palette
-    )
+    return Layers(back=image.crop((left, top, left + width, top + height)), front=None, mask=None, palette=palette)
