@@ -16,6 +16,7 @@
 | `records` | a decision | output records for the archive |
 | `ack` | answers to events | the answer to the batch |
 | `decide` | state, batches, ticks | answers and changes: the whole of it, without a store |
+| `pack` | decisions on one item | one compressed row, and back |
 | `store` | changes | rows, and the order of locks |
 | `reading` | rows | decisions with the status of their records, closures |
 | `locate` | a key | the decisions that carry it |

@@ -67,3 +67,8 @@ def instant(item: Item) -> int:
     if isinstance(item, Tick):
         return item.at
     return NEVER if isinstance(item.envelope, Refused) else item.received_at
+
+
+def received(item: Item) -> int:
+    """When the item came."""
+    return item.at if isinstance(item, Tick) else item.received_at

@@ -4,13 +4,11 @@ The shell around `decide`: load and lock what the items touch, number them, deci
 start when another process was first with something (STYLE, "thin shells").
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
-from patra.attribution.batch import Batch, Item, instant
+from patra.attribution.batch import Batch, Item, instant, received
 from patra.attribution.decide import Answer, Superseded, Ticked, decide
-from patra.attribution.dedup import Ledger
 from patra.attribution.facts import Decision
-from patra.attribution.locate import PURGED, last_cycles, mark
 from patra.attribution.store import append_log, due_closures, load_closures, load_ledger, write
 from patra.kernel.db import Database, Tx
 
@@ -25,7 +23,7 @@ def commit(db: Database, items: Sequence[Item], *, due: int = 0, hand: Hand | No
 
     Without `hand` the store itself is the archive: a decision is archived when it is committed.
     """
-    dedup_keys = {event.key: event.dedup for item in items if isinstance(item, Batch) for event in item.events}
+    dedup_keys = {event.key for item in items if isinstance(item, Batch) for event in item.events}
     closure_keys = {key for item in items if isinstance(item, Batch) for key in item.closure_keys}
     latest = max(map(instant, items))
 
@@ -34,20 +32,13 @@ def commit(db: Database, items: Sequence[Item], *, due: int = 0, hand: Hand | No
         closures = load_closures(tx, closure_keys.union(overdue))
         # a tick that finds nothing to do leaves no trace
         logged = [item for item in items if isinstance(item, Batch) or overdue]
-        ledger = _ledger(tx, dedup_keys)
-        answers, changes = decide(ledger, closures, list(zip(append_log(tx, logged), logged, strict=True)))
-        decisions = write(tx, changes, archived=hand is None)
+        numbered = list(zip(append_log(tx, logged), logged, strict=True))
+        answers, changes = decide(load_ledger(tx, dedup_keys), closures, numbered)
+        instants = {number: received(item) for number, item in numbered}
+        decisions = write(tx, changes, instants, archived=hand is None)
         if hand is not None:
             hand(tx, decisions, changes.superseded)
         found = iter(answers)
         return [next(found) if isinstance(item, Batch) or overdue else Ticked(0) for item in items]
 
     return db.run(work)
-
-
-def _ledger(tx: Tx, dedup_keys: Mapping[bytes, str]) -> Ledger:
-    """The entries of the keys at hand; once entries were purged, also how far the cycles of the others had come."""
-    entries = load_ledger(tx, dedup_keys.keys())
-    if not mark(tx, PURGED):
-        return Ledger(entries)
-    return Ledger(entries, last_cycles(tx, [dedup for key, dedup in dedup_keys.items() if key not in entries]))

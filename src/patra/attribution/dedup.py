@@ -63,35 +63,41 @@ REFUSALS: dict[Outcome, R] = {
 class Ledger:
     """The entries that a commit loaded and those it begins.
 
-    `forgotten` are the last cycles of keys whose entries were purged. `layers` are the entries to write, one layer
-    after the other: a commit that spans a window may begin two cycles of one key, and the store takes them singly.
+    `past` are the last cycles of keys whose entries were purged. `firsts` are the entries of keys that nobody had,
+    `layers` those of further cycles, one layer after the other: a commit that spans a window may begin two cycles of
+    one key, and the store takes them singly.
     """
 
-    def __init__(self, entries: dict[bytes, Entry], forgotten: Mapping[bytes, int] | None = None) -> None:
+    def __init__(self, entries: dict[bytes, Entry], past: Mapping[bytes, int] | None = None) -> None:
         self._entries = entries
-        self._forgotten = forgotten or {}
-        self._begun: dict[bytes, tuple[int, int]] = {}
+        self._past = past or {}
+        self._begun: dict[bytes, int] = {}
+        self.firsts: list[Entry] = []
         self.layers: list[dict[bytes, Entry]] = []
 
     def verdict(self, key: bytes, fingerprint: bytes, received_at: int, batch: int) -> tuple[Outcome, int]:
         """What the ledger says to an event of this batch, and the cycle that the event belongs to."""
         entry = self._entries.get(key)
         if entry is None:
-            past = self._forgotten.get(key, 0)
+            past = self._past.get(key, 0) if self._past else 0
             return (Outcome.NEW_CYCLE if past else Outcome.FIRST), past + 1
         found = judge(entry, Claim(key=key, fingerprint=fingerprint, window=0), received_at)
-        if found.outcome is Outcome.DUPLICATE_COMMITTED and self._begun.get(key, (-1, 0))[0] == batch:
+        if found.outcome is Outcome.DUPLICATE_COMMITTED and self._begun.get(key) == batch:
             return Outcome.DUPLICATE_IN_FLIGHT, found.cycle
         return found.outcome, found.cycle
 
     def begin(self, key: bytes, fingerprint: bytes, received_at: int, window: int, *, cycle: int, batch: int) -> None:
         """Give the key to an event that came first in this cycle."""
-        layer = self._begun[key][1] + 1 if key in self._begun else 0
         entry = Entry(
             key=key, fingerprint=fingerprint, cycle=cycle, first_at=received_at, expires_at=received_at + window
         )
-        self._begun[key] = (batch, layer)
+        self._begun[key] = batch
         self._entries[key] = entry
-        if layer == len(self.layers):
-            self.layers.append({})
-        self.layers[layer][key] = entry
+        if cycle == 1:
+            self.firsts.append(entry)
+            return
+        for layer in self.layers:
+            if key not in layer:
+                layer[key] = entry
+                return
+        self.layers.append({key: entry})

@@ -200,7 +200,8 @@ def _write_moves(tx: Tx, moved: Sequence[tuple[Archived, dict[RecordType, Moved]
     for archived, moves in moved:
         targets = {kind: RECORD.target(Status.NEW, move.on).value for kind, move in moves.items()}
         codes = [move.code for move in moves.values() if move.code]
-        attribution = targets.get(RecordType.ATTRIBUTION)
+        # one that was born as a duplicate or a conflict stays it
+        attribution = targets.get(RecordType.ATTRIBUTION) if archived.decision.status == Status.NEW.value else None
         decisions.append((archived.id, targets.get(RecordType.AUDIT), attribution, now, codes[0] if codes else None))
         billing = billing_key_of(archived.decision)
         if billing is not None and RecordType.BILLABLE in targets:

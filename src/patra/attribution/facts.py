@@ -11,7 +11,6 @@ import msgspec
 from patra.attribution import keys
 from patra.attribution.closure import Action, Closure, Conflict, Ruling, Status
 from patra.attribution.contract import CURRENT, FACT_VERSION, NA, UNKNOWN, VERSIONS
-from patra.attribution.intake import shown
 from patra.attribution.reasons import R
 from patra.attribution.subject import Subject
 from patra.attribution.validate import Event
@@ -40,10 +39,6 @@ class Decision(msgspec.Struct, frozen=True, array_like=True, gc=False):
     conflict_with: str | None = None
     supersedes: str | None = None
     versions: int = CURRENT
-
-
-encode_decision = msgspec.json.Encoder(enc_hook=shown).encode
-decode_decision = msgspec.json.Decoder(Decision).decode
 
 
 def decided(subject: Subject, ruling: Ruling, at: int, event: Event | None = None) -> Decision:

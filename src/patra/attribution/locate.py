@@ -1,44 +1,51 @@
 """A key of the specification goes in; every decision that carries it comes out, with its batch (§3.8.8, §3.8.25).
 
-Decisions are indexed behind the writer, so that finding them costs the intake nothing: `Indexer.run_once` takes a bite
-while the intake is not busy, and whatever it has not reached yet is looked through when something is searched. Keys
-that name a row of their own (billing keys, batches) need no index.
+Decisions are indexed behind the writer, a run of items at a time, so that finding them costs the intake nothing: a run
+is cut into buckets by the first byte of a key's hash; each bucket of a run is one value, appended and never changed. A
+search reads one bucket of every run, and looks through what no run has reached yet. Keys that name a row of their
+own (billing keys, batches) need no index.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from hashlib import sha256
 
 import msgspec
 
 from patra.attribution import keys
-from patra.attribution.closure import Action
 from patra.attribution.decide import ITEM_BITS
 from patra.attribution.facts import Decision, attribution_key_of, billing_key_of
+from patra.attribution.pack import unpacked
 from patra.attribution.reading import Archived, decisions_after, decisions_by_id, decisions_of_items
 from patra.attribution.records import record_keys
-from patra.attribution.store import Q
-from patra.kernel.canonical import key16
+from patra.attribution.store import Q, mark
 from patra.kernel.clock import MINUTE, Clock
 from patra.kernel.db import Database, Row, Tx
 
-BITE = 5
-"""Batches of one turn of the indexer."""
-ROWS = 500
-"""Rows of the index in one transaction: some milliseconds, since the writer may be waiting for its turn."""
+RUN = 128
+"""Items of one run; fewer when nothing more has come for a while."""
+PATIENCE = 5 * MINUTE
+"""How long items wait for their run to be full."""
+MOST_WAITING = 10_000
+"""Items beyond which the index is filled although the intake is busy: a search reads whatever waits."""
 LATEST_COMMIT = 5 * MINUTE
 """Longer than any transaction lives: a number that is still missing by then was rolled back."""
 TAIL_PAGE = 5000
 MOST_CYCLES = 9
 """Cycles of a dedup key that a search by the key looks for."""
 
-EAGER, SAFE, PURGED = "index_eager", "index_safe", "ledger_purged"
-"""Marks: how far the index reaches, below which number it has no gap, and that the ledger has forgotten keys."""
+INDEXED = "indexed"
+"""The mark: the newest item that a run has reached."""
+
+_KEY, _ITEM = 5, 3
+"""Bytes of a key's hash after the first, which is the bucket, and of an item's distance from the first of its run."""
+_ENTRY = _KEY + _ITEM
+_BASE = 8
 
 
 class Indexed(msgspec.Struct, frozen=True, kw_only=True):
     """One turn of the indexer."""
 
-    decisions: int = 0
+    items: int = 0
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,82 +73,128 @@ def located_by(decision: Decision) -> set[str]:
 def carries(decision: Decision, key: str) -> bool:
     """Whether any key of a decision, or of one of its records, is this one."""
     subject = decision.subject
-    own = {subject.dedup, subject.attempt, subject.event_id, subject.app, attribution_key_of(decision)}
+    own = {subject.dedup, attribution_key_of(decision)}
     billing = billing_key_of(decision)
     own |= {billing, keys.billable_fact_id(billing)} if billing else set()
     return key in own or key in located_by(decision)
 
 
 class Indexer:
-    """Fills the index, one bite at a time; several of them do no harm, only twice the work."""
+    """Fills the index, one run at a time. It keeps nothing in memory, and of several only one can write a run."""
 
-    def __init__(self, db: Database, clock: Clock, busy: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self,
+        db: Database,
+        clock: Clock,
+        busy: Callable[[], bool] = lambda: False,
+        *,
+        run: int = RUN,
+        patience: int = PATIENCE,
+    ) -> None:
         self._db = db
         self._clock = clock
         self._busy = busy
-        self._started = False
-        self._eager = 0
-        self._gaps: set[int] = set()
-        self._checked_at = 0
+        self._run = run
+        self._patience = patience
 
     def run_once(self) -> Indexed:
         """Index what came since, and what has turned up in gaps: numbers drawn earlier and committed later."""
-        if self._busy():
+        if self._busy() and not self._db.read(_too_many_wait):
             return Indexed()
-        if not self._started:
-            self._eager = self._db.read(lambda tx: mark(tx, SAFE))
-            self._started = True
-        seen, count = self._bite()
-        if seen:
-            newest = max(*seen, self._eager)
-            self._gaps = (self._gaps - seen) | (set(range(self._eager + 1, newest + 1)) - seen)
-            self._eager = newest
         now = self._clock.now()
-        if len(seen) < BITE and now - self._checked_at >= MINUTE:
-            self._checked_at = now
-            self._forget_gaps(now - LATEST_COMMIT)
-        return Indexed(decisions=count)
-
-    def _bite(self) -> tuple[set[int], int]:
-        """Read and hash outside of any transaction that writes, then insert a little at a time: the writer is first."""
-        items, found = self._db.read(self._fresh)
-        rows = sorted({(key8(key), one.id) for one in found for key in located_by(one.decision)})
-        for start in range(0, len(rows), ROWS):
-            part = rows[start : start + ROWS]
-            self._db.run(lambda tx, part=part: tx.execute(Q["index_decisions"], rows=part))
-        if items:
-            newest = max(self._eager, *items)
-            self._db.run(lambda tx: set_mark(tx, EAGER, newest))
-        return set(items), len(found)
-
-    def _fresh(self, tx: Tx) -> tuple[list[int], list[Archived]]:
-        late = {number for (number,) in tx.fetch(Q["log_numbers"], rows=[(number,) for number in sorted(self._gaps)])}
-        fresh = [number for (number,) in tx.fetch(Q["log_after"], {"after": self._eager, "limit": BITE})]
-        items = sorted(late.union(fresh))
-        return items, decisions_of_items(tx, items)
-
-    def _forget_gaps(self, before: int) -> None:
-        """A number that is missing for longer than a transaction lives is gone; below it everything is indexed."""
+        indexed, fresh, late, lost = self._db.read(lambda tx: _waiting(tx, self._run, now - LATEST_COMMIT))
+        if len(fresh) < self._run and (not fresh or now - fresh[0][1] < self._patience):
+            fresh = []
+        if not (fresh or late or lost):
+            return Indexed()
+        items = {item: bytes(body) for item, _, body in (*late, *fresh)}
+        newest = max([indexed, *items])
+        rows = run_of(items)  # decoded and hashed outside of any transaction that writes: the writer is first
+        missing = [(item,) for item in range(indexed + 1, newest) if item not in items]
+        closed = sorted({item for item, *_ in late}.union(lost))
 
         def work(tx: Tx) -> int:
-            found = tx.fetch(Q["log_newest_before"], {"before": before, "number": self._eager})
-            safe = found[0][0] if found else 0
-            if safe > mark(tx, SAFE):
-                set_mark(tx, SAFE, safe)
-            return safe
+            # the mark and the gaps move with the run, and only from where they were: another may have been first
+            if fresh and not tx.execute(Q["move_mark"], {"name": INDEXED, "was": indexed, "value": newest}):
+                raise _OvertakenError
+            if tx.execute(Q["close_gaps"], rows=[(item,) for item in closed]) != len(closed):
+                raise _OvertakenError
+            tx.execute(Q["add_gaps"], {"now": now}, rows=missing)
+            if rows:
+                ((number,),) = tx.fetch(Q["next_run"])
+                tx.execute(Q["add_run"], {"run": number, "last": newest}, rows=rows)
+            return len(items)
 
-        safe = self._db.run(work)
-        self._gaps = {number for number in self._gaps if number > safe}
+        try:
+            return Indexed(items=self._db.run(work))
+        except _OvertakenError:
+            return Indexed()
+
+
+class _OvertakenError(Exception):
+    """Another indexer wrote this run first."""
+
+
+def _too_many_wait(tx: Tx) -> bool:
+    found = tx.fetch(Q["items_waiting"], {"after": mark(tx, INDEXED), "limit": MOST_WAITING})
+    return found[0][0] >= MOST_WAITING
+
+
+def _waiting(tx: Tx, limit: int, before: int) -> tuple[int, list[Row], list[Row], list[int]]:
+    """How far the index reaches, the items that follow, those that turned up in gaps, and gaps that never will be."""
+    indexed = mark(tx, INDEXED)
+    late = tx.fetch(Q["gaps_filled"])
+    filled = {row[0] for row in late}
+    lost = [item for (item,) in tx.fetch(Q["gaps_seen_before"], {"before": before}) if item not in filled]
+    return indexed, tx.fetch(Q["fresh_items"], {"after": indexed, "limit": limit}), late, lost
+
+
+def run_of(items: Mapping[int, bytes]) -> list[Row]:
+    """The buckets of a run: for each key of a decision, the bytes of its hash and the distance of its item."""
+    if not items:
+        return []
+    base = min(items)
+    buckets: dict[int, list[bytes]] = {}
+    for item, body in items.items():
+        place = (item - base).to_bytes(_ITEM, "big")
+        found: set[bytes] = set()
+        for _, decision in unpacked(item, body):
+            found.update(_hashes(located_by(decision)))
+        for hashed in found:
+            buckets.setdefault(hashed[0], []).append(hashed[1:] + place)
+    head = base.to_bytes(_BASE, "big")
+    return [(bucket, head + b"".join(entries)) for bucket, entries in sorted(buckets.items())]
+
+
+def _hashes(found: Iterable[str]) -> list[bytes]:
+    return [sha256(key.encode()).digest()[: _KEY + 1] for key in found]
+
+
+def _located(tx: Tx, wanted: Collection[str]) -> set[int]:
+    """Items that may hold a decision with one of the keys."""
+    found: set[int] = set()
+    for hashed in _hashes(wanted):
+        for (body,) in tx.fetch(Q["runs_of_bucket"], {"bucket": hashed[0]}):
+            found.update(_items(bytes(body), hashed[1:]))
+    return found
+
+
+def _items(body: bytes, key: bytes) -> Iterator[int]:
+    """The items of a bucket's entries that begin with these bytes."""
+    base = int.from_bytes(body[:_BASE], "big")
+    at = body.find(key, _BASE)
+    while at >= 0:
+        if (at - _BASE) % _ENTRY == 0:
+            yield base + int.from_bytes(body[at + _KEY : at + _ENTRY], "big")
+        at = body.find(key, at + 1)
 
 
 def find(tx: Tx, key: str) -> list[Found]:
     """Every decision that carries a key, in the order of decision; a batch's id stands for all of its events."""
     wanted = [key, *_sources(key)]
-    ids = {number for (number,) in tx.fetch(Q["located"], rows=[(key8(one),) for one in wanted])}
-    ids.update(number for (number,) in tx.fetch(Q["billable_by_key"], {"key": _billing16(key)}))
-    found = {
-        one.id: one for one in decisions_by_id(tx, ids) if any(carries(one.decision, one_key) for one_key in wanted)
-    }
+    ids = [number for (number,) in tx.fetch(Q["billable_by_key"], {"key": _billing16(key)})]
+    seen = decisions_by_id(tx, ids) + decisions_of_items(tx, _located(tx, wanted))
+    found = {one.id: one for one in seen if any(carries(one.decision, one_key) for one_key in wanted)}
     found |= {one.id: one for one in _tail(tx, wanted)}
     found |= {one.id: one for one in decisions_of_batch(tx, key)}
     return _with_batches(tx, [found[number] for number in sorted(found)])
@@ -156,42 +209,6 @@ def decisions_of_batch(tx: Tx, batch_id: str, event_id: str | None = None) -> li
     return [one for one in found if event_id is None or one.decision.subject.event_id == event_id]
 
 
-def key8(key: str) -> int:
-    """The key in the index: eight bytes of a sha256 as a signed integer."""
-    return int.from_bytes(sha256(key.encode()).digest()[:8], "big", signed=True)
-
-
-def mark(tx: Tx, name: str) -> int:
-    found = tx.fetch(Q["mark"], {"name": name})
-    return found[0][0] if found else 0
-
-
-def set_mark(tx: Tx, name: str, value: int) -> None:
-    tx.execute(Q["set_mark"], {"name": name, "value": value})
-
-
-def last_cycles(tx: Tx, dedup_keys: Collection[str]) -> dict[bytes, int]:
-    """The last cycle of keys that the ledger has forgotten: the decisions remember them (F9).
-
-    Only asked once entries were purged. A cycle is one that held the key, so a decision that was not dropped.
-    """
-    cycles: dict[bytes, int] = {}
-    asked: list[str] = list(dedup_keys)
-    cycle = 1
-    while asked:
-        sources = {keys.server_event_key(dedup, cycle): dedup for dedup in asked}
-        ids = {number for (number,) in tx.fetch(Q["located"], rows=[(key8(source),) for source in sources])}
-        held = {
-            one.decision.subject.source
-            for one in decisions_by_id(tx, ids)
-            if one.decision.action != Action.DROP.value and one.decision.subject.dedup is not None
-        }
-        asked = [dedup for source, dedup in sources.items() if source in held]
-        cycles |= {key16(dedup): cycle for dedup in asked}
-        cycle += 1
-    return cycles
-
-
 def _sources(key: str) -> list[str]:
     """Source event ids that a dedup key or an attribution key stands for."""
     attribution, _, of_attribution = key.partition("|")
@@ -199,13 +216,13 @@ def _sources(key: str) -> list[str]:
     if not dedup.startswith(f"{keys.DEDUP_VERSION}:"):
         return []
     if dedup is not key:  # an attribution key carries its cycle
-        return [f"fe_{key16(dedup).hex()}"]
+        return [f"fe_{keys.half(dedup).hex()}"]
     return [keys.server_event_key(dedup, cycle) for cycle in range(1, MOST_CYCLES + 1)]
 
 
 def _tail(tx: Tx, wanted: Collection[str]) -> list[Archived]:
     """Decisions that the indexer has not reached yet."""
-    after = ((mark(tx, EAGER) + 1) << ITEM_BITS) - 1
+    after = ((mark(tx, INDEXED) + 1) << ITEM_BITS) - 1
     found: list[Archived] = []
     while page := decisions_after(tx, after, TAIL_PAGE):
         found += [one for one in page if any(carries(one.decision, key) for key in wanted)]
@@ -220,7 +237,7 @@ def _billing16(key: str) -> bytes:
             return bytes.fromhex(key[3:])
         except ValueError:
             pass
-    return key16(key)
+    return keys.half(key)
 
 
 def _with_batches(tx: Tx, found: list[Archived]) -> list[Found]:

@@ -1,18 +1,22 @@
 """Rows of the store go in; decisions with the status of their records, and closures, come out."""
 
 from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from patra.attribution.closure import Action, Closure, Status
 from patra.attribution.decide import ITEM_BITS
-from patra.attribution.facts import Decision, audit_key_of, billing_key_of, decode_decision
-from patra.attribution.records import Record, Statuses, records
+from patra.attribution.facts import Decision, audit_key_of, billing_key_of
+from patra.attribution.keys import half
+from patra.attribution.pack import unpacked
+from patra.attribution.records import RECORD, On, Record, Statuses, records
 from patra.attribution.store import Q, closure_of
-from patra.kernel.canonical import key16
 from patra.kernel.db import Database, Row, Tx
 
 PAGE = 5000
+_A_PACK = 50
+"""Decisions that one item is expected to have; what is read at a time goes by it."""
 
 
 class Archived(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,19 +35,24 @@ class Archived(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decisions_by_id(tx: Tx, ids: Collection[int]) -> list[Archived]:
-    rows = tx.fetch(Q["decisions_by_id"], rows=[(number,) for number in sorted(set(ids))])
-    return _archived(tx, sorted(rows, key=lambda row: row[0]))
+    wanted = set(ids)
+    rows = _packs(tx, {number >> ITEM_BITS for number in wanted})
+    return _archived(tx, [one for row in rows for one in _unpacked(row) if one.id in wanted])
 
 
-def decisions_of_items(tx: Tx, numbers: Collection[int]) -> list[Archived]:
+def decisions_of_items(tx: Tx, items: Collection[int]) -> list[Archived]:
     """All that was decided in some items of the log, in its order."""
-    ranges = [(number << ITEM_BITS, (number + 1) << ITEM_BITS) for number in sorted(set(numbers))]
-    return _archived(tx, sorted(tx.fetch(Q["decisions_of_items"], rows=ranges), key=lambda row: row[0]))
+    return _archived(tx, [one for row in _packs(tx, items) for one in _unpacked(row)])
 
 
 def decisions_after(tx: Tx, after: int, limit: int) -> list[Archived]:
     """The decisions that follow a number, in their order."""
-    return _archived(tx, tx.fetch(Q["decisions_after"], {"after": after, "limit": limit}))
+    found: list[_Born] = []
+    item, packs = (after + 1) >> ITEM_BITS, limit // _A_PACK + 1
+    while len(found) < limit and (rows := tx.fetch(Q["packs_from"], {"item": item, "limit": packs})):
+        found += [one for row in rows for one in _unpacked(row) if one.id > after]
+        item = rows[-1][0] + 1
+    return _archived(tx, found[:limit])
 
 
 def every_decision(db: Database) -> Iterator[Archived]:
@@ -71,29 +80,50 @@ def something_due(tx: Tx, now: int) -> bool:
     return bool(tx.fetch(Q["something_due"], {"now": now}))
 
 
-def _archived(tx: Tx, rows: Sequence[Row]) -> list[Archived]:
-    """Join what stands in tables of its own: the billable record's status, and how often an event was dropped."""
-    decisions = [decode_decision(row[4]) for row in rows]
-    billing = [key16(key) if (key := billing_key_of(decision)) else None for decision in decisions]
-    dropped = [
-        key16(audit_key_of(decision)) if decision.action == Action.DROP.value else None for decision in decisions
-    ]
+class _Born(NamedTuple):
+    """A decision, and whether its records were archived with it."""
+
+    id: int
+    decision: Decision
+    archived: bool
+
+
+def _packs(tx: Tx, items: Collection[int]) -> list[Row]:
+    rows = tx.fetch(Q["packs_of_items"], rows=[(item,) for item in sorted(set(items))])
+    return sorted(rows, key=lambda row: row[0])
+
+
+def _unpacked(row: Row) -> list[_Born]:
+    item, archived, body = row
+    return [_Born(number, decision, bool(archived)) for number, decision in unpacked(item, bytes(body))]
+
+
+def _archived(tx: Tx, born: Sequence[_Born]) -> list[Archived]:
+    """Join what stands in tables of its own: where records stand by now, and how often an event was dropped."""
+    billing = [half(key) if (key := billing_key_of(one.decision)) else None for one in born]
+    dropped = [half(audit_key_of(one.decision)) if one.decision.action == Action.DROP.value else None for one in born]
     status = _by_key(tx, "att_billable", "status", billing)
     counts = _by_key(tx, "att_drop", "count", dropped)
-    return [
-        Archived(
-            id=number,
-            decision=decision,
-            statuses=Statuses(
-                Status(audit),
-                Status(status[key]) if (key := billing[i]) in status else None,
-                Status(attribution) if attribution else None,
-            ),
-            count=int(counts.get(dropped[i], 1)),
-            settled_code=code,
+    moved = {row[0]: row[1:] for row in tx.fetch(Q["statuses_by_id"], rows=[(one.id,) for one in born])}
+    found: list[Archived] = []
+    for i, one in enumerate(born):
+        audit, attribution, code = moved.get(one.id, (None, None, None))
+        birth = RECORD.target(Status.NEW, On.WRITTEN) if one.archived else Status.NEW
+        fact = birth if one.decision.status == Status.NEW else Status(one.decision.status)
+        found.append(
+            Archived(
+                id=one.id,
+                decision=one.decision,
+                statuses=Statuses(
+                    Status(audit) if audit else birth,
+                    Status(status[key]) if (key := billing[i]) in status else None,
+                    None if one.decision.attribution is None else Status(attribution) if attribution else fact,
+                ),
+                count=int(counts.get(dropped[i], 1)),
+                settled_code=code,
+            )
         )
-        for i, ((number, audit, attribution, code, _), decision) in enumerate(zip(rows, decisions, strict=True))
-    ]
+    return found
 
 
 def _by_key(tx: Tx, table: str, column: str, keys: Sequence[bytes | None]) -> dict[bytes | None, str | int]:

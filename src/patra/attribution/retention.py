@@ -2,7 +2,7 @@
 
 | what | kept for | by default |
 |---|---|---|
-| ledger keys | their window (3 or 14 days) | then forgotten; cycles are still counted, from the decisions |
+| ledger keys | their window (3 or 14 days) | then forgotten, but for how many cycles they had |
 | the log (batches as received) | `log` | 30 days |
 | rejected and quarantined events | `rejects` | 90 days |
 | audits of dropped events | `audits` | for ever |
@@ -21,16 +21,16 @@ import zstandard
 
 from patra.attribution.archive import as_sent
 from patra.attribution.closure import Action, Status
-from patra.attribution.contract import DIAGNOSTICS_WINDOW
+from patra.attribution.decide import ITEM_BITS
 from patra.attribution.dedup import SCOPE
 from patra.attribution.facts import audit_key_of
-from patra.attribution.locate import PURGED, SAFE, key8, located_by, mark, set_mark
+from patra.attribution.keys import half
+from patra.attribution.locate import INDEXED
+from patra.attribution.pack import packed, packs, unpacked
 from patra.attribution.reading import Archived, decisions_after
 from patra.attribution.records import Record
-from patra.attribution.store import Q
-from patra.kernel.canonical import key16
+from patra.attribution.store import PURGED, Q, mark, set_mark
 from patra.kernel.db import Database, Row, Tx
-from patra.kernel.ledger import purge
 
 BITE = 1000
 
@@ -72,18 +72,17 @@ def purge_once(db: Database, now: int, retention: Retention, *, keep: Keep | Non
 
 
 def _purge_ledger(tx: Tx, now: int) -> int:
-    """Forget keys past their window, as far back as the index reaches: it is what cycles are counted from then."""
-    unindexed = tx.fetch(Q["first_after"], {"number": mark(tx, SAFE)})
-    before = min(now, unindexed[0][0] + DIAGNOSTICS_WINDOW) if unindexed else now
-    gone = purge(tx, SCOPE, before=before, limit=BITE)
+    """Forget keys past their window; what is kept of them is how many cycles they had (F9)."""
+    gone = tx.fetch(Q["forget_keys"], {"scope": SCOPE, "before": now, "limit": BITE})
+    tx.execute(Q["remember_keys"], rows=sorted((bytes(key), cycle) for key, cycle in gone))
     if gone and not mark(tx, PURGED):
         set_mark(tx, PURGED, 1)
-    return gone
+    return len(gone)
 
 
 def _purge_log(tx: Tx, now: int, kept: int | None) -> int:
-    """Batches as received; only those whose decisions are indexed, and never the newest of these."""
-    return tx.execute(Q["purge_log"], {"before": now - kept, "limit": BITE, "safe": mark(tx, SAFE)}) if kept else 0
+    """Batches as received, but never the newest: numbers go on from it."""
+    return tx.execute(Q["purge_log"], {"before": now - kept, "limit": BITE}) if kept else 0
 
 
 def _purge_rejects(tx: Tx, now: int, kept: int | None) -> int:
@@ -99,17 +98,34 @@ def _purge_decisions(db: Database, now: int, retention: Retention, keep: Keep | 
         keep([record for one in gone for record in one.records])
 
     def work(tx: Tx) -> None:
-        rows: list[Row] = [(one.id,) for one in gone]
-        tx.execute(Q["purge_decisions"], rows=rows)
-        tx.execute(Q["purge_drops"], rows=[(key16(audit_key_of(one.decision)),) for one in gone])
-        tx.execute(Q["purge_locators"], rows=[(key8(key), one.id) for one in gone for key in located_by(one.decision)])
-        if stop:
-            set_mark(tx, SCANNED, page[stop - 1].id)
+        _rewrite(tx, {one.id for one in gone})
+        tx.execute(Q["purge_statuses"], rows=[(one.id,) for one in gone])
+        tx.execute(Q["purge_drops"], rows=[(half(audit_key_of(one.decision)),) for one in gone])
+        facts = [one.decision.subject.dedup for one in gone if one.decision.action != Action.DROP.value]
+        tx.execute(Q["purge_past"], rows=[(half(dedup),) for dedup in facts if dedup is not None])
+        oldest = tx.fetch(Q["oldest_item"])[0][0]
+        tx.execute(Q["purge_runs"], {"oldest": mark(tx, INDEXED) + 1 if oldest is None else oldest})
+        set_mark(tx, SCANNED, page[stop - 1].id)
 
     if stop:
         db.run(work)
     facts = [one for one in gone if one.decision.action != Action.DROP.value]
     return len(gone) - len(facts), len(facts)
+
+
+def _rewrite(tx: Tx, gone: set[int]) -> None:
+    """Take decisions out of the rows of their items; a row that holds no other goes."""
+    items = sorted({number >> ITEM_BITS for number in gone})
+    left: list[Row] = []
+    empty: list[Row] = []
+    for item, _, body in tx.fetch(Q["packs_of_items"], rows=[(item,) for item in items]):
+        kept = [(number, decision) for number, decision in unpacked(item, bytes(body)) if number not in gone]
+        if kept:
+            left.append((item, packed(packs(kept)[item])))
+        else:
+            empty.append((item,))
+    tx.execute(Q["rewrite_items"], rows=left)
+    tx.execute(Q["purge_items"], rows=empty)
 
 
 def _kept_for(one: Archived, retention: Retention) -> int | None:

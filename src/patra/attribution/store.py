@@ -11,28 +11,32 @@ Locking, where several processes write (PostgreSQL; SQLite has one writer at a t
 Every commit goes through these sets in this order, so no two can wait for each other in a circle.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
-import zstandard
 
 from patra.attribution.batch import Batch, Item
 from patra.attribution.closure import C, Click, Closure, Status, Terminal
-from patra.attribution.decide import Changes, Drop, Superseded
-from patra.attribution.dedup import SCOPE
-from patra.attribution.facts import Decision, billing_key_of, encode_decision
+from patra.attribution.decide import ITEM_BITS, Changes, Drop, Superseded
+from patra.attribution.dedup import SCOPE, Ledger
+from patra.attribution.facts import Decision
 from patra.attribution.intake import Refused, legal_id, shown
+from patra.attribution.keys import billing_key, half
+from patra.attribution.pack import compressed, packed, packs
 from patra.attribution.reasons import R
 from patra.attribution.records import RECORD, On
 from patra.attribution.subject import Subject
-from patra.kernel.canonical import fingerprint, key16, sha256_hex
+from patra.kernel.canonical import fingerprint, sha256_hex
 from patra.kernel.db import Queries, Row, Tx
 from patra.kernel.errors import NotCanonical, StoreBusy
-from patra.kernel.ledger import Entry, begin_cycles, entries
+from patra.kernel.ledger import begin_cycles, entries
 from patra.kernel.machine import journal
 
 Q = Queries.load("patra.attribution")
+
+PURGED = "ledger_purged"
+"""The mark that says that the ledger has forgotten keys."""
 
 _PLACEMENT = "attr_opportunity_created"
 _encode = msgspec.json.Encoder(enc_hook=shown).encode
@@ -91,8 +95,23 @@ def next_due(tx: Tx) -> int | None:
     return tx.fetch(Q["next_due"])[0][0]
 
 
-def load_ledger(tx: Tx, keys: Collection[bytes]) -> dict[bytes, Entry]:
-    return entries(tx, SCOPE, set(keys))
+def load_ledger(tx: Tx, keys: Collection[bytes]) -> Ledger:
+    """The entries of the keys at hand; of keys that the ledger has forgotten, how far their cycles had come."""
+    found = entries(tx, SCOPE, keys)
+    if not mark(tx, PURGED):
+        return Ledger(found)
+    past = tx.fetch(Q["past_cycles"], rows=[(key,) for key in keys if key not in found])
+    return Ledger(found, {bytes(key): cycle for key, cycle in past})
+
+
+def mark(tx: Tx, name: str) -> int:
+    """Where a duty in the background stands."""
+    found = tx.fetch(Q["mark"], {"name": name})
+    return found[0][0] if found else 0
+
+
+def set_mark(tx: Tx, name: str, value: int) -> None:
+    tx.execute(Q["set_mark"], {"name": name, "value": value})
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -110,7 +129,7 @@ def append_log(tx: Tx, items: Sequence[Item]) -> list[int]:
 def _log_row(place: int, one: Item) -> Row:
     if not isinstance(one, Batch):
         return place, one.at, "tick", None, None, None, None
-    body = zstandard.ZstdCompressor(level=1).compress(one.body)
+    body = compressed(one.body)
     if isinstance(one.envelope, Refused):
         batch_id = one.envelope.batch_id
         legal = batch_id if batch_id and legal_id(batch_id) else None
@@ -118,29 +137,32 @@ def _log_row(place: int, one: Item) -> Row:
     return place, one.received_at, "batch", one.envelope.app_id, one.envelope.batch_id, None, body
 
 
-def write(tx: Tx, changes: Changes, *, archived: bool) -> list[tuple[int, Decision]]:
-    """Write all that was decided; gives the decisions that are new. `archived`: the store itself is the archive."""
-    for layer in changes.ledger.layers:
-        begin_cycles(tx, SCOPE, layer)
+def write(tx: Tx, changes: Changes, instants: Mapping[int, int], *, archived: bool) -> list[tuple[int, Decision]]:
+    """Write all that was decided; gives the decisions that are new.
+
+    `instants` are those of the items, by number. `archived`: the store itself is the archive.
+    """
+    _write_ledger(tx, changes.ledger)
     _write_closures(tx, changes.closures)
     decisions = changes.decisions + _write_drops(tx, changes.drops)
-    status = RECORD.target(Status.NEW, On.WRITTEN) if archived else Status.NEW
-    tx.insert_tuples(
-        "att_decision",
-        ("id", "at", "reason", "audit_status", "attribution_status", "body"),
-        [_decision_row(number, decision, status) for number, decision in decisions],
+    tx.execute(
+        Q["append_decisions"],
+        {"archived": int(archived)},
+        rows=[(item, instants[item], packed(some)) for item, some in packs(decisions).items()],
     )
-    _write_billables(tx, decisions, status)
-    _write_placements(tx, decisions)
+    status = RECORD.target(Status.NEW, On.WRITTEN) if archived else Status.NEW
+    _write_billables(tx, changes.decisions, status)
     _supersede(tx, changes.superseded)
     return decisions
 
 
-def _decision_row(number: int, decision: Decision, status: Status) -> Row:
-    attribution = None
-    if decision.attribution is not None:
-        attribution = status if decision.status == Status.NEW else decision.status
-    return number, decision.at, decision.reason, status, attribution, encode_decision(decision)
+def _write_ledger(tx: Tx, ledger: Ledger) -> None:
+    """Keys that nobody had, then new cycles of keys that are there, one layer after the other."""
+    rows = sorted([(e.key, e.fingerprint, e.first_at, e.expires_at) for e in ledger.firsts])
+    if tx.execute(Q["begin_keys"], {"scope": SCOPE}, rows=rows) != len(rows):
+        raise StoreBusy("store_busy", "another writer took a key first")
+    for layer in ledger.layers:
+        begin_cycles(tx, SCOPE, layer)
 
 
 def _write_closures(tx: Tx, closures: Sequence[Closure]) -> None:
@@ -193,39 +215,31 @@ def digest(sent: Any) -> str:
         return sha256_hex(msgspec.json.encode(sent, order="sorted", enc_hook=shown))
 
 
-def _write_billables(tx: Tx, decisions: Iterable[tuple[int, Decision]], status: Status) -> None:
-    rows: list[Row] = []
+def _write_billables(tx: Tx, decisions: Sequence[tuple[int, Decision]], status: Status) -> None:
+    """What settlement counts, and the placements that it asks for; dropped events have neither."""
+    billables: list[Row] = []
+    placements: dict[bytes, bytes] = {}
     for number, decision in decisions:
-        billing = billing_key_of(decision)
-        if billing is not None:
-            subject = decision.subject
+        billable, subject = decision.billable, decision.subject
+        if billable is not None and subject.reference is not None and subject.render is not None:
+            key = half(billing_key(subject.reference, subject.render, billable))
             opportunity = opportunity_key(subject.app, subject.opportunity)
-            rows.append((key16(billing), number, subject.app, decision.billable, opportunity, subject.at, status))
-    tx.insert_tuples(
-        "att_billable",
-        ("key", "decision_id", "app_id", "billable_type", "opportunity", "fact_at", "status"),
-        sorted(rows, key=lambda row: row[0]),
-    )
-
-
-def _write_placements(tx: Tx, decisions: Iterable[tuple[int, Decision]]) -> None:
-    found: dict[bytes, bytes] = {}
-    for _, decision in decisions:
-        if decision.attribution == _PLACEMENT:
-            subject = decision.subject
-            found.setdefault(opportunity_key(subject.app, subject.opportunity), decision.values[0].encode())
-    rows = [{"key": key, "placement": placement} for key, placement in sorted(found.items())]
-    tx.insert_absent("att_opportunity", rows, key=("key",))
+            billables.append((key, number, subject.app, billable, opportunity, subject.at))
+        elif decision.attribution == _PLACEMENT:
+            placements.setdefault(opportunity_key(subject.app, subject.opportunity), decision.values[0].encode())
+    tx.execute(Q["insert_billables"], {"status": status}, rows=sorted(billables))
+    tx.execute(Q["insert_placements"], rows=sorted(placements.items()))
 
 
 def opportunity_key(app_id: str, opportunity: str) -> bytes:
-    return key16(f"{app_id}|{opportunity}")
+    return half(f"{app_id}|{opportunity}")
 
 
 def _supersede(tx: Tx, records: Sequence[Superseded]) -> None:
     """A timeout's attribution record that gives way to an impression; committed first if it still is new (F17)."""
     by_id = {record.decision_id: record for record in records}
     rows: list[Row] = [(number,) for number in sorted(by_id)]
+    tx.execute(Q["state_before_superseding"], rows=[(number, number >> ITEM_BITS) for (number,) in rows])
     for name, was, on, reason in (
         ("commit_before_superseding", Status.NEW, On.WRITTEN, R.TIMEOUT),
         ("supersede", Status.COMMITTED, On.SUPERSEDED, R.TIMEOUT_SUPERSEDED),

@@ -15,6 +15,10 @@ INSERT INTO att_log (place, at, kind, app_id, batch_id, code, body)
 SELECT place, at, kind, app_id, batch_id, code, body FROM rows WHERE true ORDER BY place
 RETURNING number, place
 
+-- name: append_decisions
+-- rows: item int, at int, body blob
+INSERT INTO att_decision (item, at, archived, body) SELECT item, at, :archived, body FROM rows WHERE true
+
 -- name: insert_closures
 -- rows: key blob, app_id text, state text, source text, opened_at int, due_at int, click text, click_due int, timeout_id int, body blob
 INSERT INTO att_closure (key, app_id, state, source, opened_at, due_at, click, click_due, timeout_id, body)
@@ -27,20 +31,36 @@ UPDATE att_closure SET state = rows.state, source = rows.source, due_at = rows.d
   click_due = rows.click_due, timeout_id = rows.timeout_id, body = rows.body
 FROM rows WHERE att_closure.key = rows.key
 
+-- name: insert_billables
+-- rows: key blob, decision_id int, app_id text, billable_type text, opportunity blob, fact_at int
+INSERT INTO att_billable (key, decision_id, app_id, billable_type, opportunity, fact_at, status)
+SELECT key, decision_id, app_id, billable_type, opportunity, fact_at, :status FROM rows WHERE true
+
+-- name: insert_placements
+-- rows: key blob, placement blob
+INSERT INTO att_opportunity (key, placement) SELECT key, placement FROM rows WHERE true ON CONFLICT (key) DO NOTHING
+
 -- name: count_drops
 -- rows: key blob, decision_id int, count int
 INSERT INTO att_drop (key, decision_id, count) SELECT key, decision_id, count FROM rows WHERE true
 ON CONFLICT (key) DO UPDATE SET count = att_drop.count + excluded.count
 RETURNING key, decision_id
 
+-- name: state_before_superseding
+-- rows: id int, item int
+INSERT INTO att_status (id, attribution_status)
+SELECT rows.id, CASE d.archived WHEN 1 THEN 'committed' ELSE 'new' END
+FROM rows JOIN att_decision d ON d.item = rows.item WHERE true
+ON CONFLICT (id) DO NOTHING
+
 -- name: commit_before_superseding
 -- rows: id int
-UPDATE att_decision SET attribution_status = 'committed' FROM rows
-WHERE att_decision.id = rows.id AND att_decision.attribution_status = 'new'
-RETURNING att_decision.id
+UPDATE att_status SET attribution_status = 'committed' FROM rows
+WHERE att_status.id = rows.id AND (att_status.attribution_status = 'new' OR att_status.attribution_status IS NULL)
+RETURNING att_status.id
 
 -- name: supersede
 -- rows: id int
-UPDATE att_decision SET attribution_status = 'superseded' FROM rows
-WHERE att_decision.id = rows.id AND att_decision.attribution_status = 'committed'
-RETURNING att_decision.id
+UPDATE att_status SET attribution_status = 'superseded' FROM rows
+WHERE att_status.id = rows.id AND att_status.attribution_status = 'committed'
+RETURNING att_status.id

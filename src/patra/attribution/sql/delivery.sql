@@ -1,12 +1,13 @@
 -- name: settle_decisions
 -- rows: id int, audit_status text, attribution_status text, settled_at int, settled_code text
-UPDATE att_decision SET
-  audit_status = CASE WHEN att_decision.audit_status = 'new' AND rows.audit_status IS NOT NULL
-    THEN rows.audit_status ELSE att_decision.audit_status END,
-  attribution_status = CASE WHEN att_decision.attribution_status = 'new' AND rows.attribution_status IS NOT NULL
-    THEN rows.attribution_status ELSE att_decision.attribution_status END,
-  settled_at = rows.settled_at, settled_code = rows.settled_code
-FROM rows WHERE att_decision.id = rows.id
+INSERT INTO att_status (id, audit_status, attribution_status, settled_at, settled_code)
+SELECT id, audit_status, attribution_status, settled_at, settled_code FROM rows WHERE true
+ON CONFLICT (id) DO UPDATE SET
+  audit_status = CASE WHEN att_status.audit_status IS NULL OR att_status.audit_status = 'new'
+    THEN excluded.audit_status ELSE att_status.audit_status END,
+  attribution_status = CASE WHEN att_status.attribution_status IS NULL OR att_status.attribution_status = 'new'
+    THEN excluded.attribution_status ELSE att_status.attribution_status END,
+  settled_at = excluded.settled_at, settled_code = excluded.settled_code
 
 -- name: settle_billables
 -- rows: key blob, status text

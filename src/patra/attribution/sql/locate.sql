@@ -1,13 +1,3 @@
--- name: log_numbers
--- rows: number int
-SELECT l.number FROM rows JOIN att_log l ON l.number = rows.number
-
--- name: log_after
-SELECT number FROM att_log WHERE number > :after ORDER BY number LIMIT :limit
-
--- name: log_newest_before
-SELECT number FROM att_log WHERE number <= :number AND at <= :before ORDER BY number DESC LIMIT 1
-
 -- name: log_of_batch
 SELECT number FROM att_log WHERE batch_id = :batch_id ORDER BY number
 
@@ -15,13 +5,32 @@ SELECT number FROM att_log WHERE batch_id = :batch_id ORDER BY number
 -- rows: number int
 SELECT l.number, l.batch_id FROM rows JOIN att_log l ON l.number = rows.number
 
--- name: index_decisions
--- rows: key int, decision_id int
-INSERT INTO att_locator (key, decision_id) SELECT key, decision_id FROM rows WHERE true ON CONFLICT DO NOTHING
+-- name: fresh_items
+SELECT item, at, body FROM att_decision WHERE item > :after ORDER BY item LIMIT :limit
 
--- name: located
--- rows: key int
-SELECT i.decision_id FROM rows JOIN att_locator i ON i.key = rows.key
+-- name: items_waiting
+SELECT count(*) FROM (SELECT 1 FROM att_decision WHERE item > :after LIMIT :limit) waiting
+
+-- name: gaps_seen_before
+SELECT item FROM att_gap WHERE seen_at < :before ORDER BY item
+
+-- name: gaps_filled
+SELECT g.item, d.at, d.body FROM att_gap g JOIN att_decision d ON d.item = g.item ORDER BY g.item
+
+-- name: add_gaps
+-- rows: item int
+INSERT INTO att_gap (item, seen_at) SELECT item, :now FROM rows WHERE true ON CONFLICT (item) DO NOTHING
+
+-- name: close_gaps
+-- rows: item int
+DELETE FROM att_gap WHERE item IN (SELECT item FROM rows)
+
+-- name: add_run
+-- rows: bucket int, body blob
+INSERT INTO att_locator (bucket, run, last, body) SELECT bucket, :run, :last, body FROM rows WHERE true
+
+-- name: runs_of_bucket
+SELECT body FROM att_locator WHERE bucket = :bucket ORDER BY run
 
 -- name: billable_by_key
 SELECT decision_id FROM att_billable WHERE key = :key
@@ -31,3 +40,9 @@ SELECT value FROM att_mark WHERE name = :name
 
 -- name: set_mark
 INSERT INTO att_mark (name, value) VALUES (:name, :value) ON CONFLICT (name) DO UPDATE SET value = excluded.value
+
+-- name: move_mark
+UPDATE att_mark SET value = :value WHERE name = :name AND value = :was
+
+-- name: next_run
+UPDATE att_mark SET value = value + 1 WHERE name = 'runs' RETURNING value

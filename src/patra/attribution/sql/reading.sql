@@ -1,9 +1,13 @@
--- name: decisions_after
-SELECT id, audit_status, attribution_status, settled_code, body FROM att_decision WHERE id > :after ORDER BY id LIMIT :limit
+-- name: packs_from
+SELECT item, archived, body FROM att_decision WHERE item >= :item ORDER BY item LIMIT :limit
 
--- name: decisions_by_id
+-- name: packs_of_items
+-- rows: item int
+SELECT d.item, d.archived, d.body FROM rows JOIN att_decision d ON d.item = rows.item
+
+-- name: statuses_by_id
 -- rows: id int
-SELECT d.id, d.audit_status, d.attribution_status, d.settled_code, d.body FROM rows JOIN att_decision d ON d.id = rows.id
+SELECT s.id, s.audit_status, s.attribution_status, s.settled_code FROM rows JOIN att_status s ON s.id = rows.id
 
 -- name: closures_after
 SELECT key, app_id, state, source, opened_at, click, click_due, timeout_id, body
@@ -11,8 +15,3 @@ FROM att_closure WHERE key > :after ORDER BY key LIMIT :limit
 
 -- name: something_due
 SELECT 1 FROM att_closure WHERE due_at <= :now LIMIT 1
-
--- name: decisions_of_items
--- rows: first int, past int
-SELECT d.id, d.audit_status, d.attribution_status, d.settled_code, d.body
-FROM rows JOIN att_decision d ON d.id >= rows.first AND d.id < rows.past

@@ -49,7 +49,7 @@ CREATE TABLE att_opportunity (
   placement {blob} NOT NULL
 ) {without_rowid};
 
--- Audits of dropped events, which may happen again: the first has its row in att_decision, the others are counted.
+-- Audits of dropped events, which may happen again: the first is among the decisions, the others are counted.
 CREATE TABLE att_drop (
   key {blob} NOT NULL PRIMARY KEY,
   decision_id BIGINT NOT NULL,
@@ -85,10 +85,3 @@ CREATE TABLE att_mark (
   name TEXT NOT NULL PRIMARY KEY,
   value BIGINT NOT NULL
 );
-
--- Half of a half of a sha256 of every key that a decision can be found by; filled behind the writer.
-CREATE TABLE att_locator (
-  key BIGINT NOT NULL,
-  decision_id BIGINT NOT NULL,
-  PRIMARY KEY (key, decision_id)
-) {without_rowid};
