@@ -1,13 +1,15 @@
 """1,000,000 works to Parquet through Patra's export, beside DuckDB's own COPY of the same rows; memory and time of each.
 
-    python -m bench.export              a million works
-    python -m bench.export 100000       fewer
+    ./dev bench export                  a million works
+    ./dev bench export 100000           fewer
 
 Each part runs in a process of its own, so that its peak of memory is its own. The store is SQLite with records as the
-executor writes them; the limit is DuckDB reading the same rows from a JSON file that is already there.
+executor writes them. `copy_json` and `copy_table` are DuckDB alone, with the same rows already before it: as JSON lines,
+and as its own table. `dedupe` joins the works and writes Parquet.
 """
 
-import json
+import argparse
+import importlib.metadata
 import random
 import resource
 import subprocess
@@ -20,12 +22,22 @@ from typing import Any
 
 import msgspec
 
-from patra.ingest.export import Format, export, sink
+from bench.harness import BUILD, facts
+from patra.ingest.export import MEMORY, Format, export, sink
 from patra.ingest.records import packed
 from patra.ingest.works_export import JOINED, WORKS, joined_rows, work_rows
 from patra.kernel.db import migrate, open_database
 
+PARTS = ("jsonl", "copy_json", "duckdb", "copy_table", "parquet", "csv", "dedupe")
 WORDS = [f"word{number}" for number in range(4000)]
+
+
+class Figures(msgspec.Struct, kw_only=True):
+    part: str
+    rows: int
+    seconds: float
+    rate: int
+    peak_mb: int
 
 
 def rows(count: int) -> Iterator[dict[str, Any]]:
@@ -76,49 +88,77 @@ def fill(folder: Path, count: int) -> None:
     db.close()
 
 
-def measured(folder: Path, part: str) -> dict[str, Any]:
+def measured(folder: Path, part: str) -> Figures:
     """One part, in this process."""
+    start = time.perf_counter()
+    count = copied(folder, part) if part.startswith("copy") else exported(folder, part)
+    seconds = time.perf_counter() - start
+    return Figures(
+        part=part,
+        rows=count,
+        seconds=round(seconds, 1),
+        rate=round(count / seconds),
+        peak_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+    )
+
+
+def copied(folder: Path, part: str) -> int:
+    """DuckDB alone: the rows that Patra has exported, from JSON lines or from a table, to Parquet."""
     import duckdb
 
-    start = time.perf_counter()
-    count = 0
-    if part == "copy":
+    target = folder / f"{part}.parquet"
+    con = duckdb.connect(config={"memory_limit": MEMORY, "temp_directory": str(folder)})
+    if part == "copy_json":
         columns = ", ".join(f"'{name}': '{kind}'" for name, kind in WORKS.columns.items())
-        source = f"read_json('{folder / 'patra.jsonl'}', format = 'newline_delimited', columns = {{{columns}}})"
-        con = duckdb.connect(config={"memory_limit": "512MB", "temp_directory": str(folder)})
-        con.execute(f"COPY (SELECT * FROM {source}) TO '{folder / 'copy.parquet'}' (FORMAT parquet, COMPRESSION zstd)")
-        count = con.execute(f"SELECT count(*) FROM '{folder / 'copy.parquet'}'").fetchall()[0][0]
+        rows = f"read_json('{folder / 'patra.jsonl'}', format = 'newline_delimited', columns = {{{columns}}})"
     else:
-        db = open_database(f"sqlite:///{folder / 'bench.db'}")
-        fmt = Format.PARQUET if part == "dedupe" else Format(part)
-        path = folder / (f"dedupe.{fmt}" if part == "dedupe" else f"patra.{fmt}")
-        pages = joined_rows(db, folder) if part == "dedupe" else work_rows(db)
-        count = export(pages, sink(path, fmt, JOINED if part == "dedupe" else WORKS))
-        db.close()
-    seconds = time.perf_counter() - start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    return {
-        "part": part,
-        "rows": count,
-        "seconds": round(seconds, 1),
-        "rows/s": round(count / seconds),
-        "peak MB": peak,
-    }
+        con.execute(f"ATTACH '{folder / 'patra.duckdb'}' AS exported (READ_ONLY)")
+        rows = "exported.works"
+    con.execute(f"COPY (SELECT * FROM {rows}) TO '{target}' (FORMAT parquet, COMPRESSION zstd)")
+    return int(con.execute(f"SELECT count(*) FROM '{target}'").fetchall()[0][0])
 
 
-def main(count: int) -> None:
+def exported(folder: Path, part: str) -> int:
+    """Patra, from the store to a file."""
+    db = open_database(f"sqlite:///{folder / 'bench.db'}")
+    joining = part == "dedupe"
+    fmt = Format.PARQUET if joining else Format(part)
+    pages = joined_rows(db, folder) if joining else work_rows(db)
+    path = folder / f"{'dedupe' if joining else 'patra'}.{fmt}"
+    count = export(pages, sink(path, fmt, JOINED if joining else WORKS))
+    db.close()
+    return count
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="./dev bench export", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("count", type=int, nargs="?", default=1_000_000)
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="in the order in which they are needed")
+    parser.add_argument("--folder", type=Path, help="keep the store and the files here, and use what is there")
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="patra-bench-") as name:
-        folder = Path(name)
-        fill(folder, count)
-        print(f"{count} records in the store")
-        for part in ("jsonl", "copy", "parquet", "duckdb", "csv", "dedupe"):
+        folder = options.folder or Path(name)
+        folder.mkdir(parents=True, exist_ok=True)
+        if not (folder / "filled").exists():
+            fill(folder, options.count)
+            (folder / "filled").touch()
+        known = facts(duckdb=importlib.metadata.version("duckdb"))
+        for key, value in known.items():
+            print(f"{key:>10}  {value}", flush=True)
+        print(f"{'part':>10}  {'rows':>9}  {'seconds':>8}  {'rows/s':>8}  {'peak MB':>8}")
+        found: list[Figures] = []
+        for part in options.only:
             run = [sys.executable, "-m", "bench.export", "--part", part, str(folder)]
-            found = json.loads(subprocess.run(run, check=True, capture_output=True, text=True).stdout)
-            print("  ".join(f"{key} {value}" for key, value in found.items()), flush=True)
+            one = msgspec.json.decode(subprocess.run(run, check=True, stdout=subprocess.PIPE).stdout, type=Figures)
+            found.append(one)
+            print(f"{one.part:>10}  {one.rows:>9}  {one.seconds:>8}  {one.rate:>8}  {one.peak_mb:>8}", flush=True)
+        BUILD.mkdir(parents=True, exist_ok=True)
+        target = BUILD / f"export-{'-'.join(options.only) if options.only != PARTS else 'all'}.json"
+        target.write_bytes(msgspec.json.format(msgspec.json.encode({"facts": known, "results": found}), indent=1))
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--part"]:
-        print(json.dumps(measured(Path(sys.argv[3]), sys.argv[2])))
+        sys.stdout.buffer.write(msgspec.json.encode(measured(Path(sys.argv[3]), sys.argv[2])))
     else:
-        main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000)
+        main()

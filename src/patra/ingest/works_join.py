@@ -1,111 +1,131 @@
 """Works of any number go in page by page; the same ones joined, as pages of `Merged`, come out in bounded memory.
 
-Which works belong together is found by DuckDB in a file beside the target: every work starts as its own group, then
-takes the smallest group that it shares an identifier with, until nothing changes. `works_merge.grouped` is that rule
-for works that fit into memory; a test holds one to the other.
+The works lie in a file beside the target, each read again once. Their identifiers are spread over files by hash, so
+that all works with one identifier meet in one small file; there they are united, the smallest number leading. What
+stays in memory is seventeen bytes a work. `works_merge.grouped` is the same rule for works that fit into memory; a test
+holds one to the other.
 """
 
+import os
 import shutil
 import tempfile
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
 from pathlib import Path
-from typing import Any, cast
+from struct import Struct
 
 import msgspec
 
-from patra.ingest.export import LEAST_OBJECT, connected
 from patra.ingest.works import Work
 from patra.ingest.works_merge import PRECEDENCE, Merged, keys_of, merged
 
-BATCH = 20_000
 PAGE = 1_000
+PARTS = 256
+PART_BYTES = 16 * 1024
+READ_BYTES = 4 * 1024 * 1024
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Work).decode
+_met = Struct("<16sI")
+"""An identifier, hashed, and the number of a work that has it."""
 
 
 def joined(
     pages: Iterable[Sequence[Work]], folder: Path, precedence: Sequence[str] = PRECEDENCE
 ) -> Iterator[list[Merged]]:
-    """The works, joined; `folder` is where the working file may grow."""
+    """The works, joined; `folder` is where the working files may grow."""
     scratch = Path(tempfile.mkdtemp(prefix=".patra-join-", dir=folder))
-    con = connected(scratch / "join.duckdb", scratch)
     try:
-        con.execute("CREATE TABLE work (no BIGINT, body VARCHAR); CREATE TABLE key (no BIGINT, key VARCHAR)")
-        _gather(con, pages, scratch)
-        _components(con)
-        yield from _merged(con, precedence)
+        places = _gather(pages, scratch)
+        following = _united(scratch, len(places) - 1)
+        with (scratch / "works").open("rb", buffering=0) as works:
+            yield from _merged(works.fileno(), places, following, precedence)
     finally:
-        con.close()
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _gather(con: Any, pages: Iterable[Sequence[Work]], scratch: Path) -> None:
-    number = 0
-    works: list[dict[str, Any]] = []
-    keys: list[dict[str, Any]] = []
-    for page in pages:
-        for work in page:
-            works.append({"no": number, "body": _encode(work).decode()})
-            keys += [{"no": number, "key": key} for key in keys_of(work)]
-            number += 1
-        if len(works) >= BATCH:
-            _insert(con, scratch, works, keys)
-            works, keys = [], []
-    _insert(con, scratch, works, keys)
+def _gather(pages: Iterable[Sequence[Work]], scratch: Path) -> "array[int]":
+    """Write the works and their identifiers down; gives where each work begins, and where the last one ends."""
+    places = array("Q", [0])
+    parts = [bytearray() for _ in range(PARTS)]
+    end = 0
+    with (scratch / "works").open("wb", buffering=READ_BYTES) as out:
+        for page in pages:
+            for work in page:
+                number = len(places) - 1
+                for key in keys_of(work):
+                    digest = blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+                    part = parts[digest[0]]
+                    part += _met.pack(digest, number)
+                    if len(part) >= PART_BYTES:
+                        _flush(scratch, digest[0], part)
+                body = _encode(work)
+                out.write(body)
+                end += len(body)
+                places.append(end)
+    for name, part in enumerate(parts):
+        _flush(scratch, name, part)
+    return places
 
 
-def _insert(con: Any, scratch: Path, works: list[dict[str, Any]], keys: list[dict[str, Any]]) -> None:
-    for table, rows, column in (("work", works, "body"), ("key", keys, "key")):
-        if rows:
-            file = scratch / f"{table}.jsonl"
-            lines = msgspec.json.Encoder().encode_lines(rows)
-            file.write_bytes(lines)
-            longest = max(max(map(len, lines.splitlines())) + 1024, LEAST_OBJECT)
-            con.execute(
-                f"INSERT INTO {table} SELECT no, {column} FROM read_json(?, format = 'newline_delimited',"
-                f" columns = {{no: 'BIGINT', {column}: 'VARCHAR'}}, maximum_object_size = ?)",
-                [str(file), longest],
-            )
+def _flush(scratch: Path, name: int, part: bytearray) -> None:
+    if part:
+        with (scratch / f"keys-{name}").open("ab") as out:
+            out.write(part)
+        part.clear()
 
 
-def _components(con: Any) -> None:
-    con.execute("CREATE TABLE member AS SELECT no, no AS label FROM work")
-    while True:
-        con.execute("""
-            CREATE OR REPLACE TABLE following AS
-            WITH best AS (SELECT key, min(label) AS label FROM key JOIN member USING (no) GROUP BY key),
-                 near AS (SELECT no, min(label) AS label FROM key JOIN best USING (key) GROUP BY no)
-            SELECT member.no, coalesce(least(near.label, member.label), member.label) AS label
-            FROM member LEFT JOIN near USING (no)
-        """)
-        changed = con.execute(
-            "SELECT count(*) FROM member JOIN following USING (no) WHERE member.label <> following.label"
-        ).fetchone()[0]
-        # a group takes the group of its first work, so that long chains need few rounds
-        con.execute("""
-            CREATE OR REPLACE TABLE member AS
-            SELECT f.no, least(f.label, head.label) AS label FROM following f JOIN following head ON head.no = f.label
-        """)
-        if not changed:
-            return
+def _united(scratch: Path, count: int) -> "array[int]":
+    """For each work the next one of its group in their order, or 0; a work that follows another is marked in itself."""
+    leader = array("I", range(count))
+
+    def lead(number: int) -> int:
+        while leader[number] != number:
+            leader[number] = leader[leader[number]]
+            number = leader[number]
+        return number
+
+    for name in range(PARTS):
+        file = scratch / f"keys-{name}"
+        if not file.exists():
+            continue
+        first: dict[bytes, int] = {}
+        for digest, number in _met.iter_unpack(file.read_bytes()):
+            other = first.setdefault(digest, number)
+            if other != number:
+                one, two = lead(other), lead(number)
+                leader[max(one, two)] = min(one, two)
+        file.unlink()
+    following = array("I", bytes(4 * count))
+    for number in range(count - 1, 0, -1):
+        if (head := lead(number)) != number:
+            following[number] = following[head] or number  # the last one points to itself
+            following[head] = number
+    return following
 
 
-def _merged(con: Any, precedence: Sequence[str]) -> Iterator[list[Merged]]:
-    found = con.execute("SELECT label, body FROM work JOIN member USING (no) ORDER BY label, no")
-    label: int | None = None
-    group: list[Work] = []
+def _merged(
+    works: int, places: "array[int]", following: "array[int]", precedence: Sequence[str]
+) -> Iterator[list[Merged]]:
+    """Groups in the order of their first work."""
+
+    def work(number: int) -> Work:
+        return _decode(os.pread(works, places[number + 1] - places[number], places[number]))
+
     page: list[Merged] = []
-    while rows := cast("list[tuple[int, str]]", found.fetchmany(PAGE)):
-        for one, body in rows:
-            if one != label and group:
-                page.append(merged(group, precedence))
-                group = []
-            label = one
-            group.append(_decode(body))
+    done = bytearray(len(following))
+    for number in range(len(following)):
+        if done[number]:
+            continue
+        group = [work(number)]
+        at = number
+        while (then := following[at]) not in (0, at):
+            group.append(work(then))
+            done[then] = 1
+            at = then
+        page.append(merged(group, precedence))
         if len(page) >= PAGE:
             yield page
             page = []
-    if group:
-        page.append(merged(group, precedence))
     if page:
         yield page

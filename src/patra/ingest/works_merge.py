@@ -93,8 +93,7 @@ def keys_of(work: Work) -> list[str]:
 
 def merged(works: Sequence[Work], precedence: Sequence[str] = PRECEDENCE) -> Merged:
     """One work of several; the order in which they come does not matter."""
-    rank = {source: place for place, source in enumerate(precedence)}
-    ordered = sorted(works, key=lambda w: (w.deleted, rank.get(w.source, len(rank)), w.source, w.endpoint, w.id))
+    ordered = works if len(works) == 1 else _ranked(works, precedence)
     chosen: dict[str, Any] = {}
     given: dict[str, str] = {}
     for name in (*IDENTIFIERS, *_DESCRIPTION):
@@ -119,6 +118,11 @@ def merged(works: Sequence[Work], precedence: Sequence[str] = PRECEDENCE) -> Mer
         given_by=given,
         **chosen,
     )
+
+
+def _ranked(works: Sequence[Work], precedence: Sequence[str]) -> list[Work]:
+    rank = {source: place for place, source in enumerate(precedence)}
+    return sorted(works, key=lambda w: (w.deleted, rank.get(w.source, len(rank)), w.source, w.endpoint, w.id))
 
 
 def grouped(works: Iterable[Work]) -> list[list[Work]]:

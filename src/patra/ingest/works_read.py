@@ -38,13 +38,16 @@ class StoredRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RawContent(msgspec.Struct, frozen=True):
-    """The content without a look into the record as it came."""
+    """The content without a look into the record as it came, nor into the fields."""
 
-    fields: dict[str, Any] = {}
+    fields: msgspec.Raw = msgspec.Raw(b"{}")
 
 
 _whole = msgspec.json.Decoder(Content).decode
 _fields = msgspec.json.Decoder(RawContent).decode
+_loose = msgspec.json.Decoder(dict[str, Any]).decode
+_work = msgspec.json.Decoder(Work).decode
+_encode = msgspec.json.Encoder().encode
 
 
 def pages(db: Database, sources: Sequence[str] = (), size: int = PAGE) -> Iterator[list[Row]]:
@@ -97,9 +100,22 @@ def stored_work(row: Row, *, raw: bool = False) -> Work | None:
         if raw:
             found = _whole(body)
             return work_of(found.fields, origin, found.raw)
-        return work_of(_fields(body).fields, origin)
+        return _described(bytes(_fields(body).fields), origin)
     except msgspec.ValidationError:
         return None
+
+
+def _described(fields: bytes, origin: Origin) -> Work:
+    """`work_of` for fields as they are stored: nearly all are those of a work already, and are read as one at once."""
+    head = {"source": origin.source, "endpoint": origin.endpoint, "id": origin.id, "deleted": origin.deleted}
+    if origin.updated_at is not None:
+        head["updated"] = format_instant(origin.updated_at)
+    # what stands last counts, and where a record came from is not for its fields to say
+    first = b"{" if fields[1:].lstrip()[:1] == b"}" else fields.rstrip()[:-1] + b","
+    try:
+        return _work(first + _encode(head)[1:])
+    except msgspec.ValidationError:  # numbers that stand for texts, authors that are texts or have no name
+        return work_of(_loose(fields), origin)
 
 
 def works(db: Database, sources: Sequence[str] = (), *, raw: bool = False) -> Iterator[list[Work | None]]:

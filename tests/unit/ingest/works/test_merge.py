@@ -78,12 +78,24 @@ identifiers = st.sampled_from([None, "1", "2", "3", "4", "5"])
 
 
 @given(st.lists(st.tuples(identifiers, identifiers, identifiers), max_size=30))
-def test_joining_in_duckdb_is_joining_in_memory(tmp_path_factory: object, rows: list[tuple[str | None, ...]]) -> None:
+def test_joining_in_files_is_joining_in_memory(tmp_path_factory: object, rows: list[tuple[str | None, ...]]) -> None:
     folder: Path = tmp_path_factory.mktemp("join")  # type: ignore[attr-defined]
     works = [work("s", n, doi=doi, pmid=pmid, arxiv=arxiv) for n, (doi, pmid, arxiv) in enumerate(rows)]
     found = [one for page in joined([works[:7], works[7:]], folder) for one in page]
     assert found == [merged(group) for group in grouped(works)]
     assert list(folder.iterdir()) == []
+
+
+def test_a_chain_of_thousands_is_one_work_and_many_parts_keep_their_order(tmp_path: Path) -> None:
+    """Each work shares one identifier with the one before it, and the ends meet last."""
+    chain = [work("s", n, doi=f"10.1/{n // 2}", pmid=str((n + 1) // 2)) for n in range(4000)]
+    alone = [work("t", n, arxiv=f"2201.{n:05}") for n in range(3000)]
+    mixed = [one for pair in zip(chain, alone, strict=False) for one in pair] + chain[3000:]
+    found = [one for page in joined([mixed], tmp_path) for one in page]
+    assert [len(one.seen) for one in found] == [4000] + [1] * 3000
+    assert [one.seen[0].id for one in found[1:]] == [one.id for one in alone]
+    assert found == [merged(group) for group in grouped(mixed)]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_keys_are_in_one_form() -> None:
