@@ -5,6 +5,8 @@ count with the next batch. Everything that a batch does is one transaction (`com
 """
 
 from collections.abc import Mapping
+from typing import Any
+from zlib import crc32
 
 import msgspec
 from msgspec.structs import replace
@@ -28,7 +30,7 @@ from patra.ingest.services import Services
 from patra.ingest.steps import Step
 from patra.kernel.canonical import sha256_hex
 from patra.kernel.db import Database
-from patra.kernel.telemetry import get_logger, span
+from patra.kernel.telemetry import get_logger
 
 log = get_logger()
 
@@ -65,6 +67,8 @@ class Book:
         self.stats = Stats()
         self.batches = 0
         self.carried = Tally()
+        self.landed: dict[str, Any] = {}
+        """What the last batch says of itself in a trace (14.6)."""
 
     def carry(self, tally: Tally) -> None:
         """A request whose answer lands nothing counts with the next batch."""
@@ -73,7 +77,7 @@ class Book:
     def healing(self, acts: tuple[X, ...]) -> None:
         """Something was done about the state of things: it is counted and logged."""
         for act in acts:
-            name = _HEAL_NAMES.get(act, act.name.lower())
+            name = _heal_name(act)
             self.stats.healed[name] = self.stats.healed.get(name, 0) + 1
             self.stats.rate_adjusted = self.stats.rate_adjusted or act is X.QPS_DOWNSHIFT
             if act is X.CONCURRENCY_DOWN:
@@ -95,7 +99,7 @@ class Book:
         labels = line.labels
         following = step.following
         hint = {"token": following.token, "page": following.page, "url": following.url} if following else {}
-        healed = dict.fromkeys(stats.healed, True)
+        healed = {_heal_name(act): True for act in step.healed}
 
         def stats_of(out: Sorted) -> str:
             return batch_stats(
@@ -103,23 +107,30 @@ class Book:
                 has_next=step.has_next, next_hint=hint, latency=now - entry.started, healed=healed,
             )  # fmt: skip
 
-        with span("Batch", **labels, run_id=self._taken.run_id, batch_no=self.batches, has_next=step.has_next):
-            begun = self._s.clock.now()
-            committed: Committed = self._db.run(
-                lambda tx: commits.land(
-                    tx,
-                    self._work,
-                    batch,
-                    landing,
-                    step.confirm,
-                    step.checkpoint,
-                    stats,
-                    stats_of,
-                    step.closing,
-                    now,
-                )
+        begun = self._s.clock.now()
+        committed: Committed = self._db.run(
+            lambda tx: commits.land(
+                tx,
+                self._work,
+                batch,
+                landing,
+                step.confirm,
+                step.checkpoint,
+                stats,
+                stats_of,
+                step.closing,
+                now,
             )
-            measures.BOOKKEEPING.labels(**labels).observe((self._s.clock.now() - begun) / 1000)
+        )
+        measures.BOOKKEEPING.labels(**labels).observe((self._s.clock.now() - begun) / 1000)
+        self.landed = {
+            "page": place_no(entry.place),
+            "pageToken": entry.place.token,
+            "hasNext": step.has_next,
+            "status": step.status.value,
+            "http.status": fetched.answer.status if fetched.answer is not None else None,
+            "error.level": fetched.verdict.level,
+        }
         if committed.cancelled:
             return self.close(Closing(run=RunOn.CANCEL, task=TaskOn.CANCEL, code=X.CANCELLED), before)
         self.stats = committed.stats
@@ -173,11 +184,14 @@ class Book:
 
     def _log(self, batch: Batch, committed: Committed, landing: Landing) -> None:
         out = committed.sorted
-        write = log.info if batch.level is None else log.warning
+        write = (
+            log.warning if batch.level is not None else log.info if sampled(self._taken.run_id, batch.no) else log.debug
+        )
         write(
             "ingest_batch",
             run_id=self._taken.run_id,
             batch_no=batch.no,
+            correlation_id=f"ing-{self._taken.run_id}-{batch.no}",
             phase=batch.phase.value,
             status=batch.status.value,
             code=batch.code.value,
@@ -192,11 +206,21 @@ class Book:
         )
 
 
+def sampled(run_id: str, batch_no: int) -> bool:
+    """One successful batch of a hundred is logged at INFO, the same ones every time; the others at DEBUG (14.5)."""
+    return crc32(f"{run_id}/{batch_no}".encode()) % 100 == 0
+
+
+def place_no(place: Place) -> int:
+    """The page's number for people: as the provider counts, or from the first on."""
+    return place.page if place.page is not None else place.index + 1
+
+
 def added(one: Tally, other: Tally) -> Tally:
     """Both together; the later view of the rate gate counts."""
     out = Tally(view=other.view or one.view, longest=max(one.longest, other.longest))
     for field in ("requests", "retries", "throttled", "retry_after_hits", "permits", "waited", "latency", "wire_bytes",
-                  "circuit_opened", "quota_soft", "quota_hard", "refused"):  # fmt: skip
+                  "circuit_opened", "demoted", "quota_soft", "quota_hard", "refused"):  # fmt: skip
         setattr(out, field, getattr(one, field) + getattr(other, field))
     return out
 
@@ -211,6 +235,10 @@ _HEAL_NAMES = {
     X.TASK_STOPPED: "taskStop",
     X.DRIFTED: "reread",
 }
+
+
+def _heal_name(act: X) -> str:
+    return _HEAL_NAMES.get(act, act.name.lower())
 
 
 def _code(verdict: Verdict, step: Step) -> X:

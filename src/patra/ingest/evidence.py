@@ -35,6 +35,7 @@ def request_digest(line: Line, at: At) -> str:
         tree |= {
             "method": shown.method,
             "urlTemplate": line.leg.http.base_url + line.leg.http.path_template,
+            "query": line.leg.http.query_template,
             "url": redact_url(shown.url),
             "headers": [f"{name}: {redact({name: value})[name]}" for name, value in shown.headers],
             "bodyHash": None if shown.body is None else f"sha256:{sha256(shown.body).hexdigest()}",
@@ -99,9 +100,9 @@ def batch_stats(
             "retryCount": tally.retries,
             "429Count": tally.throttled,
             "hasNext": has_next,
-            "nextHint": next_hint,
+            "nextHint": {"token": None, "page": None, "url": None, **next_hint},
             "http": {"status": answer.status if answer else None, "bytes": tally.wire_bytes},
-            "selfHealing": healed,
+            "selfHealing": {"qpsDownshift": False, "pageSizeShrink": False, **healed},
             "examples": {
                 "inserted": [r.id for r in sorted_.new[:3]],
                 "updated": [r.id for r, _ in sorted_.newer[:3]],

@@ -21,7 +21,7 @@ from patra.ingest.services import Services
 from patra.ingest.spec import decode_spec
 from patra.ingest.working import Run
 from patra.kernel import leases
-from patra.kernel.clock import SECOND
+from patra.kernel.clock import SECOND, format_instant
 from patra.kernel.db import Database, Tx
 from patra.kernel.errors import Fenced, Invalid, Permanent
 from patra.kernel.ids import new_id
@@ -101,13 +101,16 @@ class Executor:
 
     def run_once(self) -> Counts:
         """Take a task and work on it until it is done, deferred or lost; nothing where none is due."""
-        taken = self._take()
-        if taken is None:
-            return Counts()
+        with span("ExecutorTrigger", holder=self._holder):
+            taken = self._take()
+            return Counts() if taken is None else self._run(taken)
+
+    def _run(self, taken: Taken) -> Counts:
         task = taken.task
         labels = {"source": task.provenance_code, "endpoint": task.endpoint_name, "op": task.operation_code}
         gauge = measures.CONCURRENCY.labels(**labels)
-        gauge.set(self._shared.gatekeeper.enter(task.partition_key))
+        slot = self._shared.gatekeeper.enter(task.partition_key)
+        gauge.set(slot)
         lineage = {
             **labels,
             "schedule_instance_id": task.schedule_instance_id,
@@ -117,8 +120,19 @@ class Executor:
             "run_id": taken.run_id,
         }
         try:
-            with bind_lineage(**lineage), span("Run", **labels, run_id=taken.run_id):
-                return self._work(taken)
+            with bind_lineage(**lineage), span("Run", **labels, run_id=taken.run_id, priority=task.priority) as run:
+                log.info(
+                    "ingest_task_taken",
+                    holder=self._holder,
+                    leased_until=format_instant(taken.lease.until),
+                    fence=taken.lease.fence,
+                    slot=slot,
+                    attempt=taken.attempt_no,
+                    late_ms=(self._s.clock.now() - task.scheduled_at) // 1000,
+                )
+                counts = self._work(taken)
+                run.set(status=_outcome(counts), batches=counts.batches)
+                return counts
         finally:
             gauge.set(self._shared.gatekeeper.leave(task.partition_key))
 
@@ -129,9 +143,6 @@ class Executor:
             taken = self._db.run(lambda tx: self._taken(tx, now, look=look))
         if look:
             self._looked = now
-        if taken is not None:
-            waited = (now - taken.task.scheduled_at) // 1000
-            log.info("ingest_task_taken", task_id=taken.task.task_id, run_id=taken.run_id, waited_ms=waited)
         return taken
 
     def _taken(self, tx: Tx, now: int, *, look: bool) -> Taken | None:
@@ -239,6 +250,13 @@ class Executor:
 
         if not self._db.run(renew):
             raise Fenced("lease_lost", f"{taken.task.task_id} went to another executor")
+
+
+def _outcome(counts: Counts) -> str:
+    """How a turn ended, in a word."""
+    return next(
+        (name for name in ("succeeded", "partial", "failed", "deferred", "fenced") if getattr(counts, name)), "idle"
+    )
 
 
 class _Pause:

@@ -24,7 +24,9 @@ from patra.ingest.reasons_running import X
 from patra.ingest.request import At
 from patra.ingest.services import Services
 from patra.ingest.transport import Answer, Exchange, Failure, Fault, Outgoing, redirected
-from patra.kernel.telemetry import span
+from patra.kernel.telemetry import get_logger, span
+
+log = get_logger()
 
 TOKEN_POLICY = Policy(rate=1000, burst=1)
 NEVER_SENT = frozenset({Fault.HOST_REFUSED, Fault.UNSENDABLE})
@@ -43,6 +45,7 @@ class Tally(msgspec.Struct, kw_only=True):
     longest: int = 0
     wire_bytes: int = 0
     circuit_opened: int = 0
+    demoted: int = 0
     quota_soft: int = 0
     quota_hard: int = 0
     refused: int = 0
@@ -234,6 +237,7 @@ class _Fetch:
             signal, failed = replace(signal, sign=Sign.OK), False
         state = s.gate.tell(permit.key, policy, replace(signal, jitter=int(s.jitter() * 999)))
         measures.QPS.labels(**line.labels).set(state.rate / 1000)
+        self._tally.demoted += signal.sign is not Sign.OK and state.demoted > permit.at
         refused = status is not None and 400 <= status < 500 and status not in {408, 425, 429}
         if status == 429:
             self._tally.throttled += 1
@@ -245,6 +249,7 @@ class _Fetch:
         if s.circuits.settle(line.circuit_key, failed=failed, now=now, jitter=jitter, thresholds=s.thresholds):
             self._tally.circuit_opened += 1
             measures.SELF_HEAL.labels(type="circuitOpen").inc()
+            log.warning("ingest_self_heal", act=X.CIRCUIT_OPEN.value, type="circuitOpen", task=self._task)
 
     # --- judging
 

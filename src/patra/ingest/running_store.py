@@ -49,6 +49,7 @@ class TaskRow(msgspec.Struct, frozen=True, kw_only=True):
     status_code: str
     lease_count: int
     scheduled_at: int
+    priority: int
     slice_spec: str
     slice_signature_hash: str
 

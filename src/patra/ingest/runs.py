@@ -147,12 +147,14 @@ class Stats(msgspec.Struct, kw_only=True, rename="camel"):
         self.permits_total += tally.permits
         self.quota_soft_hits += tally.quota_soft
         self.quota_hard_hits += tally.quota_hard
+        self.demote_events += tally.demoted
         self.total_latency_ms += tally.latency // 1000
         self.max_latency_ms = max(self.max_latency_ms, tally.longest // 1000)
         self.circuit_open = self.circuit_open or tally.circuit_opened > 0
 
     def encoded(self) -> str:
         tree: dict[str, Any] = msgspec.to_builtins(self)
+        tree["remarks"] = f"online-reslice-suggested:{str('reslice' in self.healed).lower()}"
         tree["avgLatencyMs"] = self.total_latency_ms // self.req_count if self.req_count else 0
         return msgspec.json.encode(tree).decode()
 

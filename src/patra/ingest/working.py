@@ -27,6 +27,7 @@ from patra.ingest.runs import DONE, Closing, Phase, Stats, deferred
 from patra.ingest.services import Services
 from patra.ingest.steps import Step
 from patra.kernel.db import Database
+from patra.kernel.telemetry import span
 
 
 class Run:
@@ -58,10 +59,17 @@ class Run:
                 return self._book.close(DONE, self.checkpoint)
             if (closing := self._over_budget()) is not None:
                 return self._book.close(closing, self.checkpoint)
+            if (closing := self._batch()) is not None:
+                return closing
+
+    def _batch(self) -> Closing | None:
+        """One batch, from its request to its commit; a page that is only probed is none, but a span all the same."""
+        labels, taken, book = self._course.listing.labels, self._taken, self._book
+        with span("Batch", **labels, run_id=taken.run_id, batch_no=book.batches + 1) as here:
             group = steps.group(self._scope, self.checkpoint)
             closing = self._details(group) if group else self._list()
-            if closing is not None:
-                return closing
+            here.set(**book.landed)
+            return closing
 
     @property
     def _now(self) -> int:

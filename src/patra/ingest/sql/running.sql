@@ -60,7 +60,7 @@ SELECT cfg FROM reg_prov_credential WHERE provenance_code = :source AND credenti
 -- rows: task_id text
 SELECT t.task_id, t.schedule_instance_id, t.plan_id, t.slice_id, t.provenance_code, t.endpoint_name, t.operation_code,
   t.partition_key, t.expr_hash, t.namespace_key, t.window_from, t.window_to, t.status_code, t.lease_count,
-  t.scheduled_at, s.slice_spec, s.slice_signature_hash
+  t.scheduled_at, t.priority, s.slice_spec, s.slice_signature_hash
 FROM rows JOIN ing_task t ON t.task_id = rows.task_id JOIN ing_plan_slice s ON s.slice_id = t.slice_id
 
 -- name: task_states
