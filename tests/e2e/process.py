@@ -13,7 +13,7 @@ import msgspec
 import urllib3
 
 PATRA = (sys.executable, "-m", "patra")
-PATIENCE = 60.0
+PATIENCE = 300.0
 
 
 def environment(**variables: str) -> dict[str, str]:

@@ -107,6 +107,12 @@ def test_the_demo_comes_up_shows_itself_and_leaves_nothing_behind(tmp_path: Path
     assert "Patra is up at http://127.0.0.1:" in result.stdout
     for path in ("/health", "/ready", "/openapi.json", "/metrics"):
         assert f"{path} " in result.stdout
+    assert "killed with -9 in the middle" in result.stdout
+    assert "took over when the leases had run out: 324 records" in result.stdout
+    assert "nothing is missing, nothing is there twice: 324 records are 108 works" in result.stdout
+    assert "answers were 429" in result.stdout
+    assert "throttled: 0 answers" not in result.stdout
+    assert "crowded day: 0 windows" not in result.stdout
     assert result.stderr == ""
     assert list(tmp_path.iterdir()) == []
 

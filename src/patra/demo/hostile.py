@@ -41,6 +41,8 @@ class Habits(msgspec.Struct, frozen=True, kw_only=True):
     limit: int = 0
     """Most requests in any second; more are answered with 429. 0: no limit."""
     retry_after: str | None = None
+    throttles: int = 0
+    """Answers with 429 although the limit is kept."""
     fails: int = 0
     cuts: int = 0
     truncates: int = 0
@@ -134,6 +136,9 @@ class Provider:
         if len(self._recent) <= self.habits.limit:
             return None
         self.limited += 1
+        return self._slow_down()
+
+    def _slow_down(self) -> "Reply":
         headers = {} if self.habits.retry_after is None else {"Retry-After": self.habits.retry_after}
         return Reply(status=429, body=b"<html>slow down</html>", kind="text/html", headers=headers)
 
@@ -141,6 +146,8 @@ class Provider:
         h = self.habits
         if path.startswith("/plain"):
             return None
+        if self._by_chance(h.throttles):
+            return self._slow_down()
         if self._by_chance(h.fails):
             return Reply(status=self._chance.choice([500, 502, 503]), body=b"upstream", kind="text/plain")
         if self._by_chance(h.html):

@@ -1,7 +1,7 @@
 """The ingest step of the demonstration: a week of three providers, a crash in the middle, and one library at the end.
 
-A process harvests the simulated PubMed and is killed with -9; another takes its work over when the lease has run out.
-Nothing lands twice and nothing is missing, which the step checks itself.
+A process harvests the simulated providers and is killed with -9; another takes its work over when the leases have run
+out. Nothing lands twice and nothing is missing, which the step checks itself.
 """
 
 import os
@@ -9,12 +9,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
-from patra.demo import Demo, Step
-from patra.demo.providers import library
-from patra.demo.providers_http import LIMITS, Trouble, local_pack, serve
+from patra.demo.providers import Library, library
+from patra.demo.providers_http import Providers, Trouble, local_pack, serve
 from patra.ingest import shelf, sources
 from patra.ingest.codes import Operation
 from patra.ingest.course import Options
@@ -24,43 +26,59 @@ from patra.ingest.planner import Planner
 from patra.ingest.services import Services
 from patra.ingest.transport import Transport
 from patra.ingest.trigger import Trigger
-from patra.ingest.works_merge import grouped, merged
+from patra.ingest.works_merge import Merged, grouped, merged
 from patra.ingest.works_read import count, works
 from patra.kernel.clock import SECOND, SystemClock
 from patra.kernel.db import Database, migrate, open_database
+from patra.kernel.db.queries import statement
 
 DAYS = 7
-PATIENCE = 60.0
+CROWD = 60
+REACH = 64
+"""How deep the simulated PubMed may be read here; the real one ends at 9,999."""
+PATIENCE = 300.0
 ENDPOINTS = {"pubmed": "search", "crossref": "works", "openalex": "works"}
 
 
-def show(demo: Demo) -> Sequence[str]:
-    """Run it; gives lines to print."""
-    return list(_story(f"sqlite:///{demo.folder / 'patra.db'}"))
-
-
-def _story(url: str) -> Iterator[str]:
+def story(folder: Path) -> Iterator[str]:
+    """Run it on the store of a running demonstration; gives lines as they become true."""
+    url = f"sqlite:///{folder / 'patra.db'}"
     start = datetime.now(UTC).date() - timedelta(days=DAYS + 3)
-    papers = library(DAYS, per_day=8, start=start, crowded={start + timedelta(days=2): 60})
+    papers = library(DAYS, per_day=8, start=start, crowded={start + timedelta(days=2): CROWD})
     db = open_database(url)
     try:
         migrate(db, ["patra.kernel", "patra.ingest"])
-        with serve(papers, trouble=Trouble(throttle_every=5)) as providers:
+        with serve(papers, trouble=Trouble(throttle_every=6)) as providers:
+            yield f"three providers of our own making, {len(papers.papers)} papers each, at {providers.url}:"
+            yield "  they limit rates, answer 429 now and then, and end their lists as the real ones do"
             _plan(db, providers.url, start)
-            yield f"{len(papers.papers)} papers at each of {', '.join(LIMITS)}; planned {DAYS} days of each"
+            yield f"planned: {DAYS} days of each, one window a source ({_tasks(db)} tasks in the queue)"
             before = _crash(url, db)
-            yield f"a harvesting process was killed with -9 after {before} records"
-            _finish(db)
-            asked, refused = sum(providers.asked.values()), sum(providers.refused.values())
-            yield f"another took over: {count(db)} records in {asked} requests, {refused} of them throttled"
-        found = [work for page in works(db) for work in page if work is not None]
-        joined = [merged(group) for group in grouped(found)]
-        whole = len(found) == 3 * len(papers.papers) and len(joined) == len(papers.papers)
-        yield f"{len(found)} records are {len(joined)} works, each with the source of every field"
-        if not whole:
-            raise RuntimeError(f"expected {len(papers.papers)} works, found {len(joined)}")
+            yield f"a harvesting process was killed with -9 in the middle: {before} records were in the store"
+            _finish(url, db)
+            yield from _told(db, providers)
+        yield from _checked(db, papers)
     finally:
         db.close()
+
+
+def _told(db: Database, providers: Providers) -> Iterator[str]:
+    asked, refused = sum(providers.asked.values()), sum(providers.refused.values())
+    yield f"another process took over when the leases had run out: {count(db)} records after {asked} requests"
+    yield f"throttled: {refused} answers were 429; each was waited for, none was lost"
+    cut = _number(db, "SELECT count(*) FROM ing_reslice_request WHERE status_code = 'DONE'")
+    yield f"the crowded day: {cut} windows found more than {REACH} records, as deep as may be read, and were cut in two"
+
+
+def _checked(db: Database, papers: Library) -> Iterator[str]:
+    found = [work for page in works(db) for work in page if work is not None]
+    joined = [merged(group) for group in grouped(found)]
+    if len(found) != 3 * len(papers.papers) or len(joined) != len(papers.papers):
+        raise RuntimeError(f"expected {len(papers.papers)} works of three sources, found {len(joined)} of {len(found)}")
+    yield f"nothing is missing, nothing is there twice: {len(found)} records are {len(joined)} works"
+    shown: Merged = next(one for one in joined if one.title is not None)
+    given = ", ".join(f"{field} from {source}" for field, source in list(shown.given_by.items())[:4])
+    yield f'for example "{shown.title}" ({shown.doi}): {given}'
 
 
 def _plan(db: Database, url: str, start: date) -> None:
@@ -69,6 +87,8 @@ def _plan(db: Database, url: str, start: date) -> None:
     db.run(lambda tx: shelf.load(tx, packs, by="demo", now=clock.now()))
     since = int(datetime(start.year, start.month, start.day, tzinfo=UTC).timestamp()) * SECOND
     for source, endpoint in ENDPOINTS.items():
+        deep: dict[str, Any] = {"limits": {"maxDepth": REACH}} if source == "pubmed" else {}
+        paged: dict[str, Any] = {"pagination": {"pageSize": 40}} if source != "pubmed" else {}
         Planner(db, clock).trigger(
             Trigger(
                 source=source,
@@ -76,52 +96,69 @@ def _plan(db: Database, url: str, start: date) -> None:
                 operation=Operation.BACKFILL,
                 since=since,
                 until=since + DAYS * 86_400 * SECOND,
-                sections={"window": {"maxWindow": "P1D"}},
+                sections={"window": {"maxWindow": "P7D"}, **deep, **paged},
                 activity="demo",
             )
         )
 
 
-def _crash(url: str, db: Database) -> int:
-    """Let another process harvest until something has landed, then kill it."""
+@contextmanager
+def _harvesting(url: str) -> Generator[subprocess.Popen[bytes]]:
+    """A process that works on the queue until it is killed."""
     run = [sys.executable, "-m", "patra.demo.providers_show", url]
     worker = subprocess.Popen(run, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603  ourselves
     try:
-        until = time.monotonic() + PATIENCE
-        while count(db) == 0 and worker.poll() is None and time.monotonic() < until:
-            time.sleep(0.05)
-        worker.send_signal(signal.SIGKILL)
-        return count(db)
+        yield worker
     finally:
         worker.kill()
         worker.wait()
 
 
-def _finish(db: Database) -> None:
-    """Work until nothing is queued or held by the dead."""
-    until = time.monotonic() + PATIENCE
-    executor, planner = _executor(db), Planner(db, SystemClock())
-    while time.monotonic() < until:
-        if executor.run_once().tasks:
-            continue
+def _crash(url: str, db: Database) -> int:
+    """Let a process harvest until something has landed, then kill it."""
+    with _harvesting(url) as worker:
+        _wait(worker, lambda: count(db) > 0)
+        worker.send_signal(signal.SIGKILL)
+    return count(db)
+
+
+def _finish(url: str, db: Database) -> None:
+    """Let another one work until nothing is queued or held by the dead; windows are cut here meanwhile."""
+    planner = Planner(db, SystemClock())
+
+    def done() -> bool:
         planner.run_once()
-        if not _open(db):
-            return
-        time.sleep(0.1)
+        return not _tasks(db)
+
+    with _harvesting(url) as worker:
+        _wait(worker, done)
 
 
-def _open(db: Database) -> int:
+def _wait(worker: subprocess.Popen[bytes], done: Callable[[], bool]) -> None:
+    until = time.monotonic() + PATIENCE
+    while not done():
+        if worker.poll() is not None:
+            raise RuntimeError(f"the harvesting process ended by itself with exit code {worker.returncode}")
+        if time.monotonic() > until:
+            raise RuntimeError(f"not done after {PATIENCE:.0f} s")
+        time.sleep(0.05)
+
+
+def _tasks(db: Database) -> int:
+    """Tasks that are not over."""
     states = db.read(lambda tx: tx.fetch(shelf.Q["queue_snapshot"], {"source": "", "operation": ""}))
     return sum(int(row[4]) for row in states if row[3] in {"QUEUED", "DISPATCHED", "EXECUTING"})
+
+
+def _number(db: Database, sql: str) -> int:
+    found = db.read(lambda tx: tx.fetch_one(statement("demo", sql), {}))
+    return int(found[0]) if found else 0
 
 
 def _executor(db: Database) -> Executor:
     clock = SystemClock()
     services = Services(clock=clock, gate=LocalGate(clock), transport=Transport())
     return Executor(db, services, options=Options(ttl=3 * SECOND))
-
-
-STEP = Step(name="Ingest: three providers, a crash, one library", show=show)
 
 
 if __name__ == "__main__":  # the process that is going to be killed
