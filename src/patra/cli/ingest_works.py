@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import click
 from patra.cli.options import config_option, json_option, opened, show, table
 
 if TYPE_CHECKING:
-    from patra.ingest.export import Json, Table
+    from patra.ingest.export import Json, Progress, Table
 
 FORMATS = ("jsonl", "csv", "parquet", "duckdb")
 
@@ -45,7 +46,7 @@ def records(config: str | None, sources: tuple[str, ...], out: Path | None, fmt:
 
     with opened(config) as patra:
         total = count(patra.db, sources)
-        _write(record_rows(patra.db, sources), RECORDS, out, fmt, total=total, quiet=quiet)
+        _write(lambda _: record_rows(patra.db, sources), RECORDS, out, fmt, total=total, quiet=quiet)
 
 
 @click.command(
@@ -74,13 +75,22 @@ def works(
     if dedupe and raw:
         raise click.UsageError("--raw belongs to one source's record; with --dedupe there are several")
     with opened(config) as patra:
+        total = count(patra.db, sources)
         if dedupe:
             folder = out.parent if out is not None else Path.cwd()
-            _write(joined_rows(patra.db, folder, sources), JOINED, out, fmt, total=None, quiet=quiet)
-        else:
-            shape = WORKS_RAW if raw else WORKS
-            total = count(patra.db, sources)
-            _write(work_rows(patra.db, sources, raw=raw), shape, out, fmt, total=total, quiet=quiet)
+            rows = partial(joined_rows, patra.db, folder, sources)
+            _write(rows, JOINED, out, fmt, total=total, quiet=quiet, told=True)
+            return
+        written = _write(
+            lambda _: work_rows(patra.db, sources, raw=raw),
+            WORKS_RAW if raw else WORKS,
+            out,
+            fmt,
+            total=total,
+            quiet=quiet,
+        )
+        if written < total:
+            click.echo(f"{total - written} records are no works: `patra ingest records` has them", err=True)
 
 
 @click.command("packs")
@@ -102,29 +112,31 @@ def bundled(name: str | None, as_json: bool) -> None:
 
 
 def _write(
-    pages: "Iterable[Sequence[Json]]",
+    pages: "Callable[[Progress | None], Iterable[Sequence[Json]]]",
     shape: "Table",
     out: Path | None,
     fmt: str | None,
     *,
-    total: int | None,
+    total: int,
     quiet: bool,
-) -> None:
+    told: bool = False,
+) -> int:
+    """Write what `pages` gives; with `told` it says itself how far it is, otherwise rows are counted as written."""
     from patra.ingest.export import export, format_of, sink, to_stream
 
     if out is None:
         if fmt not in {None, "jsonl"}:
             raise click.UsageError(f"{fmt} needs a file: --out FILE")
-        to_stream(pages, sys.stdout.buffer)
-        return
+        return to_stream(pages(None), sys.stdout.buffer)
     target = sink(out, format_of(out, fmt), shape)
     with _progress(total, quiet=quiet) as advance:
-        written = export(pages, target, advance)
+        written = export(pages(advance if told else None), target, None if told else advance)
     click.echo(f"{written} rows in {out}", err=True)
+    return written
 
 
 @contextmanager
-def _progress(total: int | None, *, quiet: bool) -> Generator[Callable[[int], None] | None]:
+def _progress(total: int, *, quiet: bool) -> Generator[Callable[[int], None] | None]:
     if quiet or not sys.stderr.isatty():
         yield None
         return

@@ -1,8 +1,8 @@
 """Rows go in page by page; a JSONL, CSV, Parquet or DuckDB file, whole or not at all, comes out.
 
 Memory stays bounded whatever the number of rows: JSONL and CSV are written as rows come; for Parquet and DuckDB rows
-are gathered in a file of lines, loaded into a DuckDB file in batches, and written from there. The target appears under
-its name only when it is complete.
+are gathered in a file of lines, which is loaded into a DuckDB file while the next one is gathered, and written from
+there. The target appears under its name only when it is complete.
 """
 
 import contextlib
@@ -13,6 +13,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
@@ -189,11 +190,16 @@ class _DuckDb(_File):
     def _open(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix=".patra-export-", dir=self._path.parent))
         self._database = self._folder / "rows.duckdb"
-        self._batch = self._folder / "rows.jsonl"
         self._con = connected(self._database, self._folder)
         columns = ", ".join(f'"{name}" {kind}' for name, kind in self._table.columns.items())
         self._con.execute(f'CREATE TABLE "{self._table.name}" ({columns})')
-        self._out = self._batch.open("wb")
+        self._batch = 0
+        self._out = self._file(0).open("wb")
+        self._loader = ThreadPoolExecutor(1, "patra export")
+        self._loading: Future[None] | None = None
+
+    def _file(self, batch: int) -> Path:
+        return self._folder / f"rows-{batch % 2}.jsonl"
 
     def write(self, rows: Sequence[Json]) -> None:
         lines = _lines(rows)
@@ -203,23 +209,38 @@ class _DuckDb(_File):
             self._load()
 
     def _load(self) -> None:
+        """Hand the gathered lines to DuckDB; it is done with those before them by then."""
         self._out.close()
-        if self._batch.stat().st_size:
-            names = ", ".join(f'"{name}"' for name in self._table.columns)
-            # DuckDB keeps buffers of twice the largest object for each thread, so it is told how large they are
-            self._con.execute(
-                f"INSERT INTO \"{self._table.name}\" SELECT {names} FROM read_json(?, format = 'newline_delimited',"
-                " columns = ?, maximum_object_size = ?)",
-                [str(self._batch), dict(self._table.columns), max(self._longest + 1024, LEAST_OBJECT)],
-            )
-        self._out = self._batch.open("wb")
+        self._loaded()
+        file, longest = self._file(self._batch), max(self._longest + 1024, LEAST_OBJECT)
+        if file.stat().st_size:
+            self._loading = self._loader.submit(self._insert, file, longest)
+        self._batch += 1
+        self._out = self._file(self._batch).open("wb")
+
+    def _insert(self, file: Path, longest: int) -> None:
+        names = ", ".join(f'"{name}"' for name in self._table.columns)
+        # DuckDB keeps buffers of twice the largest object for each thread, so it is told how large they are
+        self._con.execute(
+            f"INSERT INTO \"{self._table.name}\" SELECT {names} FROM read_json(?, format = 'newline_delimited',"
+            " columns = ?, maximum_object_size = ?)",
+            [str(file), dict(self._table.columns), longest],
+        )
+
+    def _loaded(self) -> None:
+        """Wait for what was handed over; its errors are ours."""
+        if self._loading is not None:
+            self._loading.result()
+            self._loading = None
 
     def _close(self, *, whole: bool) -> None:
         try:
             if whole:
                 self._load()
+                self._loaded()
                 self._finish()
         finally:
+            self._loader.shutdown()
             self._out.close()
             with contextlib.suppress(Exception):
                 self._con.close()

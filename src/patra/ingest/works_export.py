@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from patra.ingest.export import Json, Table
+from patra.ingest.export import Json, Progress, Table
 from patra.ingest.works import Work
 from patra.ingest.works_join import joined
 from patra.ingest.works_merge import Merged
@@ -95,12 +95,16 @@ def row_of(work: Work | Merged) -> dict[str, Any]:
     return row
 
 
-def joined_rows(db: Database, folder: Path, sources: Sequence[str] = ()) -> Iterator[list[Json]]:
-    """Works joined over sources, one row a work."""
+def joined_rows(
+    db: Database, folder: Path, sources: Sequence[str] = (), progress: Progress | None = None
+) -> Iterator[list[Json]]:
+    """Works joined over sources, one row a work; `progress` is told how many records were read."""
 
     def shaped() -> Iterator[list[Work]]:
         for rows in pages(db, sources):
             yield [work for row in rows if (work := stored_work(row)) is not None]
+            if progress is not None:
+                progress(len(rows))
 
     for page in joined(shaped(), folder):
         yield [row_of(work) for work in page]

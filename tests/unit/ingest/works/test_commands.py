@@ -1,6 +1,11 @@
 """The export commands, from a store to a file or the standard output."""
 
+import contextlib
 import json
+import os
+import pty
+import subprocess
+import sys
 from pathlib import Path
 
 import duckdb
@@ -60,3 +65,36 @@ def test_the_packs_of_the_distribution_are_listed_and_printed() -> None:
     listed = CliRunner().invoke(bundled, ["--json"])
     assert len(json.loads(listed.stdout)) == 15
     assert CliRunner().invoke(bundled, ["crossref"]).stdout.startswith("# Crossref")
+
+
+@pytest.mark.parametrize("options", [[], ["--dedupe"]])
+def test_a_terminal_sees_how_far_it_is(config: str, tmp_path: Path, options: list[str]) -> None:
+    ours, theirs = pty.openpty()
+    command = [
+        sys.executable,
+        "-m",
+        "patra",
+        "ingest",
+        "works",
+        "--config",
+        config,
+        "--out",
+        str(tmp_path / "x.parquet"),
+    ]
+    subprocess.run([*command, *options], stderr=theirs, check=True)
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # the end of a pseudo-terminal is an error
+        while more := os.read(ours, 4096):
+            shown += more
+    os.close(ours)
+    assert b"2/2" in shown
+
+
+def test_records_that_are_no_works_are_counted(config: str, tmp_path: Path) -> None:
+    db = open_database(f"sqlite:///{tmp_path / 'patra.db'}")
+    db.run(lambda tx: tx.insert("ing_record", [row("mine", 1, {"language": ["en"]})]))
+    db.close()
+    result = CliRunner().invoke(works, ["--config", config, "--out", str(tmp_path / "works.csv")])
+    assert "2 rows in" in result.stderr
+    assert "1 records are no works" in result.stderr

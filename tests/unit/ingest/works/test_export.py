@@ -13,8 +13,9 @@ import pytest
 
 from patra.ingest.export import Format, export, format_of, sink
 from patra.ingest.records import packed
+from patra.ingest.works import Origin, work_of
 from patra.ingest.works_export import JOINED, RECORDS, WORKS, joined_rows, record_rows, work_rows
-from patra.ingest.works_read import count, pages
+from patra.ingest.works_read import count, pages, stored_work
 from patra.kernel.db import Database, migrate, open_database
 from patra.kernel.errors import Invalid
 
@@ -129,3 +130,24 @@ def test_a_name_that_tells_no_format_is_refused() -> None:
     with pytest.raises(Invalid, match="tells no format"):
         format_of(Path("works.xlsx"))
     assert format_of(Path("works.xlsx"), "csv") is Format.CSV
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"doi": "10.1/x", "title": "T", "authors": [{"name": "Ada"}]},
+        {"doi": "10.1/x", "source": "another", "id": "another", "deleted": True, "updated": "never"},
+        {"pmid": 29456894, "ids": {"core": 7}, "authors": ["Ada  Lovelace", {"given": "Grace"}]},
+        {"title": 'A "quoted" } title\u2028', "unknown": {"deep": [1, {}]}},
+    ],
+)
+def test_fields_read_as_a_work_at_once_are_what_the_rule_makes_of_them(fields: dict[str, Any]) -> None:
+    content = packed(msgspec.json.encode({"fields": fields, "raw": {"as": "it came"}}))
+    found = stored_work(("s", "e", "1", 1_700_000_000_000_000, 0, content))
+    assert found == work_of(fields, Origin(source="s", endpoint="e", id="1", updated_at=1_700_000_000_000_000))
+
+
+def test_fields_that_make_no_work_make_none() -> None:
+    content = packed(msgspec.json.encode({"fields": {"language": ["en"]}}))
+    assert stored_work(("s", "e", "1", 1, 0, content)) is None
