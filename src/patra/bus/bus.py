@@ -141,16 +141,9 @@ class Bus:
         return [outcomes[index] for index in range(len(envelopes))]
 
     def _count(self, envelopes: Sequence[Envelope], outcomes: Mapping[int, Outcome]) -> None:
-        totals: Counter[tuple[str, str]] = Counter()
-        for index, outcome in outcomes.items():
-            name = envelopes[index].event_type if envelopes[index].event_type in self.catalogue.types else "unknown"
-            match outcome:
-                case Published(duplicate=duplicate):
-                    totals[name, "duplicate" if duplicate else "new"] += 1
-                case Refused():
-                    totals[name, "refused"] += 1
-        for labels, count in totals.items():
-            PUBLISHED.labels(*labels).inc(count)
+        results = Counter([(envelopes[i].event_type, _result(outcome)) for i, outcome in outcomes.items()])
+        for (name, result), count in results.items():
+            PUBLISHED.labels(name if name in self.catalogue.types else "unknown", result).inc(count)
 
     def _written(self, tx: Tx, publications: Sequence[Publication], now: int) -> list[tuple[Publication, Outcome]]:
         if not publications:
@@ -162,6 +155,8 @@ class Bus:
         fresh: list[Publication] = []
         stale: list[Publication] = list(held)
         torn: list[int] = []
+        if len(seqs) == sum(len(p.renditions) for p in free):
+            fresh, free = free, []  # all of them are new
         for publication in free:
             got = [seqs.get((publication.identity, c.major)) for c in publication.renditions]
             if None not in got:
@@ -171,7 +166,7 @@ class Bus:
             torn += [seq for seq in got if seq is not None]
         if torn:
             events.remove(tx, torn)
-        answers: list[tuple[Publication, Outcome]] = [(p, Published(event_id=p.event_id)) for p in fresh]
+        answers: list[tuple[Publication, Outcome]] = [(p, Published(p.event_id)) for p in fresh]
         if stale:
             known = events.known(tx, [p.identity for p in stale])
             for publication in stale:
@@ -312,3 +307,9 @@ class Bus:
             raise ConfigInvalid(found[0].code, detail, place="catalogue", advice="see `patra bus catalogue check`")
         now_released = release(self.catalogue)
         groups.record_release(tx, now_released.digest, encode_release(now_released), self.clock.now())
+
+
+def _result(outcome: Outcome) -> str:
+    if isinstance(outcome, Refused):
+        return "refused"
+    return "duplicate" if outcome.duplicate else "new"

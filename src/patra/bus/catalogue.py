@@ -27,6 +27,7 @@ from patra.kernel.retry import Backoff
 BUILT_IN = "patra.bus"
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's, where it is there
 RELEASED = "released.json"
+LONGEST = 256  # characters of a producer's name, as in the envelope
 
 _TYPE = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+\Z")
 _GROUP = re.compile(r"[a-z][a-z0-9_.-]{0,63}\Z")
@@ -69,9 +70,9 @@ class Ordering(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     on_dead_letter: OnDeadLetter = OnDeadLetter.CONTINUE
 
     @cached_property
-    def paths(self) -> tuple[list[str], ...]:
-        """The pointers as names to follow from the envelope."""
-        return tuple(pointer[1:].split("/") for pointer in self.key)
+    def paths(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """The pointers as a field of the envelope and names to follow from there."""
+        return tuple((first, tuple(rest)) for first, *rest in (pointer[1:].split("/") for pointer in self.key))
 
 
 class Consumer(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,10 +129,21 @@ class EventType(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         return {major for major, contract in self.contracts.items() if contract.status is not Status.RETIRED}
 
 
-class Catalogue(msgspec.Struct, frozen=True, eq=False):
+class Catalogue(msgspec.Struct, frozen=True, eq=False, dict=True):
     """All event types, by name."""
 
     types: Mapping[str, EventType]
+
+    @cached_property
+    def current(self) -> Mapping[tuple[str, str], tuple[EventType, Contract, Version]]:
+        """What may be published, by type and version as the envelope writes them."""
+        return {
+            (name, str(version)): (kind, contract, version)
+            for name, kind in self.types.items()
+            for contract in kind.contracts.values()
+            if contract.status is not Status.RETIRED
+            for version in (Version(contract.version.major, m) for m in range(contract.version.minor + 1))
+        }
 
     def contract(self, event_type: str, version: Version) -> Contract | None:
         """The contract that an event of this version keeps: that of its major, if the minor is known."""
@@ -209,6 +221,8 @@ def event_type(file: _TypeFile, place: str) -> EventType:
         _refuse(place, f"{file.type!r} is no event type: lower-case words joined by dots")
     if not file.producer.strip() or not file.title.strip() or not file.description.strip():
         _refuse(place, "title, description and producer are texts")
+    if len(file.producer) > LONGEST or not file.producer.isprintable():
+        _refuse(place, f"a producer's name has at most {LONGEST} printable characters")
     if file.dead_letter_threshold < 1 or not 0 <= file.retry.max_retries <= 100:
         _refuse(place, "dead_letter_threshold is at least 1, max_retries between 0 and 100")
     retry = Retry(

@@ -34,7 +34,7 @@ class Event:
 
     __slots__ = ("_envelope", "_wire", "attempt", "published_at", "replay")
 
-    def __init__(self, wire: Wire, *, attempt: int, replay: bool, published_at: int) -> None:
+    def __init__(self, wire: Wire, attempt: int, replay: bool, published_at: int) -> None:
         self.attempt = attempt
         self.replay = replay
         self.published_at = published_at
@@ -140,12 +140,7 @@ def parse_versions(text: str, place: str) -> VersionRange:
 
 def event(waiting: Waiting) -> Event:
     """The event as its handler sees it."""
-    return Event(
-        decode_wire(waiting.body or "{}"),
-        attempt=waiting.tries,
-        replay=waiting.replay,
-        published_at=waiting.published_at,
-    )
+    return Event(decode_wire(waiting.body or "{}"), waiting.tries, waiting.replay, waiting.published_at)
 
 
 class Trouble(msgspec.Struct, frozen=True, kw_only=True):

@@ -30,7 +30,7 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
     versions: VersionRange
 
 
-class Waiting(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Waiting(msgspec.Struct, frozen=True, gc=False):
     """One event that a group has still to handle."""
 
     seq: int

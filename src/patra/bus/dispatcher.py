@@ -6,9 +6,9 @@ around each event, so that the failure touches nobody else. Events that failed b
 
 An event that kills its process (out of memory, a crash in C) would take its batch with it for ever. So a dispatcher
 begins with a trial: one event alone, its loss written down before it is tried and taken back with the outcome; then two
-events, four … The killer comes to the head in a few restarts, is lost there, and is only tried alone from then on, later
-each time, while the others go on. Lost five times, it is a dead letter. A process that dies at any other moment blames
-nobody; one that dies in a trial for another reason has blamed one event once, which its next try takes back.
+events, four … The killer comes to the head in a few restarts, is lost there, and is only tried alone from then on,
+later each time, while the others go on. Lost five times, it is a dead letter. A process that dies at any other moment
+blames nobody; one that dies in a trial for another reason has blamed one event once, which its next try takes back.
 """
 
 import random

@@ -9,13 +9,13 @@ import msgspec
 
 from patra.bus.reasons import R
 from patra.bus.versions import Version, parse_version
-from patra.kernel.clock import format_instant, parse_instant
+from patra.kernel.clock import SECOND, format_instant, parse_instant
 
 LONGEST = 256  # characters of a name or key
 MOST_FORWARDS = 32
 
 _NAME = re.compile(rf"[^\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]{{1,{LONGEST}}}\Z")
-_UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\Z")
+_is_uuid7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}").fullmatch
 _TYPE = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+\Z")
 _SCHEMA_VERSION = re.compile(r"([0-9]{1,9})(\.[0-9]{1,9}){0,2}\Z")
 
@@ -53,8 +53,8 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True):
     detail: str
 
 
-class Wire(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
-    """An envelope as JSON has it: the fields of B1 in their order."""
+class _Head(msgspec.Struct, omit_defaults=True, gc=False):
+    """All but the payload; what is required is never empty, so it is never omitted."""
 
     event_id: str
     event_type: str
@@ -62,13 +62,18 @@ class Wire(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     schema_version: str
     producer: str
     forwarded_by: tuple[str, ...] = ()
-    tenant_id: str
-    project_id: str
-    trace_id: str
-    correlation_id: str
+    tenant_id: str = ""
+    project_id: str = ""
+    trace_id: str = ""
+    correlation_id: str = ""
     causation_id: str | None = None
-    idempotency_key: str
-    occurred_at: str
+    idempotency_key: str = ""
+    occurred_at: str = ""
+
+
+class Wire(_Head, kw_only=True, gc=False):
+    """An envelope as JSON has it: the fields of B1 in their order."""
+
     payload: dict[str, Any]
 
 
@@ -153,38 +158,30 @@ def unwired(wire: Wire) -> Envelope:
     )
 
 
-def check(envelope: Envelope) -> Refused | None:
-    """Whether the fields of an envelope have the forms of B1; also for one that was built in code."""
-    return None if _plainly_well(envelope) else _careful_check(envelope)
-
-
-def _plainly_well(e: Envelope) -> bool:
-    """The common case at a glance: printable names, nothing forwarded. No is no refusal yet."""
-    if e.forwarded_by or e.causation_id is not None or type(e.occurred_at) is not int or type(e.payload) is not dict:
+def plainly_well(e: Envelope) -> bool:
+    """The common case at a glance, for an envelope whose type, version and producer are those of the catalogue."""
+    if (
+        e.forwarded_by != ()
+        or e.causation_id is not None
+        or type(e.occurred_at) is not int
+        or type(e.payload) is not dict
+    ):
         return False
-    for name in (e.producer, e.tenant_id, e.project_id, e.trace_id, e.correlation_id, e.idempotency_key):
+    for name in (e.tenant_id, e.project_id, e.trace_id, e.correlation_id, e.idempotency_key):
         if type(name) is not str or not 0 < len(name) <= LONGEST or not name.isprintable() or name.isspace():
             return False
-    try:
-        return _forms_known(e.event_type, e.event_version, e.schema_version) and _UUID7.match(e.event_id) is not None
-    except TypeError:
-        return False
+    texts = type(e.producer) is str and type(e.event_id) is str
+    return texts and e.schema_version == "1.0" and _is_uuid7(e.event_id) is not None
 
 
-@lru_cache(maxsize=1024)
-def _forms_known(event_type: str, event_version: str, schema_version: str) -> bool:
-    schema = _SCHEMA_VERSION.match(schema_version)
-    known = len(event_type) <= LONGEST and _TYPE.match(event_type) and parse_version(event_version)
-    return bool(known) and schema is not None and int(schema[1]) == 1
-
-
-def _careful_check(envelope: Envelope) -> Refused | None:
+def check(envelope: Envelope) -> Refused | None:
+    """Whether the fields of an envelope have the forms of B1; also for one that was built in code."""
     given: Any = envelope  # msgspec does not check what is built in code
     for name in _NAMES:
         if defect := _name_defect(getattr(given, name)):
             missing = getattr(given, name) == ""
             return _refused(R.ENVELOPE_MISSING if missing else R.ENVELOPE_INVALID, f"/{name}", defect)
-    if not isinstance(given.event_id, str) or not _UUID7.match(given.event_id):
+    if not isinstance(given.event_id, str) or not _is_uuid7(given.event_id):
         return _refused(R.ENVELOPE_INVALID, "/event_id", "is no UUID of version 7 in lower case")
     if not isinstance(given.event_type, str) or len(given.event_type) > LONGEST or not _TYPE.match(given.event_type):
         return _refused(R.ENVELOPE_INVALID, "/event_type", "is no event type: lower-case words joined by dots")
@@ -198,9 +195,13 @@ def _careful_check(envelope: Envelope) -> Refused | None:
         )
     if given.causation_id is not None and (defect := _name_defect(given.causation_id)):
         return _refused(R.ENVELOPE_INVALID, "/causation_id", defect)
-    if len(given.forwarded_by) > MOST_FORWARDS:
+    path: Any = given.forwarded_by
+    if not isinstance(path, tuple):
+        return _refused(R.ENVELOPE_INVALID, "/forwarded_by", "is a list of names")
+    names = cast("tuple[Any, ...]", path)
+    if len(names) > MOST_FORWARDS:
         return _refused(R.ENVELOPE_INVALID, "/forwarded_by", f"has more than {MOST_FORWARDS} names")
-    for index, name in enumerate(given.forwarded_by):
+    for index, name in enumerate(names):
         if defect := _name_defect(name):
             return _refused(R.ENVELOPE_INVALID, f"/forwarded_by/{index}", defect)
     if type(given.occurred_at) is not int:
@@ -214,22 +215,34 @@ def encode(envelope: Envelope) -> bytes:
     """The envelope as JSON text, fields in the order of B1."""
     return _encoder.encode(
         Wire(
-            event_id=envelope.event_id,
-            event_type=envelope.event_type,
-            event_version=envelope.event_version,
-            schema_version=envelope.schema_version,
-            producer=envelope.producer,
-            forwarded_by=envelope.forwarded_by,
-            tenant_id=envelope.tenant_id,
-            project_id=envelope.project_id,
-            trace_id=envelope.trace_id,
-            correlation_id=envelope.correlation_id,
-            causation_id=envelope.causation_id,
-            idempotency_key=envelope.idempotency_key,
-            occurred_at=format_instant(envelope.occurred_at),
+            envelope.event_id,
+            envelope.event_type,
+            envelope.event_version,
+            envelope.schema_version,
+            envelope.producer,
+            envelope.forwarded_by,
+            envelope.tenant_id,
+            envelope.project_id,
+            envelope.trace_id,
+            envelope.correlation_id,
+            envelope.causation_id,
+            envelope.idempotency_key,
+            _instant(envelope.occurred_at),
             payload=envelope.payload,
         )
     )
+
+
+def _instant(us: int) -> str:
+    """`format_instant`, with the text of a second kept: events of one second come together."""
+    second, fraction = divmod(us, SECOND)
+    text = _second(second)
+    return f"{text[:-1]}.{fraction:06d}Z" if fraction else text
+
+
+@lru_cache(maxsize=64)
+def _second(second: int) -> str:
+    return format_instant(second * SECOND)
 
 
 def to_wire(envelope: Envelope) -> dict[str, Any]:

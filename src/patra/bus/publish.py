@@ -13,16 +13,17 @@ from typing import TypeAlias
 
 import msgspec
 
-from patra.bus.catalogue import Catalogue, EventType, Status
-from patra.bus.envelope import Envelope, Refused, check, encode
+from patra.bus.catalogue import Catalogue, Contract, EventType, Status
+from patra.bus.envelope import Envelope, Refused, check, encode, plainly_well
 from patra.bus.reasons import R
+from patra.bus.versions import Version
 from patra.kernel.canonical import canonical, key16
 from patra.kernel.errors import NotCanonical
 
 LARGEST = 1_048_576  # bytes of an encoded envelope
 
 
-class Published(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Published(msgspec.Struct, frozen=True, gc=False):
     """The event is on the bus: for the first time, or it was there before (B2) under this `event_id`."""
 
     event_id: str
@@ -32,7 +33,7 @@ class Published(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 Outcome: TypeAlias = Published | Refused
 
 
-class Candidate(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Candidate(msgspec.Struct, frozen=True, gc=False):
     """An event that passed every check that needs no store, ready to be written."""
 
     index: int
@@ -60,20 +61,10 @@ def examine(
 
     With `retired`, a retired version passes: what was published before it retired may still be on its way.
     """
-    if refusal := check(envelope):
-        return refusal
-    kind = catalogue.types.get(envelope.event_type)
-    if kind is None:
-        return _refused(R.TYPE_UNKNOWN, "/event_type", f"the catalogue has no {envelope.event_type}")
-    version = envelope.version
-    contract = catalogue.contract(envelope.event_type, version)
-    if contract is None:
-        known = ", ".join(str(c.version) for c in kind.contracts.values())
-        return _refused(R.VERSION_UNKNOWN, "/event_version", f"{version} of {kind.name} is unknown; there is {known}")
-    if contract.status is Status.RETIRED and not retired:
-        return _refused(R.VERSION_RETIRED, "/event_version", f"{version.major}.x of {kind.name} is retired")
-    if refusal := authority(kind, envelope, publisher):
-        return refusal
+    found = _at_a_glance(catalogue, envelope, publisher) or _with_care(catalogue, envelope, publisher, retired)
+    if isinstance(found, Refused):
+        return found
+    kind, contract, version = found
     if not contract.accepts(envelope.payload):
         broken = contract.violations(envelope.payload)
         first = broken[0] if broken else None
@@ -91,16 +82,48 @@ def examine(
     if len(body) > LARGEST:
         return _refused(R.PAYLOAD_TOO_LARGE, "", f"the envelope has {len(body)} bytes, more than {LARGEST}")
     return Candidate(
-        index=index,
-        envelope=envelope,
-        kind=kind,
-        major=version.major,
-        minor=version.minor,
-        body=body.decode(),
-        identity=identity(envelope),
-        fingerprint=sha256(fingerprint).digest(),
-        order_key=order_key(kind, envelope),
+        index,
+        envelope,
+        kind,
+        version[0],
+        version[1],
+        body.decode(),
+        identity(envelope),
+        sha256(fingerprint).digest(),
+        order_key(kind, envelope),
     )
+
+
+def _at_a_glance(
+    catalogue: Catalogue, envelope: Envelope, publisher: str | None
+) -> tuple[EventType, Contract, Version] | None:
+    """The common case: the producer itself publishes what the catalogue has, under plain names."""
+    try:
+        found = catalogue.current.get((envelope.event_type, envelope.event_version))
+    except TypeError:  # built in code from what cannot be a key
+        return None
+    if found is None or envelope.producer != found[0].producer or not plainly_well(envelope):
+        return None
+    return found if publisher is None or publisher == envelope.producer else None
+
+
+def _with_care(
+    catalogue: Catalogue, envelope: Envelope, publisher: str | None, retired: bool
+) -> tuple[EventType, Contract, Version] | Refused:
+    """Every check in its order; the first that fails decides."""
+    if refusal := check(envelope):
+        return refusal
+    kind = catalogue.types.get(envelope.event_type)
+    if kind is None:
+        return _refused(R.TYPE_UNKNOWN, "/event_type", f"the catalogue has no {envelope.event_type}")
+    version = envelope.version
+    contract = catalogue.contract(envelope.event_type, version)
+    if contract is None:
+        known = ", ".join(str(c.version) for c in kind.contracts.values())
+        return _refused(R.VERSION_UNKNOWN, "/event_version", f"{version} of {kind.name} is unknown; there is {known}")
+    if contract.status is Status.RETIRED and not retired:
+        return _refused(R.VERSION_RETIRED, "/event_version", f"{version.major}.x of {kind.name} is retired")
+    return authority(kind, envelope, publisher) or (kind, contract, version)
 
 
 def authority(kind: EventType, envelope: Envelope, publisher: str | None) -> Refused | None:
@@ -146,13 +169,16 @@ def order_key(kind: EventType, envelope: Envelope) -> bytes | None:
     if kind.ordering is None:
         return None
     text = kind.ordering.scope
-    for first, *rest in kind.ordering.paths:
+    for first, rest in kind.ordering.paths:
         value = getattr(envelope, first)
         for name in rest:
             value = value[name]
         part = value if isinstance(value, str) else canonical(value).decode()
         text += f"|{type(value) is str:d}{len(part)}:{part}"
-    return key16(text)
+    return _kept_key16(text)
+
+
+_kept_key16 = lru_cache(maxsize=4096)(key16)  # events of a key come together
 
 
 def pointer(path: str) -> str:
@@ -160,7 +186,7 @@ def pointer(path: str) -> str:
     return re.sub(r"\[(\d+)\]|\.([^.\[]+)", lambda m: f"/{m[1] or m[2]}", path.removeprefix("$"))
 
 
-class Publication(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Publication(msgspec.Struct, frozen=True, gc=False):
     """One event: the renditions of it that are published together, one a major version."""
 
     identity: bytes
@@ -182,6 +208,9 @@ def gather(candidates: Sequence[Candidate]) -> Gathered:
     Candidates of one idempotency key in different majors are renditions of one event (C§4: dual publishing); one that
     repeats a major is a duplicate of the first, or contradicts it.
     """
+    plain = {c.identity: Publication(c.identity, c.envelope.event_id, (c,)) for c in candidates}
+    if len(plain) == len(candidates) and all(len(c.kind.live) == 1 for c in candidates):
+        return Gathered(publications=list(plain.values()), refused={}, repeats=[])  # each its own event, in one major
     groups: dict[bytes, dict[int, Candidate]] = {}
     refused: dict[int, Refused] = {}
     repeats: list[tuple[Candidate, Candidate]] = []

@@ -2,8 +2,11 @@
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from patra.bus.envelope import (
+    FIELDS,
     REQUIRED,
     Envelope,
     Refused,
@@ -13,10 +16,12 @@ from patra.bus.envelope import (
     encode,
     forwarded,
     from_wire,
+    plainly_well,
     rendition,
     to_wire,
 )
 from patra.bus.reasons import R
+from patra.kernel.clock import format_instant
 from tests.unit.bus.making import NOW, envelope
 
 WIRE = to_wire(envelope(causation_id="cause", forwarded_by=("A", "B")))
@@ -41,6 +46,22 @@ def test_an_envelope_survives_its_text():
     assert decode(encode(made)) == made
     assert decode_trusted(encode(made).decode()) == made
     assert decode(encode(envelope(event_id=made.event_id, idempotency_key="k"))).causation_id is None
+    empty = envelope(payload={})
+    assert decode(encode(empty)) == empty
+
+
+@given(st.integers(-(10**17), 3 * 10**17))
+def test_an_instant_is_written_as_the_kernel_writes_it(instant):
+    assert to_wire(envelope(occurred_at=instant))["occurred_at"] == format_instant(instant)
+
+
+@given(st.sampled_from([f for f in FIELDS if f not in {"event_type", "event_version", "producer"}]), st.data())
+def test_what_is_well_at_a_glance_is_well_with_care(name, data):
+    values = st.one_of(
+        st.text(max_size=4), st.just("x" * 257), st.just("1.0"), st.just("2.0"), st.none(), st.integers(), st.just(())
+    )
+    made = envelope(**{name: data.draw(values)})
+    assert check(made) is None or not plainly_well(made)
 
 
 @pytest.mark.parametrize("name", REQUIRED)

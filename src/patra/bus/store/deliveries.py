@@ -1,8 +1,8 @@
 """What a group has still to handle, and its inbox on the kernel's ledger: an effect happens once (C§3)."""
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
-from uuid import UUID
 
 import msgspec
 
@@ -177,22 +177,15 @@ def inbox(group: str) -> str:
 
 def _key(event_id: str) -> bytes:
     """The sixteen bytes of the id itself: version 7 grows with time, so the inbox's index does too."""
-    return UUID(event_id).bytes
+    return bytes.fromhex(event_id.replace("-", ""))
 
 
 def _waiting(row: tuple[Any, ...]) -> Waiting:
     seq, order_key, attempts, due_at, again, first_failed_at, kind, major, minor, event_id, at, body, lost = row
+    key = None if order_key is None else bytes(order_key)
     return Waiting(
-        seq=seq,
-        order_key=None if order_key is None else bytes(order_key),
-        attempts=attempts,
-        due_at=due_at,
-        replay=bool(again),
-        first_failed_at=first_failed_at,
-        event_type=kind,
-        version=Version(major, minor),
-        event_id=event_id,
-        published_at=at,
-        body=body,
-        lost=lost,
+        seq, key, attempts, due_at, bool(again), first_failed_at, kind, _version(major, minor), event_id, at, body, lost
     )
+
+
+_version = lru_cache(maxsize=1024)(Version)

@@ -65,21 +65,22 @@ def insert(tx: Tx, publications: Sequence[Publication], now: int) -> dict[tuple[
     """Write the events whose key and id are new; gives their `seq` by key and major."""
     rows = [
         (
-            c.envelope.event_id,
+            e.event_id,
             c.major,
             c.minor,
-            c.envelope.event_type,
+            e.event_type,
             c.identity,
             c.fingerprint,
-            c.envelope.producer,
-            c.envelope.tenant_id,
-            c.envelope.trace_id,
-            c.envelope.correlation_id,
+            e.producer,
+            e.tenant_id,
+            e.trace_id,
+            e.correlation_id,
             c.order_key,
             c.body,
         )
         for publication in publications
         for c in publication.renditions
+        for e in (c.envelope,)
     ]
     return {
         (bytes(identity), major): seq for identity, major, seq in tx.fetch(Q["event_insert"], {"now": now}, rows=rows)
@@ -115,10 +116,10 @@ def fan_out(
 ) -> int:
     """One delivery for each group that listens, in the newest version that it reads; gives how many."""
     rows: list[tuple[int, int, bytes | None]] = []
-    chosen: dict[tuple[str | int, ...], list[tuple[int, int]]] = {}
+    chosen: dict[tuple[object, ...], list[tuple[int, int]]] = {}
     for publication in publications:
-        first = publication.renditions[0]
-        key = (first.kind.name, *[number for c in publication.renditions for number in (c.major, c.minor)])
+        first, *more = publication.renditions
+        key = (first.kind.name, first.major, first.minor, *[(c.major, c.minor) for c in more])
         if (to := chosen.get(key)) is None:
             versions = [Version(c.major, c.minor) for c in publication.renditions]
             got = recipients(routes.subscriptions.get(first.kind.name, ()), first.kind.name, versions)
