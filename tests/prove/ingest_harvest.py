@@ -1,0 +1,330 @@
+"""A provider with every bad habit, harvested in every way to page, by 1 and 4 processes: what lands is its truth.
+
+One provider for each kind of paging, in JSON and XML, giving records or ids with details; each throttles, fails, cuts
+connections, truncates bodies, answers with HTML, repeats pages, lets cursors expire, moves records while they are read,
+crowds half of them into one hour and caps the depth of its lists. All are harvested at once from one store: four
+executors in this process on SQLite, and in one and four processes on PostgreSQL that share their rate gate in Redis.
+Afterwards ids and update times must be the provider's, the watermark at the end of the window, and no provider may have
+seen more requests in any second than it allows. Then HARVEST, BACKFILL and UPDATE of one source run at once.
+"""
+
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import msgspec
+import yaml
+from msgspec.structs import replace
+
+from patra.demo.hostile import Habits, Provider, crowded, serving
+from patra.ingest import shelf
+from patra.ingest.codes import Operation
+from patra.ingest.compiler import check_pack, load_pack
+from patra.ingest.course import Options
+from patra.ingest.document import read_document
+from patra.ingest.executor import Executor, Limits, Shared
+from patra.ingest.gates import LocalGate
+from patra.ingest.healing import Thresholds
+from patra.ingest.pack import Pack
+from patra.ingest.planner import Planner
+from patra.ingest.problem import errors
+from patra.ingest.rategate_redis import RedisGate
+from patra.ingest.services import Services
+from patra.ingest.transport import Transport
+from patra.ingest.trigger import Trigger
+from patra.kernel.clock import DAY, HOUR, MINUTE, SECOND, SystemClock
+from patra.kernel.db import Database, migrate, open_database
+from patra.kernel.db.queries import statement
+from tests import services
+from tests.contract.ingest.running.world import pack
+from tests.prove.crew import Crew
+
+MODULE = "tests.prove.ingest_harvest"
+KINDS = ("OFFSET", "PAGE", "TOKEN", "URL", "LINK", "TIME")
+DEPTH = 60
+EXECUTORS = 4
+RATE, BURST, LIMIT = 60, 8, 80
+"""What the packs say, and what a provider allows in any second. Whatever the speed of the machine, no second sees more
+than BURST + RATE permits, and one request more of each executor that was let go before it and arrives in it; an executor
+that cannot reach Redis in time may send two of its own: 8 + 60 + 4 * 3 = 80."""
+PATIENCE = 900.0
+
+LEFT = statement(
+    "left",
+    "SELECT (SELECT count(*) FROM ing_task WHERE status_code IN ('QUEUED', 'DISPATCHED', 'EXECUTING'))"
+    " + (SELECT count(*) FROM ing_reslice_request WHERE status_code = 'OPEN')",
+)
+FAILED = statement(
+    "failed", "SELECT task_id, reason_code FROM ing_task WHERE status_code NOT IN ('SUCCEEDED', 'PARTIAL')"
+)
+LANDED = statement("landed", "SELECT provider_id, updated_at FROM ing_record WHERE provenance_code = :source")
+OPEN = statement("open", "SELECT count(*) FROM ing_quarantine WHERE provenance_code = :source AND status_code = 'OPEN'")
+CURSORS = statement(
+    "cursors",
+    "SELECT operation_code, normalized_instant, cursor_value FROM ing_cursor WHERE provenance_code = :source",
+)
+EVENTS = statement(
+    "events",
+    "SELECT operation_code, namespace_key, prev_instant, new_instant FROM ing_cursor_event"
+    " WHERE provenance_code = :source ORDER BY event_id",
+)
+
+
+class Way(msgspec.Struct, frozen=True):
+    """A way to give records."""
+
+    kind: str
+    xml: bool
+    two_phase: bool
+
+    @property
+    def source(self) -> str:
+        return f"{self.kind}-{'xml' if self.xml else 'json'}-{'ids' if self.two_phase else 'records'}".lower()
+
+
+def ways(kinds: Iterable[str] = KINDS) -> list[Way]:
+    """Ids without update times cannot be paged by time."""
+    every = [Way(kind, xml, two) for kind in kinds for xml in (False, True) for two in (False, True)]
+    return [way for way in every if not (way.two_phase and way.kind == "TIME")]
+
+
+def main() -> str:
+    found: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="patra-proof-") as folder:
+        found.append("SQLite, 1 process: " + prove(f"sqlite:///{folder}/patra.db", ways(), records=500))
+    for processes in (1, 4):
+        with services.postgres(durable=True) as url, services.redis() as redis:
+            found.append(
+                f"PostgreSQL, {processes}: " + prove(url, ways(), records=500, redis=redis, processes=processes)
+            )
+    with services.postgres(durable=True) as url, services.redis() as redis:
+        found.append("at once: " + at_once(url, records=2000, redis=redis, processes=4))
+    with tempfile.TemporaryDirectory(prefix="patra-proof-") as folder:
+        found.append("at once on SQLite: " + at_once(f"sqlite:///{folder}/patra.db", records=2000))
+    return "; ".join(found)
+
+
+def prove(url: str, every: list[Way], *, records: int, redis: str = "", processes: int = 0) -> str:
+    """Harvest all of them at once; `processes` 0 works in threads of this one. Says how much was asked."""
+    start, end = window(2)
+    later = end + HOUR
+    with ExitStack() as stack:
+        db = stack.enter_context(opened(url))
+        providers = {way: Provider(crowded(records, start, end), habits(way, end)) for way in every}
+        for way, provider in providers.items():
+            load(db, tree(way, stack.enter_context(serving(provider))))
+        stack.enter_context(executors(db, url, redis, processes))
+        planner = Planner(db, SystemClock())
+        for way in every:
+            planner.trigger(trigger(way.source, since=start, until=end))
+        drained(db, planner)
+        for way, provider in providers.items():
+            provider.habits = replace(provider.habits, moves=0)  # what moved out of its window is the next one's
+            planner.trigger(trigger(way.source, until=later))
+        drained(db, planner)
+        for way, provider in providers.items():
+            landed = dict(db.read(lambda tx, s=way.source: tx.fetch(LANDED, {"source": s})))
+            assert landed == provider.truth, f"{way}: {difference(landed, provider.truth)}"
+            assert watermark(db, way.source) == later, f"{way}: {watermark(db, way.source)}"
+            assert not db.read(lambda tx, s=way.source: tx.fetch(OPEN, {"source": s}))[0][0], way
+            most = provider.most_in_a_second()
+            assert most <= LIMIT, f"{way}: {most} requests in one second"
+            assert provider.limited == 0, way
+    asked = sum(len(provider.asked) for provider in providers.values())
+    bad = sum(1 for provider in providers.values() for one in provider.asked if one.status != 200)
+    most = max(provider.most_in_a_second() for provider in providers.values())
+    return f"{len(every)} ways, {records} records each, {asked} requests, {bad} refused, at most {most} in a second"
+
+
+def at_once(url: str, *, records: int, redis: str = "", processes: int = 0) -> str:
+    """HARVEST, BACKFILL and UPDATE of one source at the same time: each moves its own cursor, and only its way."""
+    start, end = window(4)
+    middle, later = start + 2 * DAY, end + HOUR
+    way = Way("OFFSET", xml=False, two_phase=False)
+    source = way.source
+    with ExitStack() as stack:
+        db = stack.enter_context(opened(url))
+        provider = Provider(crowded(records, start, end, crowd=False), Habits(seed=5, fails=50))
+        load(db, tree(way, stack.enter_context(serving(provider))))
+        stack.enter_context(executors(db, url, redis, processes))
+        planner = Planner(db, SystemClock())
+        planner.trigger(trigger(source, since=middle, until=end))
+        drained(db, planner)
+        first = sorted(provider.truth, key=lambda one: provider.truth[one])[-200:]
+        for one in first[:20]:
+            provider.change(one, provider.truth[one] + 1)
+        planner.trigger(trigger(source, until=later))
+        planner.trigger(trigger(source, Operation.BACKFILL, since=start, until=middle, activity="history"))
+        planner.trigger(trigger(source, Operation.UPDATE, ids=tuple(first), activity="refresh"))
+        drained(db, planner)
+        assert dict(db.read(lambda tx: tx.fetch(LANDED, {"source": source}))) == provider.truth
+        cursors = {op: (at, value) for op, at, value in db.read(lambda tx: tx.fetch(CURSORS, {"source": source}))}
+        assert set(cursors) == {"HARVEST", "BACKFILL", "UPDATE"}, cursors
+        assert cursors["HARVEST"][0] == later, cursors
+        assert cursors["BACKFILL"][0] == start, cursors
+        assert cursors["UPDATE"][1] == max(first), cursors
+        events = db.read(lambda tx: tx.fetch(EVENTS, {"source": source}))
+        assert len({(op, name) for op, name, _, _ in events}) == 3, "each has a namespace of its own"
+        for op, _, before, after in events:
+            if before is not None and after is not None:
+                assert (after <= before) if op == "BACKFILL" else (after >= before), (op, before, after)
+    return f"{records} records, {len(events)} cursor events"
+
+
+# --- the world of a proof
+
+
+def habits(way: Way, end: int) -> Habits:
+    return Habits(
+        seed=sum(way.source.encode()),
+        limit=LIMIT,
+        retry_after="1",
+        throttles=15,
+        fails=80,
+        cuts=40,
+        truncates=40,
+        html=30,
+        repeats=40,
+        expires=25,
+        moves=150,
+        move_to=end + SECOND,
+        depth=DEPTH if way.kind in {"OFFSET", "PAGE"} else 0,
+    )
+
+
+def tree(way: Way, url: str) -> dict[str, Any]:
+    limits = {"maxDepth": DEPTH} if way.kind in {"OFFSET", "PAGE"} else {}
+    found = pack(url, way.kind, xml=way.xml, two_phase=way.two_phase, pagination={"pageSize": 12}, limits=limits)
+    found["source"] = way.source
+    found["defaults"]["http"]["readTimeoutMs"] = 60_000
+    found["defaults"]["rateLimit"] = {
+        "refillRatePerSec": RATE,
+        "burstCapacity": BURST,
+        "recoverStepPerSec": 60,
+        "coolDown": "PT1S",
+    }
+    found["defaults"]["retry"] = {"maxAttempts": 10, "baseDelay": "PT0.05S", "maxDelay": "PT0.5S"}
+    return found
+
+
+def window(days: int) -> tuple[int, int]:
+    """Whole days that are over, whatever day it is."""
+    end = SystemClock().now() // DAY * DAY - 2 * DAY
+    return end - days * DAY, end
+
+
+def trigger(source: str, operation: Operation = Operation.HARVEST, **more: Any) -> Trigger:
+    return Trigger(source=source, endpoint="search", operation=operation, **more)
+
+
+@contextmanager
+def opened(url: str) -> Generator[Database]:
+    db = open_database(url)
+    try:
+        migrate(db, ["patra.kernel", "patra.ingest"])
+        yield db
+    finally:
+        db.close()
+
+
+def load(db: Database, found: dict[str, Any]) -> None:
+    document = read_document(yaml.safe_dump(found), "proof.yaml", Pack)
+    loaded = load_pack(document)
+    assert loaded is not None, [str(problem) for problem in document.problems]
+    wrong = errors(check_pack(loaded))
+    assert not wrong, [str(problem) for problem in wrong]
+    db.run(lambda tx: shelf.load(tx, [loaded], by="proof", now=SystemClock().now()))
+
+
+@contextmanager
+def executors(db: Database, url: str, redis: str, processes: int) -> Generator[None]:
+    """Four executors: in so many processes, or in threads of this one."""
+    if processes:
+        with Crew(MODULE, [["work", url, redis, str(EXECUTORS // processes)] for _ in range(processes)]):
+            yield
+        return
+    stopping, trouble = threading.Event(), []
+
+    def work() -> None:
+        try:
+            working(db, "", stopping.is_set, threads=EXECUTORS)
+        except BaseException as error:  # noqa: BLE001  it must be heard of in the thread that waits
+            trouble.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        thread.join()
+    if trouble:
+        raise trouble[0]
+
+
+def working(
+    db: Database,
+    redis: str,
+    over: Callable[[], bool],
+    *,
+    threads: int = 1,
+    made: type[Executor] = Executor,
+    ttl: int = MINUTE,
+) -> None:
+    """Take tasks and work on them. Circuits close again soon: the provider's troubles last for one request each."""
+    clock = SystemClock()
+    transport = Transport()
+    gate = RedisGate(redis, clock) if redis else LocalGate(clock)
+    joined = Services(clock=clock, gate=gate, transport=transport, thresholds=Thresholds(circuit=SECOND // 4))
+    shared = Shared()
+
+    def one(_: int) -> None:
+        executor = made(db, joined, options=Options(ttl=ttl), limits=Limits(per_partition=8), shared=shared)
+        while not over():
+            if not executor.run_once().tasks:
+                time.sleep(0.02)
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(one, range(threads)))
+    gate.close()
+    transport.close()
+
+
+def drained(db: Database, planner: Planner) -> None:
+    """Wait until everything is done; nothing may have failed."""
+    until = time.monotonic() + PATIENCE
+    while True:
+        planner.run_once()
+        left = db.read(lambda tx: tx.fetch(LEFT))[0][0]
+        if not left:
+            break
+        if time.monotonic() > until:
+            raise TimeoutError(f"{left} tasks are left after {PATIENCE:.0f} s")
+        time.sleep(0.02)
+    failed = db.read(lambda tx: tx.fetch(FAILED))
+    assert not failed, failed
+
+
+def watermark(db: Database, source: str) -> int | None:
+    cursors = db.read(lambda tx: tx.fetch(CURSORS, {"source": source}))
+    return next((at for operation, at, _ in cursors if operation == "HARVEST"), None)
+
+
+def difference(landed: dict[str, int], truth: dict[str, int]) -> str:
+    lost = sorted(set(truth) - set(landed))
+    more = sorted(set(landed) - set(truth))
+    other = [one for one in truth if one in landed and landed[one] != truth[one]]
+    return f"lost {lost[:5]}, invented {more[:5]}, of another time {other[:5]}"
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["work", store, redis_, threads_]:
+            working(open_database(store), redis_, lambda: False, threads=int(threads_))
+        case _:
+            print(main())
