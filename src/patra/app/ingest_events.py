@@ -1,11 +1,12 @@
-"""Messages of the ingest outbox go in; events `ingest.record.changed` on the bus come out, one each (ingest ch. 11.1).
+"""Messages of the ingest outbox go in; events `ingest.record.changed` come out, one a record (ingest ch. 11.1).
 
-The ingest platform and the bus do not know each other: what one says of a changed record is put into the words of the
-other here. A message that is relayed twice has the same idempotency key both times, so the bus keeps one event.
+A message tells of all records that a batch has changed. The ingest platform and the bus do not know each other: what
+one says of a changed record is put into the words of the other here. A message that is relayed twice gives the same
+idempotency keys both times, so the bus keeps one event of each record and version.
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -14,10 +15,10 @@ from patra.bus.envelope import Envelope
 from patra.bus.publish import Outcome, Published
 from patra.bus.reasons import R
 from patra.bus.store import events
-from patra.ingest.commits import CHANNEL
+from patra.ingest.commits import CHANNEL, Change, Changes
 from patra.kernel import outbox
 from patra.kernel.canonical import sha256_hex
-from patra.kernel.clock import MINUTE, SECOND
+from patra.kernel.clock import MINUTE, SECOND, format_instant
 from patra.kernel.db import Database, Tx
 from patra.kernel.errors import StoreBusy
 from patra.kernel.retry import DelayTable
@@ -28,66 +29,60 @@ LONGEST_KEY = 256  # characters; the bus takes no longer one
 POLICY = outbox.Policy(
     delays=DelayTable((SECOND, 5 * SECOND, 30 * SECOND, MINUTE)),
     window=None,  # a frozen type is waited for: a change that is committed is never given up
-    groups=1000,  # a group is a record: a bite has about as many messages
+    groups=16,  # a group is an endpoint, a message a batch of it: a bite is a few thousand events
+    per_group=4,
 )
 
-
-class Changed(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A changed record, as the ingest platform says it."""
-
-    provenance_code: str
-    endpoint_name: str
-    provider_id: str
-    updated_at: str
-    deleted: bool
-    action: Literal["insert", "update"]
-    content_hash: str
-    expr_hash: str
-    run_id: str
-    batch_no: int
+_decode = msgspec.json.Decoder(Changes).decode
 
 
-_decode = msgspec.json.Decoder(Changed).decode
-
-
-def payload(said: Changed) -> dict[str, Any]:
-    """The same, as the contract of the event says it."""
+def payload(changes: Changes, one: Change) -> dict[str, Any]:
+    """A changed record, as the contract of the event says it."""
     return {
-        "provenance_code": said.provenance_code,
-        "endpoint_name": said.endpoint_name,
-        "provider_id": said.provider_id,
-        "record_key": f"{said.provenance_code}|{said.endpoint_name}|{said.provider_id}",
-        "change": "created" if said.action == "insert" else "updated",
-        "updated_at": said.updated_at,
-        "deleted": said.deleted,
-        "content_hash": said.content_hash,
-        "expr_hash": said.expr_hash,
-        "run_id": said.run_id,
-        "batch_no": said.batch_no,
+        "provenance_code": changes.source,
+        "endpoint_name": changes.endpoint,
+        "provider_id": one.provider_id,
+        "record_key": f"{changes.source}|{changes.endpoint}|{one.provider_id}",
+        "change": "created" if one.action == "insert" else "updated",
+        "updated_at": format_instant(one.updated_at),
+        "deleted": one.deleted,
+        "content_hash": one.content_hash,
+        "expr_hash": changes.expr_hash,
+        "run_id": changes.run_id,
+        "batch_no": changes.batch_no,
     }
 
 
-def idempotency_key(message_key: str) -> str:
-    """The key of the message; its hash where a provider's id makes it something that is no name on the bus."""
-    return message_key if len(message_key) <= LONGEST_KEY and message_key.isprintable() else sha256_hex(message_key)
+def change_key(changes: Changes, one: Change) -> str:
+    """What makes this change of a record the same one when it is told again."""
+    version = f"{one.updated_at}.{one.version or ''}.{changes.expr_hash[:8]}"
+    return f"{changes.source}/{changes.endpoint}/{one.provider_id}@{version}.{changes.run_id}.{changes.batch_no}"
 
 
-def envelope(bus: Bus, message: outbox.Pending) -> Envelope | outbox.Refused:
-    """The event of a message: of the source as its project, traced by the run that landed the record."""
+def idempotency_key(key: str) -> str:
+    """The key of the change; its hash where a provider's id makes it something that is no name on the bus."""
+    return key if len(key) <= LONGEST_KEY and key.isprintable() else sha256_hex(key)
+
+
+def envelopes(bus: Bus, message: outbox.Pending) -> list[Envelope] | outbox.Refused:
+    """The events of a message: of the source as their project, traced by the run that landed the records."""
     try:
-        said = _decode(message.payload)
+        changes = _decode(message.payload)
     except msgspec.DecodeError:
         return outbox.Refused(R.PAYLOAD_INVALID.value)
-    return bus.envelope(
-        EVENT_TYPE,
-        payload(said),
-        tenant_id=TENANT,
-        project_id=said.provenance_code,
-        trace_id=said.run_id,
-        correlation_id=said.run_id,
-        idempotency_key=idempotency_key(message.key),
-        occurred_at=message.appended_at,
-    )
+    return [
+        bus.envelope(
+            EVENT_TYPE,
+            payload(changes, one),
+            tenant_id=TENANT,
+            project_id=changes.source,
+            trace_id=changes.run_id,
+            correlation_id=changes.run_id,
+            idempotency_key=idempotency_key(change_key(changes, one)),
+            occurred_at=message.appended_at,
+        )
+        for one in changes.records
+    ]
 
 
 def in_line(messages: Sequence[outbox.Pending], outcomes: Sequence[outbox.Outcome]) -> list[outbox.Outcome]:
@@ -101,27 +96,34 @@ def in_line(messages: Sequence[outbox.Pending], outcomes: Sequence[outbox.Outcom
     return answers
 
 
+def together(outcomes: Sequence[outbox.Outcome]) -> outbox.Outcome:
+    """What becomes of a message, from what became of its events: the first that must wait, else the first refused."""
+    for kind in (outbox.Retry, outbox.Refused):
+        if (found := next((one for one in outcomes if isinstance(one, kind)), None)) is not None:
+            return found
+    return outbox.Delivered()
+
+
 def publishing(db: Database, bus: Bus) -> outbox.Deliver:
     """A delivery that publishes a bite of messages in one transaction."""
 
     def deliver(messages: Sequence[outbox.Pending]) -> list[outbox.Outcome]:
-        made = [envelope(bus, message) for message in messages]
-        ready = [one for one in made if isinstance(one, Envelope)]
+        made = [envelopes(bus, message) for message in messages]
+        ready = [event for one in made if isinstance(one, list) for event in one]
         try:
             said = iter(db.run(lambda tx: _published(tx, bus, ready)))
         except StoreBusy as error:
             said = iter([outbox.Retry(error.code)] * len(ready))
-        return in_line(messages, [next(said) if isinstance(one, Envelope) else one for one in made])
+        answers = [together([next(said) for _ in one]) if isinstance(one, list) else one for one in made]
+        return in_line(messages, answers)
 
     return deliver
 
 
-def _published(tx: Tx, bus: Bus, envelopes: Sequence[Envelope]) -> Sequence[outbox.Outcome]:
+def _published(tx: Tx, bus: Bus, ready: Sequence[Envelope]) -> Sequence[outbox.Outcome]:
     if EVENT_TYPE in events.routing(tx, {EVENT_TYPE}).frozen:  # asked first: the bus keeps a row for every refusal
-        return [outbox.Retry(R.TYPE_FROZEN.value)] * len(envelopes)
-    return [
-        _outcome(one) for one in bus.publish_many(tx, envelopes, publisher=bus.catalogue.types[EVENT_TYPE].producer)
-    ]
+        return [outbox.Retry(R.TYPE_FROZEN.value)] * len(ready)
+    return [_outcome(one) for one in bus.publish_many(tx, ready, publisher=bus.catalogue.types[EVENT_TYPE].producer)]
 
 
 def _outcome(said: Outcome) -> outbox.Outcome:

@@ -4,7 +4,7 @@ Records, outbox, quarantine, batch row, cursor event, cursor, checkpoint and lea
 committed twice (an unknown outcome, a run started anew) finds the first batch by its key and changes nothing.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -13,7 +13,7 @@ from patra.ingest.codes import Operation
 from patra.ingest.landing import Landing
 from patra.ingest.machines import TASKS, TaskOn, TaskStatus
 from patra.ingest.reasons_running import X
-from patra.ingest.records import Incoming, Sorted
+from patra.ingest.records import Sorted
 from patra.ingest.reslicing import request_reslice
 from patra.ingest.running_store import Q, Taken
 from patra.ingest.runs import BatchStatus, Checkpoint, Closing, Phase, Stats, encode_checkpoint
@@ -22,11 +22,11 @@ from patra.ingest.spec import Spec
 from patra.ingest.watermarks import Here, Observed, advance_cursor
 from patra.kernel import leases, outbox
 from patra.kernel.canonical import sha256_hex
-from patra.kernel.clock import DAY, HOUR, format_instant
+from patra.kernel.clock import DAY, HOUR
 from patra.kernel.db import Tx
 
 CHANNEL = "ingest.record"
-"""The outbox channel of changed records; the bus publishes them as `ingest.record.changed`."""
+"""The outbox channel of changed records; the bus publishes each as `ingest.record.changed`."""
 
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,8 +111,8 @@ def land(
     )
     remap = spec.operation is Operation.UPDATE
     out = running_store.store_records(tx, place, landing.records, now, remap=remap) if landing.records else NOTHING
-    if work.publish:
-        _publish(tx, place, out, now)
+    if work.publish and (message := message_of(place, out)) is not None:
+        outbox.append(tx, CHANNEL, [message], now)
     _set_aside(tx, place, landing, out, batch.request, now)
     _write(tx, work, batch, key, stats_of(out), now)
     if batch.body is not None and batch.body_hash is not None:
@@ -186,29 +186,48 @@ def consume(tx: Tx, used: dict[str, int], now: int) -> None:
     tx.execute(Q["quota_consume"], rows=rows)
 
 
-def _publish(tx: Tx, place: running_store.Place, out: Sorted, now: int) -> None:
-    changed = [("insert", r) for r in out.new] + [("update", r) for r, _ in out.newer]
-    outbox.append(tx, CHANNEL, [_message(place, action, record) for action, record in changed], now)
+class Change(msgspec.Struct, frozen=True, array_like=True):
+    """A record that was written: which version of it; its content stays here."""
+
+    provider_id: str
+    updated_at: int
+    version: str | None
+    deleted: bool
+    action: Literal["insert", "update"]
+    content_hash: str
 
 
-def _message(place: running_store.Place, action: str, record: Incoming) -> outbox.Message:
-    """`ingest.record.changed`: which record, which version of it, and where it came from; its content stays here."""
-    payload = {
-        "provenanceCode": place.source,
-        "endpointName": place.endpoint,
-        "providerId": record.id,
-        "updatedAt": format_instant(record.updated_at),
-        "version": record.version,
-        "deleted": record.deleted,
-        "action": action,
-        "contentHash": record.content_hash,
-        "exprHash": place.expr_hash,
-        "runId": place.run_id,
-        "batchNo": place.batch_no,
-    }
-    name = f"{place.source}/{place.endpoint}/{record.id}"
-    key = f"{name}@{record.updated_at}.{record.version or ''}.{place.expr_hash[:8]}.{place.run_id}.{place.batch_no}"
-    return outbox.Message(group=name, key=key, payload=msgspec.json.encode(payload))
+class Changes(msgspec.Struct, frozen=True, kw_only=True):
+    """What a batch has changed, as one message: rows of the outbox would cost as much as the records themselves."""
+
+    source: str
+    endpoint: str
+    expr_hash: str
+    run_id: str
+    batch_no: int
+    records: list[Change]
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+def message_of(place: running_store.Place, out: Sorted) -> outbox.Message | None:
+    """What the bus is to hear of a batch; nothing where it changed nothing. Batches of an endpoint leave in order."""
+    new = [Change(r.id, r.updated_at, r.version, r.deleted, "insert", r.content_hash) for r in out.new]
+    newer = [Change(r.id, r.updated_at, r.version, r.deleted, "update", r.content_hash) for r, _ in out.newer]
+    if not new and not newer:
+        return None
+    changes = Changes(
+        source=place.source,
+        endpoint=place.endpoint,
+        expr_hash=place.expr_hash,
+        run_id=place.run_id,
+        batch_no=place.batch_no,
+        records=new + newer,
+    )
+    return outbox.Message(
+        group=f"{place.source}/{place.endpoint}", key=f"{place.run_id}.b{place.batch_no}", payload=_encode(changes)
+    )
 
 
 def _set_aside(tx: Tx, place: running_store.Place, landing: Landing, out: Sorted, request: str, now: int) -> None:

@@ -63,17 +63,20 @@ class Mapper:
         self._namespaces = response.namespaces
         self._zone = zone
         self._fields = self._compiled(output.fields, "fields", item=False)
+        self._private = any(name.startswith("_") for name in output.fields)
+        self._env = Env(now=0, time_format=expr.time_format, zone=expr.timezone, max_text=expr.max_output)
 
     def __call__(self, record: Any, now: int, plan: Mapping[str, Any] | None = None) -> dict[str, Any] | Flaw:
         """The fields of a record, JSON values all of them."""
-        expr = self._expr
-        env = Env(now=now, time_format=expr.time_format, zone=expr.timezone, max_text=expr.max_output)
-        row = Row(node=record, record=record, item=None, found={}, env=env, plan=plan or {})
+        env = self._env
+        if env.now != now:
+            env = self._env = msgspec.structs.replace(env, now=now)  # the records of a page have one instant
+        row = Row(record, record, None, {}, env, plan or {})
         try:
             found = _object(self._fields, row)
         except _Flawed as flawed:
             return flawed.flaw
-        return _public(found)
+        return _public(found) if self._private else found
 
     def _compiled(self, fields: Mapping[str, Field | str], at: str, *, item: bool) -> list[tuple[str, Get]]:
         out: list[tuple[str, Get]] = []
@@ -92,6 +95,8 @@ class Mapper:
         names, translate = tuple(field.apply), field.map
         convert = None if field.type is FieldType.JSON else _CONVERT[field.type]
         formats, zone = field.format, self._zone
+        if compute is None and convert is None and not (names or translate or field.required) and field.default is None:
+            return find  # most fields are taken as they stand
 
         def get(row: Row) -> Any:
             value = find(row)
@@ -122,14 +127,15 @@ class Mapper:
         path = self._path(field.path) if field.path is not None else None
         if field.fields:
             inner = self._compiled(field.fields, place, item=item or field.each is not None)
+            made = _shown_object if any(name.startswith("_") for name in field.fields) else _object
             if field.each is not None:
                 each = self._path(field.each)
                 return lambda row: (
-                    [found for node in each.find(row.node) if (found := _object(inner, _below(row, node)))] or None
+                    [found for node in each.find(row.node) if (found := made(inner, _below(row, node)))] or None
                 )
             if path is None:
-                return lambda row: _object(inner, _below(row, row.node)) or None
-            return lambda row: None if (node := path.first(row.node)) is None else _object(inner, _below(row, node))
+                return lambda row: made(inner, _below(row, row.node)) or None
+            return lambda row: None if (node := path.first(row.node)) is None else made(inner, _below(row, node))
         if path is None:
             return lambda _: None
         value = _text if self._format is ResponseFormat.XML else _same
@@ -137,7 +143,10 @@ class Mapper:
             return lambda row: (
                 [found for node in path.find(row.node) if (found := value(node)) not in (None, "")] or None
             )
-        return lambda row: value(path.first(row.node))
+        first = path.first
+        if value is _same:
+            return lambda row: first(row.node)
+        return lambda row: value(first(row.node))
 
     def _path(self, text: str) -> Any:
         return compile_path(text, self._format, self._namespaces)
@@ -168,11 +177,16 @@ def raw_of(record: Any) -> Any:
 
 
 def _object(fields: list[tuple[str, Get]], row: Row) -> dict[str, Any]:
+    found = row.found
     for name, get in fields:
         value = get(row)
         if value is not None:
-            row.found[name] = value
-    return row.found
+            found[name] = value
+    return found
+
+
+def _shown_object(fields: list[tuple[str, Get]], row: Row) -> dict[str, Any]:
+    return _public(_object(fields, row))
 
 
 def _public(found: dict[str, Any]) -> dict[str, Any]:
@@ -180,7 +194,7 @@ def _public(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _below(row: Row, node: Any) -> Row:
-    return Row(node=node, record=row.record, item=node, found={}, env=row.env, plan=row.plan)
+    return Row(node, row.record, node, {}, row.env, row.plan)
 
 
 def _text(node: Any) -> str | None:

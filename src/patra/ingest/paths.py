@@ -30,17 +30,15 @@ Find = Callable[[Any], list[Any]]
 class Path:
     """A compiled path: `find` gives every value, `first` the first or None, `text` its text."""
 
-    __slots__ = ("_first", "find", "format", "source")
+    __slots__ = ("find", "first", "format", "source")
 
     def __init__(self, source: str, fmt: ResponseFormat, find: Find, first: Callable[[Any], Any] | None = None) -> None:
         self.source = source
         self.format = fmt
         self.find = find
-        self._first = first
+        self.first: Callable[[Any], Any] = first or self._search
 
-    def first(self, node: Any) -> Any:
-        if self._first is not None:
-            return self._first(node)
+    def _search(self, node: Any) -> Any:
         return next((value for value in self.find(node) if value is not None), None)
 
     def text(self, node: Any) -> str | None:
@@ -158,35 +156,53 @@ def _steps(query: JSONPathQuery) -> Steps | None:
 
 
 def _getter(steps: Steps) -> Callable[[Any], Any]:
-    """Lookups one after the other; whatever is not there is None."""
+    """Lookups one after the other; whatever is not there is None. One and two names are most of all paths."""
+    match steps:
+        case (str(name),):
+            return lambda node: node.get(name) if _kind(node) is dict else None
+        case (str(name), str(below)):
 
-    def get(node: Any) -> Any:
-        for step in steps:
-            if isinstance(step, str):
-                if not isinstance(node, dict):
+            def both(node: Any) -> Any:
+                if _kind(node) is not dict:
                     return None
-                node = cast("dict[str, Any]", node).get(step)
-            elif isinstance(node, list) and step is not None:
-                items = cast("list[Any]", node)
-                node = items[step] if -len(items) <= step < len(items) else None
-            else:
-                return None
-        return node
+                inner = node.get(name)
+                return inner.get(below) if _kind(inner) is dict else None
 
-    return get
+            return both
+        case _:
+            return lambda node: _walk(steps, node)
+
+
+def _walk(steps: Steps, node: Any) -> Any:
+    for step in steps:
+        if isinstance(step, str):
+            if _kind(node) is not dict:
+                return None
+            node = node.get(step)
+        elif step is not None and _kind(node) is list:
+            node = node[step] if -len(node) <= step < len(node) else None
+        else:
+            return None
+    return node
+
+
+_kind: Callable[[Any], type] = type
+"""What JSON gives are dicts and lists themselves, never kinds of them."""
 
 
 def _fan(steps: Steps) -> Find:
     """Lookups that spread at each wildcard; nothing counts as not there, except as an item of the last wildcard."""
+    ways = [None if step is None else _getter((step,)) for step in steps]
 
     def find(node: Any) -> list[Any]:
         nodes: list[Any] = [node]
-        for step in steps:
-            if step is None:
-                nodes = [item for n in nodes for item in _items(n)]
-            else:
-                get = _getter((step,))
+        for get in ways:
+            if get is not None:
                 nodes = [v for n in nodes if (v := get(n)) is not None]
+            elif len(nodes) == 1:
+                nodes = _items(nodes[0])
+            else:
+                nodes = [item for n in nodes for item in _items(n)]
         return nodes
 
     return find

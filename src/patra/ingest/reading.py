@@ -20,6 +20,7 @@ from patra.ingest.paths import Path, compile_path, items_at, parse_xml, text_at
 from patra.ingest.reasons_running import X
 from patra.ingest.spec import Leg
 from patra.ingest.times import read_instant
+from patra.kernel.clock import parse_instant
 from patra.kernel.errors import Invalid
 
 MAX_ID = 1024  # characters; the contract of `ingest.record.changed` takes 2000
@@ -92,6 +93,7 @@ class Reader:
         self._namespaces = response.namespaces
         self._zone = zone
         self._formats = response.updated_at_format
+        self._usual = self._formats[:1] in (("AUTO",), ("ISO",))  # an instant as RFC 3339 writes it is what it says
         self._deleted_values = frozenset(response.deleted_values)
         self._items = self._path(response.items_path)
         self._parent = self._optional(_parent_of(response.items_path, response.format))
@@ -133,11 +135,13 @@ class Reader:
         updated_at: int | None = None
         if self._updated is not None:
             raw = _plain(self._updated.first(item))
-            moment = read_instant(raw, self._formats, self._zone)
-            if moment is None:
-                detail = f"{_shown(raw)} means no instant"
-                return Polluted(code=X.NO_UPDATED_AT, path=self._updated.source, detail=detail, id=found)
-            updated_at = moment.at
+            updated_at = parse_instant(raw) if self._usual and isinstance(raw, str) else None
+            if updated_at is None:
+                moment = read_instant(raw, self._formats, self._zone)
+                if moment is None:
+                    detail = f"{_shown(raw)} means no instant"
+                    return Polluted(code=X.NO_UPDATED_AT, path=self._updated.source, detail=detail, id=found)
+                updated_at = moment.at
         elif dated:
             return Polluted(code=X.NO_UPDATED_AT, path="updatedAtPath", detail="the pack names none", id=found)
         return Identity(

@@ -69,7 +69,9 @@ class Process:
         return {one["provider_id"]: one["change"] for one in payloads}
 
     def waiting(self) -> int:
-        return self.w.one("SELECT count(*) FROM krn_outbox WHERE channel = :channel", channel=CHANNEL)
+        """Changes of records that the bus has not heard of."""
+        rows = self.w.rows("SELECT payload FROM krn_outbox WHERE channel = :channel", channel=CHANNEL)
+        return sum(len(msgspec.json.decode(bytes(body))["records"]) for (body,) in rows)
 
     def close(self) -> None:
         for part in (self.ingest, self.bus):
@@ -116,8 +118,9 @@ def test_a_relay_that_dies_after_it_published_publishes_nothing_twice(database: 
             publish(messages)
             raise KeyboardInterrupt
 
+        whole = msgspec.structs.replace(POLICY, per_group=1000)
         with pytest.raises(KeyboardInterrupt):
-            outbox.Relay(database, CHANNEL, dies, POLICY, p.w.clock).run_once()
+            outbox.Relay(database, CHANNEL, dies, whole, p.w.clock).run_once()
         first = [event["event_id"] for event in p.events()]
         assert (len(first), p.waiting()) == (ITEMS, ITEMS)
 
@@ -136,7 +139,8 @@ def test_a_frozen_type_is_waited_for(database: Database) -> None:
         p.w.drain()
         p.turns("ingest.relay")
         assert (p.events(), p.waiting()) == ([], ITEMS)
-        assert p.w.rows("SELECT DISTINCT status, reason FROM krn_outbox") == [("pending", "b_type_frozen")]
+        assert p.w.rows("SELECT DISTINCT status FROM krn_outbox") == [("pending",)]
+        assert p.w.rows("SELECT reason FROM krn_outbox ORDER BY seq LIMIT 1") == [("b_type_frozen",)]
         assert p.w.one("SELECT count(*) FROM bus_refusal") == 0
 
         p.w.clock.advance(HOUR)
@@ -198,7 +202,7 @@ def test_idle_turns_only_read(database: Database) -> None:
         ground = msgspec.structs.replace(p.ground, db=Readers(database))
         idle = ingest_part.join(ground)
         for loop in idle.loops:
-            if loop.name != "ingest.planner":
+            if loop.name not in {"ingest.planner", "ingest.retention"}:  # seldom ones may ask for the writer's place
                 assert not loop.again(loop.run_once()), loop.name
         assert idle.release
         idle.release()

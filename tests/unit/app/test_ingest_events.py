@@ -3,13 +3,21 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patra.app.ingest_events import EVENT_TYPE, Changed, envelope, idempotency_key, in_line, payload
+from patra.app.ingest_events import (
+    EVENT_TYPE,
+    change_key,
+    envelopes,
+    idempotency_key,
+    in_line,
+    payload,
+    together,
+)
 from patra.bus.bus import Bus
 from patra.bus.catalogue import load
-from patra.bus.envelope import Envelope, check
+from patra.bus.envelope import check
 from patra.bus.publish import Candidate, examine
-from patra.ingest.commits import _message
-from patra.ingest.records import Incoming
+from patra.ingest.commits import Change, Changes, message_of
+from patra.ingest.records import Incoming, Sorted, Stored
 from patra.ingest.running_store import Place
 from patra.kernel.clock import parse_instant
 from patra.kernel.outbox import Delivered, Pending, Refused, Retry, Untried
@@ -49,35 +57,35 @@ def pending(key: str, body: bytes, group: bytes = b"g", seq: int = 1) -> Pending
     return Pending(seq=seq, group_key=group, key=key, payload=body, appended_at=7, attempt=0, failed_at=None)
 
 
-@given(places, st.sampled_from(["insert", "update"]), records)
-def test_every_message_of_a_record_becomes_an_event_that_the_bus_takes(
-    place: Place, action: str, record: Incoming
+KNOWN = Stored(0, None, "e", "c")
+
+
+@given(places, st.lists(records, max_size=4), st.lists(records, max_size=4))
+def test_every_record_that_a_batch_changed_becomes_an_event_that_the_bus_takes(
+    place: Place, new: list[Incoming], newer: list[Incoming]
 ) -> None:
-    message = _message(place, action, record)
-    made = envelope(BUS, pending(message.key, message.payload))
-    assert isinstance(made, Envelope)
-    assert CONTRACT.violations(made.payload) == []
-    assert check(made) is None
-    assert isinstance(examine(BUS.catalogue, made, "Ingest"), Candidate)
-    assert made.payload["record_key"] == f"{place.source}|{place.endpoint}|{record.id}"
-    assert made.payload["change"] == {"insert": "created", "update": "updated"}[action]
-    assert made.occurred_at == 7
+    message = message_of(place, Sorted(new=new, newer=[(r, KNOWN) for r in newer], equal=["e"], older=["o"]))
+    if message is None:
+        assert not new
+        assert not newer
+        return
+    made = envelopes(BUS, pending(message.key, message.payload))
+    assert isinstance(made, list)
+    told = [(one.payload["record_key"], one.payload["change"]) for one in made]
+    name = f"{place.source}|{place.endpoint}"
+    assert told == [(f"{name}|{r.id}", "created") for r in new] + [(f"{name}|{r.id}", "updated") for r in newer]
+    for one in made:
+        assert CONTRACT.violations(one.payload) == []
+        assert check(one) is None
+        assert isinstance(examine(BUS.catalogue, one, "Ingest"), Candidate)
+        assert one.occurred_at == 7
 
 
 def test_the_words_of_the_platform_are_put_into_those_of_the_contract() -> None:
-    said = Changed(
-        provenance_code="crossref",
-        endpoint_name="works",
-        provider_id="10.1000/182",
-        updated_at="2026-01-02T03:04:05Z",
-        deleted=True,
-        action="update",
-        content_hash="0" * 64,
-        expr_hash="1" * 64,
-        run_id="t.r1",
-        batch_no=3,
-    )
-    assert payload(said) == {
+    changed_at = parse_instant("2026-01-02T03:04:05Z") or 0
+    one = Change("10.1000/182", changed_at, "2", True, "update", "0" * 64)
+    said = Changes(source="crossref", endpoint="works", expr_hash="1" * 64, run_id="t.r1", batch_no=3, records=[one])
+    assert payload(said, one) == {
         "provenance_code": "crossref",
         "endpoint_name": "works",
         "provider_id": "10.1000/182",
@@ -90,6 +98,13 @@ def test_the_words_of_the_platform_are_put_into_those_of_the_contract() -> None:
         "run_id": "t.r1",
         "batch_no": 3,
     }
+    assert change_key(said, one) == f"crossref/works/10.1000/182@{changed_at}.2.11111111.t.r1.3"
+
+
+def test_a_message_waits_if_one_of_its_events_must_and_is_refused_if_one_is() -> None:
+    assert together([Delivered(), Delivered()]) == Delivered()
+    assert together([Delivered(), Refused("x"), Refused("y")]) == Refused("x")
+    assert together([Refused("x"), Retry("later"), Delivered()]) == Retry("later")
 
 
 def test_a_key_that_is_no_name_on_the_bus_is_hashed() -> None:
@@ -101,7 +116,7 @@ def test_a_key_that_is_no_name_on_the_bus_is_hashed() -> None:
 
 def test_a_message_that_says_nothing_of_a_record_is_refused() -> None:
     for body in (b"", b"[]", b'{"providerId": "x"}', b"\xff"):
-        assert envelope(BUS, pending("k", body)) == Refused("b_payload_invalid")
+        assert envelopes(BUS, pending("k", body)) == Refused("b_payload_invalid")
 
 
 def test_what_follows_a_message_that_must_wait_waits_with_it() -> None:

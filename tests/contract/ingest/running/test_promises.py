@@ -332,11 +332,16 @@ def test_every_change_is_published_once_in_the_transaction_that_made_it(database
         w.load(pack(w.url, "OFFSET"))
         w.trigger()
         w.drain()
-        keys = [key for (key,) in w.rows("SELECT message_key FROM krn_outbox WHERE channel = 'ingest.record'")]
-        assert len(keys) == len(set(keys)) == 40
+        assert sorted(told(w)) == sorted(w.provider.truth)
         w.trigger(Operation.BACKFILL, since=T0, until=T1, activity="again")
         w.drain()
-        assert w.one("SELECT count(*) FROM krn_outbox WHERE channel = 'ingest.record'") == 40
+        assert sorted(told(w)) == sorted(w.provider.truth)
+
+
+def told(w: World) -> list[str]:
+    """The ids of which the outbox tells, as often as it does."""
+    bodies = w.rows("SELECT payload FROM krn_outbox WHERE channel = 'ingest.record'")
+    return [one[0] for (body,) in bodies for one in json.loads(bytes(body))["records"]]
 
 
 def test_a_cancelled_plan_stops_where_it_is(database: Database) -> None:

@@ -28,7 +28,8 @@ CREATE TABLE ing_cursor (
 CREATE INDEX idx_cursor_sort_time ON ing_cursor (provenance_code, operation_code, normalized_instant);
 CREATE INDEX idx_cursor_sort_id ON ing_cursor (provenance_code, operation_code, normalized_numeric);
 
--- The record as it was mapped, one row for each business key.
+-- The record as it was mapped, one row for each business key. A row is a kilobyte and more: it does not belong into the
+-- B-tree of its key, where SQLite would move it about.
 CREATE TABLE ing_record (
   provenance_code TEXT NOT NULL,
   endpoint_name TEXT NOT NULL,
@@ -46,7 +47,7 @@ CREATE TABLE ing_record (
   changed_at BIGINT NOT NULL,
   refresh_checked_at BIGINT NOT NULL,
   PRIMARY KEY (provenance_code, endpoint_name, provider_id)
-) {without_rowid};
+);
 CREATE INDEX idx_record_changed ON ing_record (provenance_code, endpoint_name, changed_at);
 CREATE INDEX idx_record_refresh ON ing_record (provenance_code, endpoint_name, refresh_checked_at);
 
