@@ -43,7 +43,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     databases: tuple[str, ...]
 
 
-FULL = Plan(seconds=12.0, rounds=3, keys=KEYS, limit_batches=600, databases=("sqlite", "postgres"))
+FULL = Plan(seconds=8.0, rounds=3, keys=KEYS, limit_batches=320, databases=("sqlite", "postgres"))
 QUICK = Plan(seconds=3.0, rounds=1, keys=200_000, limit_batches=150, databases=("sqlite", "postgres"))
 
 
@@ -216,6 +216,8 @@ def measure(database: str, plan: Plan, folder: Path, server: str | None, rows: W
         report.add(f"{database}: batches a commit", got.group, f"{got.group:>10.1f}")
         report.add(f"{database}: processor an event", got.cpu_us, f"{got.cpu_us:>10.1f} µs")
         report.add(f"{database}: memory", got.memory, f"{got.memory:>10.0f} MiB")
+        took = got.outcome
+        report.add(f"{database}: batch, closed loop", took.p99, f"p50 {took.p50:.0f} ms, p99 {took.p99:.0f} ms")
     rate, limit = statistics.median(rates), statistics.median(limits)
     report.rate(f"{database}: events (median)", rate)
     report.rate(f"{database}: plain limit (median)", limit)
@@ -260,6 +262,7 @@ def _with_keys(database: str, plan: Plan, folder: Path, server: str | None, repo
         with patra(folder, url) as one:
             rates = [throughput(one, plan.seconds).rate for _ in range(plan.rounds)]
             report.rate(f"{database}: events, {name} (median)", statistics.median(rates))
+            report.add(f"{database}: events, {name}, turns", str(rates), ", ".join(f"{rate:,.0f}" for rate in rates))
             _offered(database, one, plan, name, report)
             report.add(f"{database}: memory, {name}", one.memory, f"{one.memory:>10.0f} MiB")
 
@@ -307,8 +310,9 @@ def main(argv: list[str] | None = None) -> None:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     BUILD.mkdir(parents=True, exist_ok=True)
-    document = {"name": "attribution", "facts": known, "figures": report.figures}
-    (BUILD / "attribution.json").write_bytes(msgspec.json.format(msgspec.json.encode(document), indent=1))
+    document = {"name": "attribution", "quick": options.quick, "facts": known, "figures": report.figures}
+    name = f"attribution_{options.database}" if options.database else "attribution"
+    (BUILD / f"{name}.json").write_bytes(msgspec.json.format(msgspec.json.encode(document), indent=1))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@
 | `intake` | bytes | an envelope with its events, or a refusal |
 | `keys` | fields | dedup, closure, billing, attribution and record keys |
 | `validate` | one event | a checked event, or the code of the first check that fails |
+| `plain` | one event with nothing unusual about it | the same, much sooner |
 | `batch` | bytes and an instant | checked events in the order of decision |
 | `dedup` | key and fingerprint | first, new cycle, duplicate, conflict |
 | `subject` | an event | whom a decision is about |

@@ -7,7 +7,7 @@ import msgspec
 
 from patra.attribution import keys
 from patra.attribution.closure import Ack
-from patra.attribution.intake import Envelope, shown
+from patra.attribution.intake import Envelope, as_read, shown
 from patra.attribution.reasons import RETRYABLE, R
 from patra.kernel.clock import format_instant
 
@@ -55,13 +55,13 @@ def not_taken(envelope: Envelope, received_at: int, code: R) -> BatchAck:
     """The answer when nothing of a well-formed batch could be taken: every item may be sent again (F10)."""
     items = [
         AckItem(
-            cast("dict[str, Any]", event).get("eventId") if isinstance(event, dict) else None,
+            cast("dict[str, Any]", event).get("eventId") if isinstance(event := as_read(sent), dict) else None,
             index,
             Ack.REJECTED,
             code,
             code in RETRYABLE,
             keys.server_event_key_without_dedup(envelope.app_id, envelope.batch_id, index),
         )
-        for index, event in enumerate(envelope.events)
+        for index, sent in enumerate(envelope.events)
     ]
     return batch_ack(envelope, received_at, items)

@@ -4,8 +4,10 @@ Nothing here needs the store, so it is done before the transaction and once, how
 """
 
 import msgspec
+from msgspec import Raw
 
-from patra.attribution.intake import Envelope, Refused, envelope
+from patra.attribution.intake import Envelope, Refused, as_read, envelope, plain_envelope
+from patra.attribution.plain import plain_event
 from patra.attribution.validate import Event, Rejected, checked
 
 
@@ -38,28 +40,45 @@ NEVER = -(2**62)
 
 def read_batch(body: bytes, received_at: int) -> Batch:
     """Check the envelope and every event, and put those that pass into the order of decision."""
+    plain = plain_envelope(body)
+    if plain is not None:
+        try:
+            return _checked(body, received_at, plain)
+        except ValueError:  # an event that is no sound JSON: the batch is read again with care
+            pass
     found = envelope(body)
     if isinstance(found, Refused):
         return Batch(received_at=received_at, body=body, envelope=found)
+    return _checked(body, received_at, found)
+
+
+def _checked(body: bytes, received_at: int, found: Envelope) -> Batch:
     passed: list[Event] = []
     rejected: list[Rejected] = []
     for index, sent in enumerate(found.events):
-        match checked(sent, index, found, received_at):
-            case Event() as event:
-                passed.append(event)
-            case Rejected() as refusal:
-                rejected.append(refusal)
+        event = plain_event(sent, index, found, received_at) if type(sent) is Raw else None
+        if event is None:
+            event = checked(as_read(sent), index, found, received_at)
+            if type(event) is Rejected:
+                rejected.append(event)
+                continue
+        passed.append(event)  # pyright: ignore[reportArgumentType]  (narrowed by type, not isinstance: it is faster)
     return Batch(received_at=received_at, body=body, envelope=found, events=in_order(passed), rejected=rejected)
 
 
 def in_order(events: list[Event]) -> list[Event]:
     """By `eventAt`, `eventId`, position; a terminal error whose closure has an impression among them goes last."""
-    ordered = sorted(events, key=lambda event: event.order)
-    seen = {event.closure for event in ordered if event.kind.name == "impression"}
-    waiting = [event for event in ordered if event.terminal and event.closure in seen]
-    if not waiting:
+    ordered = sorted(events, key=_order)
+    terminal = [event for event in ordered if event.terminal]
+    if not terminal:
         return ordered
+    seen = {event.closure for event in ordered if event.kind.name == "impression"}
+    waiting = [event for event in terminal if event.closure in seen]
     return [event for event in ordered if not (event.terminal and event.closure in seen)] + waiting
+
+
+def _order(event: Event) -> tuple[int, str, int]:
+    return event.at, event.sent_id if type(event.sent_id) is str else "", event.index
 
 
 def instant(item: Item) -> int:

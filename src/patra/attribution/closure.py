@@ -125,7 +125,8 @@ class Closure(msgspec.Struct, kw_only=True):
     closure: str
     app: str
     opened_at: int
-    opener: Subject
+    opener: Subject | None
+    """Whom a timeout takes its keys from; not kept once the closure is closed."""
     state: C = C.OPEN
     source: Terminal | None = None
     ended_by: Subject | None = None
@@ -179,10 +180,8 @@ PLAIN = {
 # --- an event on its closure ------------------------------------------------------------------------------------------
 
 
-def rule(closure: Closure | None, event: Event, subject: Subject, received_at: int) -> Ruling:
-    """Decide an event that passed dedup and owner; `closure` is there unless the event neither finds nor opens one."""
-    if closure is None:
-        return _accepted(event, event.kind.attribution)
+def rule(closure: Closure, event: Event, subject: Subject, received_at: int) -> Ruling:
+    """Decide an event that passed dedup and owner, on the closure that it finds or opens."""
     if event.terminal:
         return _failure(closure, event, subject)
     match event.kind.name:
@@ -193,7 +192,7 @@ def rule(closure: Closure | None, event: Event, subject: Subject, received_at: i
         case "postback":
             return _postback(closure, event)
         case _:
-            return _accepted(event, event.kind.attribution)
+            return accepted(event, event.kind.attribution)
 
 
 def opens(event: Event) -> bool:
@@ -201,7 +200,8 @@ def opens(event: Event) -> bool:
     return event.kind.opens or event.kind.name == "impression"
 
 
-def _accepted(event: Event, attribution: str) -> Ruling:
+def accepted(event: Event, attribution: str) -> Ruling:
+    """The ruling on an event that nothing stands against."""
     code = event.code
     if code is R.ACCEPTED:
         return PLAIN[attribution]
@@ -255,7 +255,7 @@ def _failure(closure: Closure, event: Event, subject: Subject) -> Ruling:
     if closure.state is C.CLOSED_FAILURE:
         return _duplicate(R.DUPLICATE_FAILURE, ATTR_FAILURE, attribution_record(closure.ended_by, ATTR_FAILURE))
     end(closure, On.FAILURE, Terminal.ERROR, subject)
-    return _accepted(event, ATTR_FAILURE)
+    return accepted(event, ATTR_FAILURE)
 
 
 def _click(closure: Closure, event: Event, subject: Subject, received_at: int) -> Ruling:
@@ -278,7 +278,7 @@ def _click(closure: Closure, event: Event, subject: Subject, received_at: int) -
     closure.clicked_by, closure.click_code, closure.changed = subject, event.code, True
     if closure.state is C.OPEN:
         closure.click, closure.click_due = Click.PENDING, received_at + WAIT_WINDOW
-        return _accepted(event, ATTR_CLICK_PENDING)
+        return accepted(event, ATTR_CLICK_PENDING)
     closure.click, closure.click_due = Click.BILLABLE, None
     return Ruling(
         ack=Ack.ACCEPTED,
@@ -299,7 +299,7 @@ def _postback(closure: Closure, event: Event) -> Ruling:
         case C.CLOSED_SUCCESS, "failed":
             ended = attribution_record(closure.ended_by, ATTR_IMPRESSION)
         case _:
-            return _accepted(event, event.kind.attribution)
+            return accepted(event, event.kind.attribution)
     return Ruling(
         ack=Ack.ACCEPTED,
         code=event.code,
@@ -336,6 +336,8 @@ def lapse(closure: Closure, due: int) -> tuple[Subject, Ruling]:
     """Apply the deadline that `next_due` gave: the closure's timeout, or the end of its click's wait."""
     closure.changed = True
     if closure.state is C.OPEN and closure.opened_at + WAIT_WINDOW == due:
+        if closure.opener is None:
+            raise AssertionError("an open closure knows who opened it")
         subject = subject_of_timeout(closure.opener, due)
         end(closure, On.TIMEOUT, Terminal.TIMEOUT, subject)
         return subject, Ruling(

@@ -17,6 +17,7 @@ from patra.attribution.closure import (
     Closure,
     Conflict,
     Ruling,
+    accepted,
     lapse,
     opened,
     opens,
@@ -146,7 +147,7 @@ class _Run:
     def _ruled(self, closure: Closure | None, event: Event, subject: Subject) -> Ruling:
         """Apply the closure's rules, and what an impression brings with it: a superseded timeout, a click upgraded."""
         if closure is None:
-            ruling = rule(None, event, subject, self._received_at)
+            ruling = accepted(event, event.kind.attribution)
             self._decided(decided(subject, ruling, self._received_at, event))
             return ruling
         timeout, due = closure.timeout, None if closure.fresh else closure.next_due

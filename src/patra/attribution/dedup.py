@@ -63,41 +63,47 @@ REFUSALS: dict[Outcome, R] = {
 class Ledger:
     """The entries that a commit loaded and those it begins.
 
-    `past` are the last cycles of keys whose entries were purged. `firsts` are the entries of keys that nobody had,
-    `layers` those of further cycles, one layer after the other: a commit that spans a window may begin two cycles of
-    one key, and the store takes them singly.
+    `past` are the last cycles of keys whose entries were purged. `firsts` are the rows of keys that nobody had (key,
+    fingerprint, first instant, end of window), `layers` the entries of further cycles, one layer after the other: a
+    commit that spans a window may begin two cycles of one key, and the store takes them singly.
     """
 
     def __init__(self, entries: dict[bytes, Entry], past: Mapping[bytes, int] | None = None) -> None:
         self._entries = entries
         self._past = past or {}
-        self._begun: dict[bytes, int] = {}
-        self.firsts: list[Entry] = []
+        self._begun: dict[bytes, tuple[int, bytes, int, int, int]] = {}
+        self.firsts: list[tuple[bytes, bytes, int, int]] = []
         self.layers: list[dict[bytes, Entry]] = []
 
     def verdict(self, key: bytes, fingerprint: bytes, received_at: int, batch: int) -> tuple[Outcome, int]:
         """What the ledger says to an event of this batch, and the cycle that the event belongs to."""
-        entry = self._entries.get(key)
+        begun = self._begun.get(key)
+        entry = self._entries.get(key) if begun is None else _entry(key, *begun[1:])
         if entry is None:
-            past = self._past.get(key, 0) if self._past else 0
-            return (Outcome.NEW_CYCLE if past else Outcome.FIRST), past + 1
+            past = self._past.get(key, 0)
+            return (Outcome.NEW_CYCLE, past + 1) if past else FIRST
         found = judge(entry, Claim(key=key, fingerprint=fingerprint, window=0), received_at)
-        if found.outcome is Outcome.DUPLICATE_COMMITTED and self._begun.get(key) == batch:
+        if found.outcome is Outcome.DUPLICATE_COMMITTED and begun is not None and begun[0] == batch:
             return Outcome.DUPLICATE_IN_FLIGHT, found.cycle
         return found.outcome, found.cycle
 
     def begin(self, key: bytes, fingerprint: bytes, received_at: int, window: int, *, cycle: int, batch: int) -> None:
         """Give the key to an event that came first in this cycle."""
-        entry = Entry(
-            key=key, fingerprint=fingerprint, cycle=cycle, first_at=received_at, expires_at=received_at + window
-        )
-        self._begun[key] = batch
-        self._entries[key] = entry
+        expires_at = received_at + window
+        self._begun[key] = (batch, fingerprint, cycle, received_at, expires_at)
         if cycle == 1:
-            self.firsts.append(entry)
+            self.firsts.append((key, fingerprint, received_at, expires_at))
             return
+        entry = _entry(key, fingerprint, cycle, received_at, expires_at)
         for layer in self.layers:
             if key not in layer:
                 layer[key] = entry
                 return
         self.layers.append({key: entry})
+
+
+FIRST = (Outcome.FIRST, 1)
+
+
+def _entry(key: bytes, fingerprint: bytes, cycle: int, first_at: int, expires_at: int) -> Entry:
+    return Entry(key=key, fingerprint=fingerprint, cycle=cycle, first_at=first_at, expires_at=expires_at)

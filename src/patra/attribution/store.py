@@ -21,7 +21,7 @@ from patra.attribution.closure import C, Click, Closure, Status, Terminal
 from patra.attribution.decide import ITEM_BITS, Changes, Drop, Superseded
 from patra.attribution.dedup import SCOPE, Ledger
 from patra.attribution.facts import Decision
-from patra.attribution.intake import Refused, legal_id, shown
+from patra.attribution.intake import Refused, as_read, legal_id, shown
 from patra.attribution.keys import billing_key, half
 from patra.attribution.pack import compressed, packed, packs
 from patra.attribution.reasons import R
@@ -46,7 +46,8 @@ class ClosureBody(msgspec.Struct, frozen=True, array_like=True):
     """What of a closure is only read together with its row."""
 
     closure: str
-    opener: Subject
+    opener: Subject | None
+    """Only while it is open: a timeout asks for it."""
     ended_by: Subject | None
     clicked_by: Subject | None
     click_code: R | None
@@ -158,7 +159,7 @@ def write(tx: Tx, changes: Changes, instants: Mapping[int, int], *, archived: bo
 
 def _write_ledger(tx: Tx, ledger: Ledger) -> None:
     """Keys that nobody had, then new cycles of keys that are there, one layer after the other."""
-    rows = sorted([(e.key, e.fingerprint, e.first_at, e.expires_at) for e in ledger.firsts])
+    rows = sorted(ledger.firsts)
     if tx.execute(Q["begin_keys"], {"scope": SCOPE}, rows=rows) != len(rows):
         raise StoreBusy("store_busy", "another writer took a key first")
     for layer in ledger.layers:
@@ -178,7 +179,8 @@ def _write_closures(tx: Tx, closures: Sequence[Closure]) -> None:
 
 
 def _moving(closure: Closure) -> Row:
-    body = ClosureBody(closure.closure, closure.opener, closure.ended_by, closure.clicked_by, closure.click_code)
+    opener = closure.opener if closure.state is C.OPEN else None
+    body = ClosureBody(closure.closure, opener, closure.ended_by, closure.clicked_by, closure.click_code)
     return closure.next_due, closure.click, closure.click_due, closure.timeout, _encode(body)
 
 
@@ -192,7 +194,7 @@ def _write_drops(tx: Tx, drops: dict[bytes, Drop]) -> list[tuple[int, Decision]]
 
 
 def _reject(key: bytes, drop: Drop) -> dict[str, Any]:
-    decision, subject = drop.decision, drop.decision.subject
+    decision, subject, sent = drop.decision, drop.decision.subject, as_read(drop.sent[0])
     return {
         "key": key,
         "decision_id": drop.id,
@@ -202,8 +204,8 @@ def _reject(key: bytes, drop: Drop) -> dict[str, Any]:
         "event_index": subject.index,
         "code": decision.reason,
         "server_event_key": subject.source,
-        "digest": digest(drop.sent[0]),
-        "raw": _encode(drop.sent[0]) if drop.quarantined else None,
+        "digest": digest(sent),
+        "raw": _encode(sent) if drop.quarantined else None,
     }
 
 

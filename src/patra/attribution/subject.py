@@ -8,7 +8,7 @@ from typing import Any, cast
 import msgspec
 
 from patra.attribution import keys
-from patra.attribution.contract import NA
+from patra.attribution.contract import LONGEST_FIELD, NA
 from patra.attribution.reasons import R
 from patra.attribution.validate import Event, Rejected, is_text, text_or_na
 
@@ -48,7 +48,7 @@ def subject_of(event: Event, cycle: int) -> Subject:
     return Subject(
         f"fe_{event.key.hex()}" if cycle == 1 else keys.server_event_key(event.dedup, cycle),
         event.app_id,
-        text_or_na(event.sent_id),
+        event.sent_id if type(event.sent_id) is str and 0 < len(event.sent_id) <= LONGEST_FIELD else NA,
         FAILURE if event.terminal else event.kind.name,
         event.trace,
         event.request,

@@ -28,8 +28,8 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     index: int
     sent_id: Any
     """`eventId` as sent, for the ACK."""
-    sent: dict[str, Any]
-    """The event as sent, for the digest of its reject row."""
+    sent: Any
+    """The event as sent, read or not (`intake.as_read`), for the digest of its reject row."""
     app_id: str
     kind: Kind
     at: int
@@ -55,11 +55,6 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     raw: tuple[str, str] | None
     """`fieldPath` and `rawValue` of a sub-enum that became `unknown` (F5)."""
     extensions: dict[str, Any] | None
-
-    @property
-    def order(self) -> tuple[int, str, int]:
-        """The order of decision inside a batch (F12)."""
-        return self.at, self.sent_id if type(self.sent_id) is str else "", self.index
 
 
 class Rejected(msgspec.Struct, frozen=True, kw_only=True):
