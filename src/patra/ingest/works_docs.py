@@ -1,6 +1,6 @@
 """The packs of the distribution go in; the table of sources, for the documentation and the command line, comes out."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -10,6 +10,25 @@ from patra.ingest.codes import Operation, PaginationType, Role
 from patra.ingest.compiler import LoadedPack, offered
 from patra.ingest.merge import merge
 from patra.ingest.pack import Sections
+
+RECORDED: Mapping[str, tuple[str, ...]] = {
+    "arxiv": ("query", "oai", "getRecord"),
+    "biorxiv": ("feed",),
+    "clinicaltrials": ("studies", "study"),
+    "core": ("search_v2",),
+    "crossref": ("works", "work"),
+    "datacite": ("dois", "doi"),
+    "doaj": ("articles", "article"),
+    "europepmc": ("search",),
+    "oaipmh": ("records", "marc"),
+    "openalex": ("work",),
+    "orcid": ("people", "works", "work"),
+    "pubmed": ("search", "fetch"),
+    "semanticscholar": ("bulk", "batch"),
+    "zenodo": ("records", "record"),
+}
+"""Endpoints that are held to recorded answers of the real service; a test holds this to what is recorded."""
+UNPROVEN = "unproven against recordings"
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,8 +68,12 @@ def sources_page() -> str:
         "`patra ingest packs NAME` prints it, `patra ingest pack load` takes it, and",
         "[how to add a source](../how-to/add-a-source.md) says how to write your own.",
         "",
-        "| source | endpoint | operations | pagination | window | rate | deepest record |",
-        "|---|---|---|---|---|---|---|",
+        "The last column says what tests hold the endpoint to: `recorded`, recorded answers of the real service;",
+        "`as …`, the same identity and mapping as an endpoint that is; otherwise only answers of our own making, in",
+        "the form that the provider documents.",
+        "",
+        "| source | endpoint | operations | pagination | window | rate | deepest record | held to |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for name in sources.names():
         loaded = sources.pack(name)
@@ -73,8 +96,25 @@ def _row(loaded: LoadedPack, endpoint: str) -> str:
         "" if detail else f"{at.window.watermark_key}, {at.window.min_window} to {at.window.max_window}",
         _rate(at),
         "" if detail else _depth(at),
+        _proof(loaded, endpoint),
     ]
     return "| " + " | ".join(cells) + " |"
+
+
+def _proof(loaded: LoadedPack, endpoint: str) -> str:
+    recorded = RECORDED.get(loaded.pack.source, ())
+    if endpoint in recorded:
+        return "recorded"
+    own = _sections(loaded, endpoint)
+    for other in recorded:
+        at = _sections(loaded, other)
+        same = (at.response.id_path, at.response.updated_at_path) == (
+            own.response.id_path,
+            own.response.updated_at_path,
+        )
+        if same and at.output == own.output:
+            return f"as `{other}`"
+    return UNPROVEN
 
 
 def _section(loaded: LoadedPack) -> Iterator[str]:

@@ -68,6 +68,8 @@ class Replay:
         self._lock = threading.Lock()
         self.served = 0
         self.wrong: list[str] = []
+        self.away: tuple[str, str] | None = None
+        """An address in the recorded pages, and what stands for it: where the next page is named by its URL."""
 
     def answer(self, path: str, params: Mapping[str, str]) -> tuple[int, Mapping[str, Any], bytes]:
         if self._details is not None and not path.rstrip("/").endswith("search"):
@@ -85,7 +87,8 @@ class Replay:
         asked = params.get(self._drives)
         if place and asked not in {sent, sent and unquote(sent)}:  # one recorded client encoded twice
             self.wrong.append(f"page {place + 1}: {self._drives} is {asked!r}, the recorded client sent {sent!r}")
-        return page.status, {"content-type": _kind(page), **_location(page)}, page.body.encode()
+        body = page.body if self.away is None else page.body.replace(*self.away)
+        return page.status, {"content-type": _kind(page), **_location(page)}, body.encode()
 
 
 def _kind(page: Recording) -> str:
@@ -242,9 +245,11 @@ def harvested(
     sections: dict[str, Any] | None = None,
     params: dict[str, Any] | None = None,
     text: str | None = None,
+    away: str | None = None,
 ) -> Generator[Harvest]:
-    """The pack's endpoint run over a replayed chain."""
+    """The pack's endpoint run over a replayed chain; `away` is an address in the pages that the server stands for."""
     with serving(replay) as url:
+        replay.away = None if away is None else (away, url)
         given = {
             name: value.replace("{url}", url) if isinstance(value, str) else value
             for name, value in (params or {}).items()

@@ -18,6 +18,8 @@ from patra.ingest.works import Origin, Work, work_of
 
 FOLDER = Path(__file__).resolve().parents[5] / "shared" / "recordings"
 
+RETIRED = Path(__file__).with_name("retired.yaml")
+
 needed = pytest.mark.skipif(
     not FOLDER.is_dir(), reason="the recordings are not beside the checkout (../shared/recordings)"
 )
@@ -52,8 +54,11 @@ def recording(name: str) -> Recording:
 
 @cache
 def leg_of(source: str, endpoint: str) -> Leg:
-    """An endpoint of a pack of the distribution, compiled."""
-    loaded = sources.pack(source)
+    """An endpoint of a pack, compiled: of the distribution, or of `retired.yaml` beside this file."""
+    if source == "retired":
+        loaded = sources.parsed(RETIRED.read_text(encoding="utf-8"), RETIRED.name)
+    else:
+        loaded = sources.pack(source)
     for operation in Operation:
         spec = compile_spec(loaded, endpoint, operation, Overrides(params=PARAMS.get(source, {}))).spec
         if spec is not None:

@@ -3,17 +3,21 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
-from patra.kernel.db import Database
+from patra.kernel.db import Database, open_database
 from tests.contract.ingest.recordings.replay import Replay, chain, harvested
-from tests.contract.ingest.recordings.shelf import needed, recording
+from tests.contract.ingest.recordings.shelf import FOLDER, Recording, needed, recording
 
 pytestmark = needed
+
+RETIRED = Path(__file__).with_name("retired.yaml").read_text(encoding="utf-8")
+OAI = {"baseUrl": "{url}/oai"}
+NO_INSTANT = "i_no_updated_at_value"
 
 
 def emptied(*path: str, drop: str | None = None) -> Callable[[str], bytes]:
@@ -36,54 +40,154 @@ def without_entries(body: str) -> bytes:
     return re.sub(r"<entry>.*?</entry>\s*", "", body, flags=re.DOTALL).encode()
 
 
-OAI = {"baseUrl": "{url}/oai"}
+class Case(NamedTuple):
+    """A chain and what becomes of it. `drives` is the parameter that asks for a page, `landed` counts records."""
 
-CHAINS: list[tuple[str, str, str, str, int, dict[str, Any], dict[str, Any], Callable[[str], bytes] | None]] = [
-    ("arxiv-testing-10", "arxiv", "query", "start", 60, {"pagination": {"pageSize": 10}}, {}, without_entries),
-    ("crossref-habanero-widget", "crossref", "works", "cursor", 60, {"pagination": {"pageSize": 20}}, {},
-     emptied("message", "items")),
-    ("europepmc-cancer-10", "europepmc", "search", "cursorMark", 1000, {"pagination": {"pageSize": 100}},
-     {"resultType": "lite"}, emptied("resultList", "result", drop="nextCursorMark")),
-    ("oai-mla-14", "oaipmh", "records", "resumptionToken", 319, {}, OAI, None),
-    ("oai-spdataverse", "oaipmh", "records", "resumptionToken", 19, {}, OAI, None),
-    ("oai-dryad-3", "oaipmh", "records", "resumptionToken", 294, {}, OAI, None),
-    ("oai-hacettepe-2", "oaipmh", "records", "resumptionToken", 103, {}, OAI, None),
-    ("datacite-oai-56", "oaipmh", "records", "resumptionToken", 56, {}, OAI, None),
-    ("oai-purdue", "oaipmh", "records", "resumptionToken", 1, {}, OAI, None),
+    name: str
+    source: str
+    endpoint: str
+    drives: str
+    landed: int
+    quarantined: dict[str, int] = {}  # noqa: RUF012  never changed
+    sections: dict[str, Any] = {}  # noqa: RUF012
+    params: dict[str, Any] = {}  # noqa: RUF012
+    end: Callable[[str], bytes] | None = None
+    details: Callable[[list[Recording]], Callable[[str], Recording]] | None = None
+    """For two phases: what is answered to a request for details."""
+    pages: int | None = None
+    """How many recordings of the chain are pages of the list, where not all are."""
+    away: str | None = None
+    """The address in the pages' own links."""
+
+
+def works_of_the_first(pages: list[Recording]) -> Callable[[str], Recording]:
+    """ORCID: the works of each person; here everyone has none but the first."""
+    first = json.loads(pages[0].body)["result"][0]["orcid-identifier"]["path"]
+    return lambda path: recording("orcid/008" if first in path else "orcid/007")
+
+
+def size(records: int) -> dict[str, Any]:
+    return {"pagination": {"pageSize": records}}
+
+
+CHAINS = [
+    Case("arxiv-testing-10", "arxiv", "query", "start", 60, sections=size(10), end=without_entries),
+    Case("crossref-habanero-widget", "crossref", "works", "cursor", 60, sections=size(20),
+         end=emptied("message", "items")),
+    Case("europepmc-cancer-10", "europepmc", "search", "cursorMark", 1000, sections=size(100),
+         params={"resultType": "lite"}, end=emptied("resultList", "result", drop="nextCursorMark")),
+    Case("oai-mla-14", "oaipmh", "records", "resumptionToken", 319, params=OAI),
+    Case("oai-spdataverse", "oaipmh", "records", "resumptionToken", 19, params=OAI),
+    Case("oai-dryad-3", "oaipmh", "records", "resumptionToken", 294, params=OAI),
+    Case("oai-hacettepe-2", "oaipmh", "records", "resumptionToken", 103, params=OAI),
+    Case("datacite-oai-56", "oaipmh", "records", "resumptionToken", 56, params=OAI),
+    Case("oai-purdue", "oaipmh", "records", "resumptionToken", 1, params=OAI),
+    # the recorded clients asked for a few fields, the update time not among them: a person is told which is missing
+    Case("s2-bulk-2674", "semanticscholar", "bulk", "token", 0, {NO_INSTANT: 2674}, size(5)),
+    Case("ctgov-phelan", "clinicaltrials", "studies", "pageToken", 0, {NO_INSTANT: 10}, size(5),
+         end=emptied("studies", drop="nextPageToken")),
+    Case("orcid-search-3", "orcid", "people", "start", 8, sections=size(3),
+         end=lambda _: json.dumps({"result": None, "num-found": 6}).encode(), details=works_of_the_first),
+    # services that are gone, or that no pack of the distribution reads
+    Case("crossref-eventdata-355", "retired", "events", "cursor", 355),
+    Case("datacite-re3data-climate", "retired", "re3data", "page[number]", 49, {"i_no_id": 1},
+         end=emptied("data", drop="links")),
+    Case("s2-search-turing", "retired", "search", "offset", 0, {NO_INSTANT: 200}, end=emptied("data", drop="next")),
+    Case("s2-references", "retired", "references", "offset", 0, {NO_INSTANT: 44, "i_no_id": 23}),
+    # the first page has 20 of 126; the client then asks for as many as there are, and gets all of them
+    Case("ctgov-classic-126", "retired", "classic", "count", 126),
+    # ids as XML, then an object whose members are the records
+    Case("pubmed-fulltext-esearch-esummary", "retired", "pmc", "retstart", 200,
+         end=lambda _: b"<eSearchResult><IdList/></eSearchResult>", details=lambda pages: lambda _: pages[1], pages=1),
 ]  # fmt: skip
+
+# The same pages by the other kinds of pagination: no chain of them is recorded, and these pages can be walked so.
+OTHERWISE = [
+    Case("datacite-re3data-climate", "retired", "re3data_pages", "page[number]", 49, {"i_no_id": 1}, size(25),
+         end=emptied("data", drop="links")),
+    Case("datacite-re3data-climate", "retired", "re3data_urls", "page[number]", 49, {"i_no_id": 1},
+         end=emptied("data", drop="links"), away="https://api.datacite.org"),
+]  # fmt: skip
+
+BOTH = {
+    "OFFSET": CHAINS[0],
+    "TOKEN that stays the same": CHAINS[1],
+    "TOKEN that stands alone": CHAINS[4],
+    "PAGE": OTHERWISE[0],
+    "URL": OTHERWISE[1],
+    "redirect": CHAINS[8],
+    "two phases": CHAINS[11],
+    "two phases, ids as XML": CHAINS[17],
+    "everything in the quarantine": CHAINS[10],
+}
+"""One chain of each kind, walked on PostgreSQL too."""
 
 
 @pytest.fixture
-def database(tmp_path: Any) -> Any:
-    from patra.kernel.db import open_database
-
+def sqlite(tmp_path: Path) -> Iterator[Database]:
     db = open_database(f"sqlite:///{tmp_path / 'patra.db'}")
     yield db
     db.close()
 
 
-@pytest.mark.parametrize(
-    ("name", "source", "endpoint", "drives", "count", "sections", "params", "end"), CHAINS, ids=[c[0] for c in CHAINS]
-)
-def test_a_chain_is_followed_to_its_end(
-    database: Database,
-    name: str,
-    source: str,
-    endpoint: str,
-    drives: str,
-    count: int,
-    sections: dict[str, Any],
-    params: dict[str, Any],
-    end: Callable[[str], bytes] | None,
-) -> None:
-    pages = chain(name)
-    replay = Replay(pages, drives, end(pages[-1].body) if end is not None else None)
-    with harvested(database, replay, source, endpoint, sections=sections, params=params) as harvest:
+@pytest.fixture
+def postgres(postgres_url: str) -> Iterator[Database]:
+    db = open_database(postgres_url)
+    yield db
+    db.close()
+
+
+def follow(db: Database, case: Case) -> None:
+    recorded = chain(case.name)
+    pages = recorded[: case.pages]
+    replay = Replay(
+        pages,
+        case.drives,
+        case.end(pages[-1].body) if case.end is not None else None,
+        case.details(recorded) if case.details is not None else None,
+    )
+    text = RETIRED if case.source == "retired" else None
+    with harvested(
+        db, replay, case.source, case.endpoint, sections=case.sections, params=case.params, text=text, away=case.away
+    ) as harvest:
         assert replay.wrong == []
-        assert harvest.tasks() == {"SUCCEEDED i_done": 1}
-        assert harvest.quarantined() == []
-        assert len(harvest.landed()) == count
         assert replay.served >= len(pages)
+        assert list(harvest.tasks().values()) == [1]
+        assert harvest.tasks() == {"SUCCEEDED i_done": 1} or case.quarantined
+        assert len(harvest.landed()) == len(set(harvest.landed())) == case.landed
+        bad = harvest.quarantined()
+        assert Counter(code for _, code, _ in bad) == case.quarantined
+        assert all(detail for _, _, detail in bad)
+
+
+@pytest.mark.parametrize("case", CHAINS, ids=[case.name for case in CHAINS])
+def test_a_chain_is_followed_to_its_end(sqlite: Database, case: Case) -> None:
+    follow(sqlite, case)
+
+
+@pytest.mark.parametrize("case", OTHERWISE, ids=[case.endpoint for case in OTHERWISE])
+def test_pages_can_be_walked_by_number_and_by_url(sqlite: Database, case: Case) -> None:
+    follow(sqlite, case)
+
+
+@pytest.mark.parametrize("kind", BOTH)
+def test_a_chain_of_each_kind_is_followed_on_postgresql(postgres: Database, kind: str) -> None:
+    follow(postgres, BOTH[kind])
+
+
+def test_no_recorded_chain_is_left_out() -> None:
+    """Of the recordings themselves, and of the list of them that people read."""
+    recorded: Counter[str] = Counter()
+    whole: dict[str, int] = {}
+    for path in FOLDER.glob("*/*.json"):
+        entry = json.loads(path.read_text(encoding="utf-8")).get("chain")
+        if entry is not None:
+            recorded[entry["id"]] += 1
+            whole[entry["id"]] = entry["of"]
+    assert recorded == whole
+    assert sorted(case.name for case in CHAINS) == sorted(recorded)
+    listed = re.findall(r"\| ([a-z0-9-]+) \d+/\d+ \|", (FOLDER / "MANIFEST.md").read_text(encoding="utf-8"))
+    assert Counter(listed) == recorded
 
 
 SINGLE = [
@@ -98,92 +202,10 @@ SINGLE = [
 
 @pytest.mark.parametrize(("name", "source", "endpoint", "count", "params"), SINGLE, ids=[s[0] for s in SINGLE])
 def test_a_list_of_one_page(
-    database: Database, name: str, source: str, endpoint: str, count: int, params: dict[str, Any]
+    sqlite: Database, name: str, source: str, endpoint: str, count: int, params: dict[str, Any]
 ) -> None:
     replay = Replay([recording(name)], "resumptionToken", None)
-    with harvested(database, replay, source, endpoint, params=params) as harvest:
+    with harvested(sqlite, replay, source, endpoint, params=params) as harvest:
         assert replay.wrong == []
         assert harvest.tasks() == {"SUCCEEDED i_done": 1}
         assert (len(harvest.landed()), harvest.quarantined()) == (count if source != "biorxiv" else 0, [])
-
-
-@pytest.mark.parametrize(
-    ("name", "source", "endpoint", "drives", "count", "end"),
-    [
-        ("s2-bulk-2674", "semanticscholar", "bulk", "token", 2674, None),
-        ("ctgov-phelan", "clinicaltrials", "studies", "pageToken", 10, emptied("studies", drop="nextPageToken")),
-    ],
-    ids=["s2-bulk-2674", "ctgov-phelan"],
-)
-def test_records_without_an_update_time_are_all_in_the_quarantine(
-    database: Database,
-    name: str,
-    source: str,
-    endpoint: str,
-    drives: str,
-    count: int,
-    end: Callable[[str], bytes] | None,
-) -> None:
-    """The recorded clients asked for a few fields; a person is told which one is missing."""
-    pages = chain(name)
-    replay = Replay(pages, drives, end(pages[-1].body) if end is not None else None)
-    with harvested(database, replay, source, endpoint, sections={"pagination": {"pageSize": 5}}) as harvest:
-        assert replay.wrong == []
-        bad = harvest.quarantined()
-        assert len(bad) == count
-        assert {detail for _, _, detail in bad} == {"nothing means no instant"}
-        assert harvest.landed() == []
-
-
-def test_people_are_found_and_their_works_read(database: Database) -> None:
-    """ORCID: ids of people on two pages, then the works of each; here everyone has none but one."""
-    pages = chain("orcid-search-3")
-    first = json.loads(pages[0].body)["result"][0]["orcid-identifier"]["path"]
-    end = json.dumps({"result": None, "num-found": 6}).encode()
-
-    def works(path: str) -> Any:
-        return recording("orcid/008" if first in path else "orcid/007")
-
-    replay = Replay(pages, "start", end, works)
-    with harvested(database, replay, "orcid", "people", sections={"pagination": {"pageSize": 3}}) as harvest:
-        assert replay.wrong == []
-        assert harvest.tasks() == {"SUCCEEDED i_done": 1}
-        assert (len(harvest.landed()), harvest.quarantined()) == (8, [])
-
-
-RETIRED = Path(__file__).with_name("retired.yaml").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    ("name", "endpoint", "drives", "landed", "reasons", "end"),
-    [
-        ("crossref-eventdata-355", "events", "cursor", 355, {}, None),
-        ("datacite-re3data-climate", "re3data", "page[number]", 49, {"i_no_id": 1}, emptied("data", drop="links")),
-        ("s2-search-turing", "search", "offset", 0, {"i_no_updated_at_value": 200}, emptied("data", drop="next")),
-        ("s2-references", "references", "offset", 0, {"i_no_updated_at_value": 44, "i_no_id": 23}, None),
-    ],
-    ids=["crossref-eventdata-355", "datacite-re3data-climate", "s2-search-turing", "s2-references"],
-)
-def test_chains_of_services_without_a_pack(
-    database: Database,
-    name: str,
-    endpoint: str,
-    drives: str,
-    landed: int,
-    reasons: dict[str, int],
-    end: Callable[[str], bytes] | None,
-) -> None:
-    pages = chain(name)
-    replay = Replay(pages, drives, end(pages[-1].body) if end is not None else None)
-    with harvested(database, replay, "retired", endpoint, text=RETIRED) as harvest:
-        assert replay.wrong == []
-        assert len(harvest.landed()) == landed
-        assert Counter(code for _, code, _ in harvest.quarantined()) == reasons
-
-
-def test_summaries_keyed_by_id_are_records(database: Database) -> None:
-    """PubMed Central: ids as XML, then an object whose members are the records."""
-    first, second = chain("pubmed-fulltext-esearch-esummary")
-    replay = Replay([first], "retstart", b"<eSearchResult><IdList/></eSearchResult>", lambda _: second)
-    with harvested(database, replay, "retired", "pmc", text=RETIRED) as harvest:
-        assert (len(harvest.landed()), harvest.tasks()) == (200, {"SUCCEEDED i_done": 1})

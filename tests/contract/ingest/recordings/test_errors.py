@@ -1,10 +1,12 @@
 """Every recorded error gets the right class and action, whether it came with its status or inside a 200."""
 
+import json
+
 import pytest
 
 from patra.ingest.classify import Action, Classifier
 from patra.ingest.transport import Answer
-from tests.contract.ingest.recordings.shelf import leg_of, needed, recording
+from tests.contract.ingest.recordings.shelf import FOLDER, leg_of, needed, recording
 
 pytestmark = needed
 
@@ -25,12 +27,27 @@ CASES = [
     ("orcid", "works", "orcid/006", Action.EMPTY, None),
     ("pubmed", "fetch", "pubmed/010", Action.FAIL, "L2"),  # 414
     ("pubmed", "fetch", "pubmed/011", Action.RETRY, "L1"),  # 400 that is a timeout
-    ("pubmed", "fetch", "pubmed/024", Action.FAIL, "L2"),  # ERROR inside a 200
+    ("pubmed", "fetch", "pubmed/018", Action.FAIL, "L2"),  # ERROR inside a 200
+    ("pubmed", "fetch", "pubmed/019", Action.FAIL, "L2"),
+    ("pubmed", "fetch", "pubmed/024", Action.FAIL, "L2"),
     ("pubmed", "search", "pubmed/031", Action.RETRY, "L1"),
     ("semanticscholar", "bulk", "semanticscholar/009", Action.FAIL, "L2"),
     ("semanticscholar", "batch", "semanticscholar/010", Action.HALT, "L4"),  # a bad key
     ("semanticscholar", "bulk", "semanticscholar/011", Action.FAIL, "L2"),
+    ("retired", "unpaywall", "unpaywall/001", Action.EMPTY, None),  # no pack of the distribution reads Unpaywall
 ]
+INSIDE_200 = {"arxiv/011", "core/002", "oaipmh/014", "pubmed/018", "pubmed/019", "pubmed/024"}
+"""Errors that came with a status 200, as the list of the recordings names them."""
+
+
+def test_no_recorded_error_is_left_out() -> None:
+    """A redirect is none: the chain of it is followed."""
+    failed: set[str] = set()
+    for path in FOLDER.glob("*/*.json"):
+        status = json.loads(path.read_text(encoding="utf-8"))["response"]["status"]
+        if status >= 400:
+            failed.add(f"{path.parent.name}/{path.name[:3]}")
+    assert {case[2] for case in CASES} == failed | INSIDE_200
 
 
 @pytest.mark.parametrize(("source", "endpoint", "name", "action", "level"), CASES)
@@ -43,6 +60,15 @@ def test_an_error_is_classified(source: str, endpoint: str, name: str, action: A
     verdict, _ = Classifier(leg_of(source, endpoint)).judge(answer, 0)
     assert (verdict.action, verdict.level) == (action, level)
     assert verdict.action in {Action.EMPTY, Action.RESTART} or verdict.detail
+
+
+def test_an_answer_that_is_no_error_is_none() -> None:
+    """Unknown ids are passed over by efetch, and a search without hits lists what it did not find: both are empty."""
+    for source, endpoint, name in (("pubmed", "fetch", "pubmed/006"), ("europepmc", "search", "europepmc/013")):
+        found = recording(name)
+        answer = Answer(status=200, headers={}, body=found.body.encode(), url=found.url, elapsed=1, wire_bytes=1)
+        verdict, _ = Classifier(leg_of(source, endpoint)).judge(answer, 0)
+        assert (verdict.action in {Action.ACCEPT, Action.EMPTY}, verdict.level) == (True, None)
 
 
 def test_a_rate_limit_inside_a_200_is_waited_for() -> None:

@@ -1,10 +1,16 @@
 """Every record of every recorded page becomes a work, or there is a reason that a person understands."""
 
+from collections import Counter
+
 import pytest
 
+from patra.ingest import sources
 from patra.ingest.mapping import Flaw
 from patra.ingest.reading import Polluted
+from patra.ingest.works_docs import RECORDED
 from tests.contract.ingest.recordings.shelf import needed, read
+from tests.contract.ingest.recordings.test_chains import CHAINS
+from tests.contract.ingest.recordings.test_fields_by_hand import CASES
 
 pytestmark = needed
 
@@ -77,6 +83,36 @@ def test_a_record_without_its_update_time_says_so(source: str, endpoint: str, na
         assert one.identity.detail == "nothing means no instant"
         assert not isinstance(one.fields, Flaw)
         assert one.fields["title" if name != "europepmc/014" else "ids"]
+
+
+IDS = [
+    ("pubmed", "search", "pubmed/029", 100),
+    ("pubmed", "search", "pubmed/030", 3),
+    ("orcid", "people", "orcid/002", 3),
+]
+
+
+@pytest.mark.parametrize(("source", "endpoint", "name", "count"), IDS)
+def test_a_search_gives_ids(source: str, endpoint: str, name: str, count: int) -> None:
+    found = [one.identity for one in read(source, endpoint, name)]
+    assert len({one.id for one in found}) == count
+
+
+def test_a_record_asked_for_by_id_is_read_as_one_of_the_list() -> None:
+    [one] = read("arxiv", "getRecord", "arxiv/012")
+    assert one.work is not None
+    assert one.work.arxiv
+
+
+def test_the_page_of_sources_says_what_is_held_to_recordings() -> None:
+    used = {(case[0], case[1]) for case in (*CASES, *WHOLE, *PARTIAL, *IDS, ("arxiv", "getRecord"))}
+    used |= {(case.source, case.endpoint) for case in CHAINS if case.source != "retired"}
+    assert used == {(source, endpoint) for source, endpoints in RECORDED.items() for endpoint in endpoints}
+
+
+def test_every_pack_with_recordings_has_three_records_read_by_eye() -> None:
+    read_by_eye = Counter(case[0] for case in CASES)
+    assert {name for name in sources.names() if read_by_eye[name] < 3} == {"hal"}, "no answer of HAL is recorded"
 
 
 def test_deleted_records_of_oai_are_kept_as_deleted() -> None:

@@ -3,14 +3,13 @@
 from pathlib import Path
 
 from patra.ingest import sources
-from patra.ingest.works_docs import sources_page, summaries
+from patra.ingest.works_docs import UNPROVEN, sources_page, summaries
 
 PAGE = Path(__file__).resolve().parents[4] / "docs" / "reference" / "sources.md"
 
 
 def test_the_page_of_sources_is_made_from_the_packs() -> None:
-    """If this fails: python -c 'from patra.ingest.works_docs import sources_page; print(sources_page(), end="")'."""
-    assert PAGE.read_text(encoding="utf-8") == sources_page()
+    assert PAGE.read_text(encoding="utf-8") == sources_page(), "python -m tests.unit.ingest.sources.test_reference"
 
 
 def test_the_page_names_every_source_and_endpoint() -> None:
@@ -21,5 +20,22 @@ def test_the_page_names_every_source_and_endpoint() -> None:
             assert f"`{endpoint}`" in page
 
 
+def test_the_page_says_what_was_never_seen_from_the_real_service() -> None:
+    rows = [line for line in sources_page().splitlines() if line.startswith("| [")]
+    unproven = {tuple(cell.strip(" `") for cell in row.split("|")[1:3]) for row in rows if UNPROVEN in row}
+    assert {(source.partition("]")[0].strip("["), endpoint) for source, endpoint in unproven} == {
+        ("biorxiv", "details"),
+        ("biorxiv", "byDoi"),
+        ("core", "works"),
+        ("core", "work"),
+        ("hal", "search"),
+        ("hal", "byId"),
+    }
+
+
 def test_every_source_has_a_line() -> None:
     assert [one.source for one in summaries()] == list(sources.names())
+
+
+if __name__ == "__main__":
+    PAGE.write_text(sources_page(), encoding="utf-8")
