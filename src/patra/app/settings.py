@@ -270,8 +270,8 @@ class AlertSettings(Section, frozen=True):
     ] = ""
     email_to: Annotated[tuple[str, ...], Meta(description="Addresses that alerts are mailed to; empty: none.")] = ()
     email_from: Annotated[str, Meta(description="Sender of these mails.")] = ""
-    smtp_host: Annotated[str, Meta(description="Mail server.")] = ""
-    smtp_port: Annotated[int, Meta(description="Its port.", ge=1, le=65535)] = 587
+    smtp_host: Annotated[str, Meta(description="Mail server that takes them.")] = ""
+    smtp_port: Annotated[int, Meta(description="Port of the mail server.", ge=1, le=65535)] = 587
     smtp_security: Annotated[
         Literal["starttls", "tls", "none"], Meta(description="How the connection to it is made safe.")
     ] = "starttls"

@@ -166,7 +166,7 @@ def line(p: "Progress", pace: float) -> str:
     return (
         f"windows {p.done}/{p.windows}, records {p.records} ({pace:.0f}/s), pages {p.pages}, "
         f"waited {p.waited:.1f} s, retries {p.retries}, 429 {p.throttled}, quarantined {p.quarantined}, "
-        f"failed {p.failed}"
+        f"failed {p.failed}{f'; {wait}' if (wait := waiting(p)) else ''}"
     )
 
 
@@ -183,8 +183,11 @@ class Live:
         from rich.console import Console
         from rich.live import Live as Drawn
 
+        from patra.kernel.telemetry import setup_logging
+
         self._context = self._live = Drawn(console=Console(stderr=True), refresh_per_second=8, transient=False)
         self._context.__enter__()
+        setup_logging(level="error", stream=sys.stderr)  # the display says what warnings would; they would tear it
         return self
 
     def __exit__(self, *how: object) -> None:
@@ -205,8 +208,6 @@ def drawn(title: str, p: "Progress", pace: float) -> Any:
     state = [f"{p.working} at work"] if p.working else []
     if p.failed:
         state.append(f"[red]{p.failed} failed[/red]")
-    if p.waiting and not p.working:
-        state.append("waiting")
     head.add_row(
         Text(title, style="bold"),
         ProgressBar(total=max(p.windows, 1), completed=p.done, width=36),
@@ -236,4 +237,18 @@ def drawn(title: str, p: "Progress", pace: float) -> Any:
     whole = Table.grid()
     whole.add_row(head)
     whole.add_row(body)
+    if wait := waiting(p):
+        whole.add_row(Text(wait, style="yellow"))
     return whole
+
+
+def waiting(p: "Progress") -> str:
+    """What everything waits for, if it does."""
+    if p.working or not p.waiting or p.due is None:
+        return ""
+    from patra.kernel.clock import SECOND, SystemClock, format_instant
+
+    left = (p.due - SystemClock().now()) // SECOND
+    if left < 1:
+        return ""
+    return f"waiting until {format_instant(p.due // SECOND * SECOND)} ({left} s){f': {p.why}' if p.why else ''}"

@@ -49,8 +49,11 @@ def alerts(config: str | None, *, as_json: bool) -> int:
     with opened(config) as patra:
         rows = found(patra.db, patra.clock.now())
     firing = sum(1 for row in rows if row["state"] == "FIRING")
-    if as_json or rows:
-        show(rows, as_json=as_json)
+    if as_json:
+        show(rows, as_json=True)
+    elif rows:
+        names = ("state", "severity", "alert", "subject", "since", "detail", "advice")
+        show([{name: row[name] for name in names} for row in rows], as_json=False)
     else:
         click.echo("no alert fires")
     return 1 if firing else 0

@@ -13,7 +13,7 @@ from patra.ingest import store
 from patra.ingest.course import Options
 from patra.ingest.executor import Executor, Limits, Shared
 from patra.ingest.planner import Planned, Planner
-from patra.ingest.progress import Left, Meter, Own, Progress, counted, left_behind, own_work, window_wanted
+from patra.ingest.progress import Count, Left, Meter, Own, Progress, counted, left_behind, own_work, window_wanted
 from patra.ingest.reasons import R
 from patra.ingest.reslicing import answer_reslices
 from patra.ingest.services import Services
@@ -85,7 +85,7 @@ class Drain:
             return Drained(planned=planned, progress=Progress())
         own = self._db.read(lambda tx: own_work(tx, trigger, spec, window, planned.plan_id))
         meter, started = Meter(trigger), time.monotonic()
-        failed_before = self._db.read(lambda tx: counted(tx, own)).get("FAILED", (0, None))[0]
+        failed_before = self._db.read(lambda tx: counted(tx, own)).get("FAILED", Count()).tasks
 
         def progress() -> Progress:
             counts = self._db.read(lambda tx: counted(tx, own))

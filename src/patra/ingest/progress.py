@@ -22,8 +22,17 @@ from patra.kernel.clock import format_instant
 from patra.kernel.db import Row, Tx
 from patra.kernel.telemetry import REGISTRY
 
-Counts = Mapping[str, tuple[int, int | None]]
-"""Tasks by state, and when the first of them is due."""
+
+class Count(msgspec.Struct, frozen=True):
+    """How many tasks are in a state, when the first of them is due, and why one of them is there."""
+
+    tasks: int = 0
+    due: int | None = None
+    code: str | None = None
+
+
+Counts = Mapping[str, Count]
+"""By state."""
 
 
 class Own(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +69,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     failed: int = 0
     due: int | None = None
     """When the next window that waits may be taken; None where none waits."""
+    why: str = ""
+    """What it waits for, where it was put back."""
     inserted: int = 0
     updated: int = 0
     skipped: int = 0
@@ -117,7 +128,7 @@ def counted(tx: Tx, own: Own) -> Counts:
         rows = tx.fetch(Q["own_counts_timed"], own.params)
     else:
         rows = tx.fetch(Q["own_counts"], rows=_plans(own))
-    return {status: (int(count), due) for status, count, due in rows}
+    return {status: Count(int(count), due, code) for status, count, due, code in rows}
 
 
 def left_behind(tx: Tx, own: Own) -> list[Left]:
@@ -151,7 +162,7 @@ def _told(row: Mapping[str, Any], hole: Span | None, halts: Sequence[store.Halt]
     timed = row["window_from"] is not None
     part = f"{format_instant(row['window_from'])} … {format_instant(row['window_to'])}" if timed else row["slice_id"]
     code = row["reason_code"] or ""
-    why = row["error"] or next((reason.text for reason in (*X, *R) if reason.value == code), code)
+    why = row["error"] or _text(code)
     status, advice = row["status_code"], "run it again to try it again"
     if status == "QUEUED":
         why = why if row["error"] else f"it waits until {format_instant(row['scheduled_at'])}"
@@ -160,6 +171,11 @@ def _told(row: Mapping[str, Any], hole: Span | None, halts: Sequence[store.Halt]
         act = "lift" if halt.kind == "BREAKER" else "resume"
         advice = f"{halt.detail}; then `patra ingest {act} {halt.source}{f' {halt.endpoint}' if halt.endpoint else ''}`"
     return Left(task_id=row["task_id"], part=part, status=status, why=why, advice=advice)
+
+
+def _text(code: str | None) -> str:
+    """What a code says."""
+    return next((reason.text for reason in (*X, *R) if reason.value == code), code or "")
 
 
 class Meter:
@@ -171,7 +187,8 @@ class Meter:
 
     def since(self, counts: Counts, failed_before: int, elapsed: float) -> Progress:
         now = {name: value - self._start[name] for name, value in self._read().items()}
-        number = {status: count for status, (count, _) in counts.items()}
+        number = {status: count.tasks for status, count in counts.items()}
+        queued = counts.get("QUEUED", Count())
         done = number.get("SUCCEEDED", 0) + number.get("PARTIAL", 0)
         working = number.get("DISPATCHED", 0) + number.get("EXECUTING", 0)
         waiting = number.get("QUEUED", 0)
@@ -184,7 +201,8 @@ class Meter:
             working=working,
             waiting=waiting,
             failed=failed,
-            due=counts.get("QUEUED", (0, None))[1],
+            due=queued.due,
+            why=_text(queued.code),
             rate=rate or 0.0,
             waited=now.pop("waited") / 1000,
             **{name: int(value) for name, value in now.items()},

@@ -66,7 +66,7 @@ def purge_once(db: Database, now: int, retention: Retention, *, keep: Keep | Non
         records=records,
     )
     if not any(msgspec.structs.astuple(purged)):  # what is small goes when there is nothing larger to do
-        db.run(lambda tx: _purge_small(tx, now, before))
+        _purge_small(db, now, before)
     return purged
 
 
@@ -88,41 +88,44 @@ def _bite(
 def purge_bodies(db: Database, now: int, retention: Retention, *, limit: int = BITE) -> int:
     """Bodies past their time, and the oldest ones beyond the bound."""
 
-    def work(tx: Tx) -> int:
+    def over(tx: Tx) -> list[Row]:
         row = tx.fetch_one(Q["bodies_total"])
         total = int(row[0]) if row else 0
-        if not total:
-            return 0
         before = -1 if retention.history is None else now - retention.history
         gone: list[Row] = []
-        for digest, size, kept_at in tx.fetch(Q["oldest_bodies"], {"limit": limit}):
+        for digest, size, kept_at in tx.fetch(Q["oldest_bodies"], {"limit": limit}) if total else ():
             if total <= retention.bodies and kept_at >= before:
                 break
             total -= size
             gone.append((digest,))
-        return tx.execute(Q["drop_bodies"], rows=gone)
+        return gone
 
-    return db.run(work)
+    found = db.read(over)
+    return db.run(lambda tx: tx.execute(Q["drop_bodies"], rows=found)) if found else 0
 
 
 def _purge_records(db: Database, before: int, limit: int) -> int:
-    def work(tx: Tx) -> int:
-        gone = 0
-        for source, endpoint in tx.fetch(Q["record_places"]):
-            place = {"source": source, "endpoint": endpoint}
-            found = tx.fetch(Q["old_records"], {**place, "before": before, "limit": limit - gone})
-            gone += tx.execute(Q["drop_records"], place, rows=found)
-            if gone >= limit:
-                break
-        return gone
+    gone = 0
+    for source, endpoint in db.read(lambda tx: tx.fetch(Q["record_places"])):
+        place = {"source": source, "endpoint": endpoint}
+        asked = {**place, "before": before, "limit": limit - gone}
+        found = db.read(lambda tx, asked=asked: tx.fetch(Q["old_records"], asked))
+        if found:
+            gone += db.run(lambda tx, place=place, found=found: tx.execute(Q["drop_records"], place, rows=found))
+        if gone >= limit:
+            break
+    return gone
 
-    return db.run(work)
 
+def _purge_small(db: Database, now: int, before: int) -> None:
+    params = {"before": before, "day": (now - SHORT) // DAY, "short": now - SHORT}
 
-def _purge_small(tx: Tx, now: int, before: int) -> None:
-    tx.execute(Q["drop_alerts"], {"before": before})
-    tx.execute(Q["drop_queue_stats"], {"day": (now - SHORT) // DAY})
-    tx.execute(Q["drop_quotas"], {"before": now - SHORT})
+    def work(tx: Tx) -> None:
+        for name in ("drop_alerts", "drop_queue_stats", "drop_quotas"):
+            tx.execute(Q[name], params)
+
+    if db.read(lambda tx: tx.fetch(Q["old_small"], params)):
+        db.run(work)
 
 
 def into_files(folder: Path) -> Keep:

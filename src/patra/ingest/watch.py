@@ -70,9 +70,11 @@ class Watch:
     def run_once(self) -> Counts:
         """Look, set the gauges, take every alert a step further."""
         now = self._clock.now()
-        look = self._db.read(lambda tx: self._look(tx, now))
+        look, live = self._db.read(lambda tx: (self._look(tx, now), _alerts(tx, "alerts_view", {"since": now})))
         self._measure(look)
-        told, firing = self._db.run(lambda tx: self._settle(tx, look))
+        told, firing = (), 0
+        if look.queues or step({alert.key: alert for alert in live}, look, self._thresholds).changed:
+            told, firing = self._db.run(lambda tx: self._settle(tx, look))
         for alert in told:
             write = log.warning if alert.state is AlertState.FIRING else log.info
             write("ingest_alert", **_fields(alert))

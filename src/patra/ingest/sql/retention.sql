@@ -37,7 +37,12 @@ DELETE FROM ing_alert WHERE state_code = 'OVER' AND over_at < :before
 DELETE FROM ing_queue_stat WHERE day < :day
 
 -- name: drop_quotas
-DELETE FROM ing_quota WHERE period_start < :before
+DELETE FROM ing_quota WHERE period_start < :short
+
+-- name: old_small
+SELECT 1 WHERE EXISTS (SELECT 1 FROM ing_alert WHERE state_code = 'OVER' AND over_at < :before)
+  OR EXISTS (SELECT 1 FROM ing_queue_stat WHERE day < :day)
+  OR EXISTS (SELECT 1 FROM ing_quota WHERE period_start < :short)
 
 -- name: bodies_total
 SELECT coalesce(sum(size), 0) FROM ing_body

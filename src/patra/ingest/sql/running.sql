@@ -128,7 +128,10 @@ SELECT provenance_code, operation_code, cursor_key, namespace_scope_code, namesp
 FROM rows WHERE true
 ON CONFLICT (provenance_code, operation_code, cursor_key, namespace_scope_code, namespace_key) DO UPDATE SET
   cursor_value = excluded.cursor_value, normalized_instant = excluded.normalized_instant,
-  normalized_numeric = excluded.normalized_numeric, observed_max_value = excluded.observed_max_value,
+  normalized_numeric = excluded.normalized_numeric,
+  observed_max_value = CASE WHEN excluded.cursor_type_code = 'TIME'
+      AND ing_cursor.observed_max_value > coalesce(excluded.observed_max_value, '')
+    THEN ing_cursor.observed_max_value ELSE excluded.observed_max_value END,
   schedule_instance_id = excluded.schedule_instance_id, plan_id = excluded.plan_id, slice_id = excluded.slice_id,
   task_id = excluded.task_id, run_id = excluded.run_id, batch_no = excluded.batch_no, expr_hash = excluded.expr_hash,
   version = ing_cursor.version + 1, updated_at = excluded.updated_at
@@ -166,11 +169,11 @@ ORDER BY p.created_at DESC LIMIT 100
 
 -- name: own_counts
 -- rows: plan_id text
-SELECT t.status_code, count(*), min(t.scheduled_at) FROM rows JOIN ing_task t ON t.plan_id = rows.plan_id
+SELECT t.status_code, count(*), min(t.scheduled_at), min(t.reason_code) FROM rows JOIN ing_task t ON t.plan_id = rows.plan_id
 GROUP BY t.status_code
 
 -- name: own_counts_timed
-SELECT status_code, count(*), min(scheduled_at) FROM ing_task
+SELECT status_code, count(*), min(scheduled_at), min(reason_code) FROM ing_task
 WHERE namespace_key = :namespace AND window_to > :since AND window_from < :until AND window_to IS NOT NULL
   AND provenance_code = :source AND endpoint_name = :endpoint AND operation_code = :operation
 GROUP BY status_code

@@ -1,0 +1,123 @@
+"""`patra ingest run|replay|blackbox|alerts|cursors|errors` from the outside, against a provider (issue 5, Use)."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from patra.cli.main import run
+from patra.demo.hostile import Provider, Reply, crowded, serving
+from tests.contract.ingest.running.world import T0, T1, pack
+
+Command = Callable[..., tuple[str, str]]
+WINDOW = ("--from", "2026-03-01", "--to", "2026-03-03")
+
+
+@pytest.fixture
+def provider() -> Provider:
+    return Provider(crowded(60, T0, T1, crowd=False))
+
+
+@pytest.fixture
+def patra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes], provider: Provider
+) -> Iterator[Command]:
+    """Run a command line on a store of its own, with the provider's pack loaded; gives its output and its errors."""
+    monkeypatch.setenv("PATRA_STORE_URL", f"sqlite:///{tmp_path / 'patra.db'}")
+    monkeypatch.setenv("PATRA_INGEST_KEEP_BODIES", "true")
+
+    def command(*args: str, code: int = 0) -> tuple[str, str]:
+        capfdbinary.readouterr()
+        found = run(["ingest", *args])
+        out, err = (stream.decode() for stream in capfdbinary.readouterr())
+        assert found == code, out + err
+        return out, err
+
+    with serving(provider) as url:
+        file = tmp_path / "hostile.yaml"
+        file.write_text(yaml.safe_dump(pack(url, "PAGE")), "utf-8")
+        command("pack", "load", str(file))
+        yield command
+
+
+def test_run_says_what_it_did_and_has_nothing_to_do_the_second_time(patra: Command, provider: Provider) -> None:
+    out, err = patra("run", "hostile", "search", *WINDOW)
+    assert "4 of 4 windows done" in out
+    assert "60 new records" in out
+    assert err.startswith("hostile search HARVEST: windows ")
+    asked = len(provider.asked)
+    out, _ = patra("run", "hostile", "search", *WINDOW)
+    assert "0 new records" in out or "done or under way" in out
+    assert len(provider.asked) == asked
+    watermark, _ = patra("cursors", "--json")
+    assert json.loads(watermark)[0]["cursor_value"] == "2026-03-03T00:00:00Z"
+
+
+def test_run_fails_when_something_was_left_behind_and_says_what(patra: Command, provider: Provider) -> None:
+    serve = provider._served
+    provider._served = lambda m, p, q, b: (  # type: ignore[method-assign]
+        Reply(status=400, body=b"no such field", kind="text/plain")
+        if q.get("from") == "2026-03-01T12:00:00Z"
+        else serve(m, p, q, b)
+    )
+    out, err = patra("run", "hostile", "search", *WINDOW, code=1)
+    assert "3 of 4 windows done" in out
+    assert "left behind: 1" in err
+    assert "2026-03-01T12:00:00Z … 2026-03-02T00:00:00Z" in err
+    assert "→ run it again" in err
+    errors = json.loads(patra("errors", "hostile", "--json")[0])
+    assert [one["error_level"] for one in errors] == ["L2"]
+    run_id, batch = errors[0]["run_id"], str(errors[0]["batch_no"])
+    replayed, _ = patra("replay", run_id, batch)
+    assert "= status" in replayed  # the same refusal
+    provider._served = serve  # type: ignore[method-assign]
+    replayed, _ = patra("replay", run_id, batch, code=1)
+    assert "≠ status" in replayed
+    assert "400 → 200" in replayed
+    patra("run", "hostile", "search", *WINDOW)
+
+
+def test_run_refuses_what_cannot_be_planned(patra: Command) -> None:
+    assert "not planned" in patra("run", "hostile", "nowhere", code=5)[1]
+    assert "--patience" in patra("run", "hostile", "search", "--patience", "soon", code=2)[1]
+
+
+def test_replay_and_blackbox_tell_of_a_batch(patra: Command, tmp_path: Path) -> None:
+    patra("run", "hostile", "search", *WINDOW)
+    plan = json.loads(patra("plans", "--json")[0])[0]["plan"]
+    run_id = f"{plan}.t000001.r1"
+    found = json.loads(patra("replay", run_id, "1", "--json")[0])
+    assert found["conclusion"] == "i_replay_equal"
+    kept, _ = patra("replay", run_id, "1", "--kept")
+    assert "(kept body)" in kept
+    assert "nothing was written" in kept
+    patra("replay", run_id, "99", code=5)
+    out, _ = patra("blackbox", run_id, "1", "-o", str(tmp_path / "evidence"), "--why", "a question")
+    assert "body.json" in out
+    evidence = json.loads((tmp_path / "evidence" / "evidence.json").read_text("utf-8"))
+    assert evidence["exported"]["why"] == "a question"
+    assert evidence["exported"]["validUntil"] > evidence["exported"]["at"]
+    assert evidence["body"]["hash"] == evidence["body_hash"]
+    assert json.loads((tmp_path / "evidence" / "body.json").read_text("utf-8"))["items"]
+    assert run(["audit"]) == 0
+    patra("blackbox", run_id, "99", code=1)
+
+
+def test_alerts_are_listed_and_one_that_fires_is_an_exit_code(patra: Command, tmp_path: Path) -> None:
+    from patra.ingest.watch import Watch
+    from patra.kernel.clock import SystemClock
+    from patra.kernel.db import open_database
+
+    assert patra("alerts")[0] == "no alert fires\n"
+    db = open_database(f"sqlite:///{tmp_path / 'patra.db'}")
+    from patra.ingest.operations import BREAKER, halt
+
+    db.run(lambda tx: halt(tx, "hostile", "search", BREAKER, reason="i_failed_fatal", detail="401", by="t", now=1))
+    Watch(db, SystemClock()).run_once()
+    db.close()
+    out, _ = patra("alerts", code=1)
+    assert "fatal" in out
+    assert "patra ingest lift" in out
+    assert json.loads(patra("alerts", "--json", code=1)[0])[0]["state"] == "FIRING"
