@@ -32,32 +32,47 @@ LONGEST_DETAIL = 4000
 class Event:
     """What a handler gets: the envelope, and which try this is. `replay` is set when an operator sent it again."""
 
-    __slots__ = ("_envelope", "_wire", "attempt", "published_at", "replay")
+    __slots__ = ("_envelope", "_waiting", "_wire")
 
-    def __init__(self, wire: Wire, attempt: int, replay: bool, published_at: int) -> None:
-        self.attempt = attempt
-        self.replay = replay
-        self.published_at = published_at
-        self._wire = wire
+    def __init__(self, waiting: Waiting) -> None:
+        self._waiting = waiting
+        self._wire: Wire | None = None  # read when first asked for
         self._envelope: Envelope | None = None
 
     @property
     def envelope(self) -> Envelope:
         if self._envelope is None:
-            self._envelope = unwired(self._wire)
+            self._envelope = unwired(self._read())
         return self._envelope
 
     @property
+    def payload(self) -> dict[str, Any]:
+        return self._read().payload
+
+    @property
     def event_id(self) -> str:
-        return self._wire.event_id
+        return self._waiting.event_id
 
     @property
     def event_type(self) -> str:
-        return self._wire.event_type
+        return self._waiting.event_type
 
     @property
-    def payload(self) -> dict[str, Any]:
-        return self._wire.payload
+    def published_at(self) -> int:
+        return self._waiting.published_at
+
+    @property
+    def attempt(self) -> int:
+        return self._waiting.tries
+
+    @property
+    def replay(self) -> bool:
+        return self._waiting.replay
+
+    def _read(self) -> Wire:
+        if self._wire is None:
+            self._wire = decode_wire(self._waiting.body or "{}")
+        return self._wire
 
 
 class Hold:
@@ -136,11 +151,6 @@ def parse_versions(text: str, place: str) -> VersionRange:
     if versions is None:
         raise ConfigInvalid(R.VERSION_UNKNOWN, f"{text!r} is no range such as `>=1,<2`", place=place)
     return versions
-
-
-def event(waiting: Waiting) -> Event:
-    """The event as its handler sees it."""
-    return Event(decode_wire(waiting.body or "{}"), waiting.tries, waiting.replay, waiting.published_at)
 
 
 class Trouble(msgspec.Struct, frozen=True, kw_only=True):

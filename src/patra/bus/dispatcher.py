@@ -22,7 +22,7 @@ import msgspec
 
 from patra.bus import settlement
 from patra.bus.bus import Bus
-from patra.bus.consumer import Consumer, Event, Kind, event, trouble
+from patra.bus.consumer import Consumer, Event, Kind, trouble
 from patra.bus.delivery import BLOCKED_PAUSE, MOST_LOST, Waiting, in_line
 from patra.bus.store import deliveries, groups
 from patra.bus.versions import Version
@@ -236,7 +236,7 @@ class Dispatcher:
         if consumer is None or not run:
             return
         try:
-            _call(tx, consumer, [event(w) for w in run])
+            _call(tx, consumer, [Event(w) for w in run])
         except Exception as error:
             if store_trouble(error):
                 raise
@@ -252,7 +252,7 @@ class Dispatcher:
                 if not deliveries.accept(tx, self.group, [waiting], now):
                     batch.duplicates.append(waiting)
                     return
-                _call(tx, consumer, [event(waiting)])
+                _call(tx, consumer, [Event(waiting)])
         except Exception as error:
             if store_trouble(error):
                 raise

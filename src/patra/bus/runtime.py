@@ -4,6 +4,7 @@ A duty's `run_once` is called again and again by whoever runs loops. One that fi
 most half a second, so that an event is handled when it is published and not when a timer fires.
 """
 
+import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -94,7 +95,14 @@ class BusEngine:
                 return Turn(done=done)
 
             found.append(Duty(name="relay", run_once=send))
-            found.append(Duty(name="receiver", run_once=lambda: Turn(done=receiving.run_once(IDLE_SECONDS).received)))
+
+            def receive() -> Turn:
+                done = receiving.run_once(IDLE_SECONDS).received
+                if done:
+                    self._hub.poke()  # the groups of this process need not wait until they hear of the commit
+                return Turn(done=done)
+
+            found.append(Duty(name="receiver", run_once=receive))
         return found
 
     def group_duties(self, group: str, *, workers: int = 1) -> list[Duty]:
@@ -142,16 +150,20 @@ class GroupTurn:
         self._dispatcher = Dispatcher(engine.db, engine.bus, group)
         self._waker = engine.waker()
         self._joined = False
+        self._one_writer = engine.db.dialect == "sqlite"
+        self._woken = False
 
     def run_once(self) -> Turn:
         if not self._joined:
             self._engine.db.run(self._engine.bus.join)
             self._joined = True
-        due = self._dispatcher.next_due()
-        left = IDLE_SECONDS if due is None else (due - self._engine.clock.now()) / SECOND
-        if left > 0:  # a look is a reader's: only work asks for the writer's place
-            self._waker.wait(min(left, IDLE_SECONDS))
-            return Turn()
+        if self._one_writer or not self._woken:  # a look is a reader's: only work asks for the writer's place
+            due = self._dispatcher.next_due()
+            left = IDLE_SECONDS if due is None else (due - self._engine.clock.now()) / SECOND
+            if left > 0:
+                self._woken = self._waker.wait(min(left, IDLE_SECONDS))
+                return Turn()
+        self._woken = False
         counts = self._dispatcher.run_once()
         if not counts.busy:  # due, but paused or bound or in other hands
             self._waker.wait(BLOCKED_SECONDS)
@@ -166,6 +178,7 @@ class Webhooks:
         self._post: webhooks.Post | None = None
         self._known: dict[str, tuple[groups.Webhook, Dispatcher, LongWorker]] = {}
         self._waker = engine.waker()
+        self._idle = threading.Event()
 
     def run_once(self) -> Turn:
         found, subscriptions = self._engine.db.read(lambda tx: (groups.webhooks(tx), groups.subscriptions(tx)))
@@ -179,7 +192,9 @@ class Webhooks:
             step = dispatcher.run_once()
             counts = worker.run_once()
             done += step.started + step.duplicates + counts.started + counts.handled + counts.later + counts.dead
-        if not done:
+        if not self._known:
+            self._idle.wait(IDLE_SECONDS)  # no endpoint: commits are of no interest
+        elif not done:
             self._waker.wait(IDLE_SECONDS)
         return Turn(done=done)
 

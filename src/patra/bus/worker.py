@@ -14,7 +14,7 @@ import msgspec
 
 from patra.bus import settlement
 from patra.bus.bus import Bus
-from patra.bus.consumer import Consumer, Event, Finish, Hold, Kind, Trouble, event, trouble
+from patra.bus.consumer import Consumer, Event, Finish, Hold, Kind, Trouble, trouble
 from patra.bus.delivery import Waiting
 from patra.bus.dispatcher import item, pool_name, store_trouble
 from patra.bus.store import deliveries, groups
@@ -110,7 +110,7 @@ class LongWorker:
         taken, lost = self._db.run(lambda tx: self._acquired(tx, free))
         for one in taken:
             hold = Hold()
-            future = self._threads.submit(_run, one.consumer, event(one.waiting), hold)
+            future = self._threads.submit(_run, one.consumer, Event(one.waiting), hold)
             self._hands[one.lease.id] = _Hand(waiting=one.waiting, lease=one.lease, hold=hold, future=future)
         return len(taken), lost
 

@@ -2,10 +2,18 @@
 
 import pytest
 
+from patra.bus.bus import Bus
 from patra.bus.catalogue import OnDeadLetter, Status, load, parse
 from patra.bus.evolution import decode_release, objections
-from patra.kernel.clock import DAY, MINUTE, SECOND
+from patra.kernel.clock import DAY, MINUTE, SECOND, SystemClock
 from patra.kernel.errors import ConfigInvalid
+from patra.studio.composer import Composer
+from patra.studio.gateway import Gateway
+from patra.studio.hub import Hub
+from patra.studio.observer import Observer
+from patra.studio.orchestrator import Orchestrator
+from patra.studio.planner import Planner
+from patra.studio.router import Router
 from tests.unit.bus.making import closed, event_type, version
 
 AUTHORITY = {  # C§5, to the letter
@@ -74,6 +82,21 @@ def test_c2_every_key_field_is_in_the_schema_of_its_event(types):
 def test_c2_every_consumer_of_the_flow_is_listed(types):
     for name, groups in CONSUMERS.items():
         assert groups <= {consumer.group for consumer in types[name].consumers}, name
+
+
+def test_every_consumer_that_the_studio_has_is_listed(types):
+    """The catalogue tells who listens, and B4 waits for them: so nobody who does may be missing."""
+    bus = Bus(load(), SystemClock())
+    Gateway(bus, {}, max_characters=1)
+    Orchestrator(bus)
+    Planner(bus)
+    Router(bus, {})
+    Hub(None, bus)
+    Composer(None, bus, None, "composer")
+    Observer(bus, {})
+    real = {(c.event_type, c.group) for c in bus.consumers}
+    assert real
+    assert real <= {(name, c.group) for name, kind in types.items() for c in kind.consumers}
 
 
 def test_the_platforms_own_events_are_in_the_catalogue(types):

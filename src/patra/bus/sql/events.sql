@@ -86,6 +86,7 @@ UPDATE bus_event SET body = NULL WHERE seq IN (
   SELECT e.seq FROM bus_event e
   WHERE e.event_type = :event_type AND e.published_at < :before AND e.body IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM bus_delivery d WHERE d.seq = e.seq AND d.group_id IN (SELECT group_id FROM bus_group))
+    AND NOT EXISTS (SELECT 1 FROM bus_dead_letter l WHERE l.event_id = e.event_id AND l.state IN ('open', 'replaying'))
   ORDER BY e.published_at LIMIT :limit
 )
 

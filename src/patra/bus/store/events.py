@@ -133,8 +133,7 @@ def deliver(tx: Tx, rows: Sequence[tuple[int, int, bytes | None]], now: int) -> 
     """Put events before groups and wake whoever waits for them."""
     if not rows:
         return 0
-    tx.execute(Q["delivery_insert"], {"now": now}, rows=rows)
-    wake(tx)
+    tx.execute(Q["delivery_insert"], {"now": now}, rows=rows)  # on PostgreSQL it wakes whoever listens, too
     return len(rows)
 
 
@@ -196,7 +195,7 @@ def by_correlation(tx: Tx, correlation_id: str, limit: int = 1000) -> list[Store
 
 
 def purge_bodies(tx: Tx, event_type: str, *, before: int, limit: int) -> int:
-    """Empty events past their retention that no group waits for; the row stays, and with it the key."""
+    """Empty events past their retention that no group and no dead letter waits for; the row and its key stay."""
     return tx.execute(Q["event_purge"], {"event_type": event_type, "before": before, "limit": limit})
 
 
