@@ -33,6 +33,11 @@ Running, from the queue to the record; the planner and the executors meet only i
 | course.py, steps.py, setbacks.py | an answer | where it leads: the next place, what is confirmed, a wait, an end |
 | evidence.py, commits.py, bookkeeping.py, working.py | a task | batches, each one transaction; the run's end |
 | runs.py, running_store.py, healing.py, services.py, measures.py | | states, statements, self-healing, metrics |
-| executor.py, draining.py, trial.py, blackbox.py | leases, a trigger, a pack, a batch | finished tasks, evidence |
+| drafting/ | a sample answer | a pack to start from |
+| executor.py, trial.py | leases, a pack | finished tasks; one request, tried |
+| progress.py, draining.py | a trigger | its own work, done; what is left of it and why |
+| blackbox.py, replay.py | a run and a batch | its evidence; the same request again, compared, nothing written |
+| alerts.py, watch.py | the store | gauges; alerts, each told once |
+| retention.py | the store | what is past its time goes, in bites |
 | works*.py, export.py | records | the common shape, joined works, files |
 """
