@@ -25,7 +25,7 @@ from patra.ingest.rategate_redis import RedisGate
 from patra.ingest.retention import Keep, Purged, Retention, into_files, purge_bodies, purge_once
 from patra.ingest.services import Services
 from patra.ingest.transport import Transport
-from patra.ingest.watch import Watch
+from patra.ingest.watch import Watch, alerts
 from patra.kernel import outbox
 from patra.kernel.clock import DAY, MINUTE, SECOND
 from patra.kernel.db import Database
@@ -58,6 +58,14 @@ def join(ground: Ground) -> Joined:
         names = ", ".join(row["provenance_code"] for row in loaded)
         return Check(name="ingest.sources", health=Health.OK, found=f"{len(loaded)} loaded: {names}")
 
+    def fires() -> Check:
+        firing = [one for one in alerts(ground.db, ground.clock.now()) if one["state"] == "FIRING"]
+        if not firing:
+            return Check(name="ingest.alerts", health=Health.OK, found="no alert fires")
+        found = ", ".join(f"{one['alert']} {one['subject']}" for one in firing)
+        advice = "`patra ingest alerts` says what to do"
+        return Check(name="ingest.alerts", health=Health.WARNING, found=f"{len(firing)} fire: {found}", advice=advice)
+
     def release() -> None:
         built.services.gate.close()
         built.services.transport.close()
@@ -71,7 +79,7 @@ def join(ground: Ground) -> Joined:
             *_keeping(ground),
             *_watching(ground),
         ],
-        checks=[sources],
+        checks=[sources, fires],
         stop_intake=built.stopping.set,
         release=release,
     )

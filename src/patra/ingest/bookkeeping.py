@@ -100,6 +100,8 @@ class Book:
         following = step.following
         hint = {"token": following.token, "page": following.page, "url": following.url} if following else {}
         healed = {_heal_name(act): True for act in step.healed}
+        if tally.demoted:
+            healed["qpsDownshift"] = True
 
         def stats_of(out: Sorted) -> str:
             return batch_stats(

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from patra.ingest import commits, measures, running_store, store
+from patra.ingest import commits, measures, plans, running_store, store
 from patra.ingest.bits import Credential
 from patra.ingest.course import Course, Options
 from patra.ingest.machines import TASKS, TaskOn
@@ -166,6 +166,8 @@ class Executor:
             stats, batches = run.stats, run.stats.batches
             if run.used:
                 self._db.run(lambda tx: commits.consume(tx, run.used, self._s.clock.now()))
+            if stats.rate_adjusted:
+                self._note_rate(taken, stats)
         except Fenced:
             log.warning("ingest_lease_lost", run_id=taken.run_id)
             return Counts(tasks=1, fenced=1)
@@ -193,6 +195,11 @@ class Executor:
             batches=batches,
             records=records,
         )
+
+    def _note_rate(self, taken: Taken, stats: Stats) -> None:
+        demoted, throttled, now = stats.demote_events, stats.throttled, self._s.clock.now()
+        plan_id = taken.task.plan_id
+        self._db.run(lambda tx: plans.note_rate(tx, plan_id, demoted=demoted, throttled=throttled, now=now))
 
     def _full(self, course: Course, taken: Taken) -> Closing | None:
         """The pack's own bound on tasks at the same time, and the one that slow batches have lowered (12.2).

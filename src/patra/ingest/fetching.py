@@ -89,6 +89,7 @@ class _Fetch:
         self._task = task
         self._correlation = correlation
         self._tally = Tally()
+        self._sent_at = 0
 
     def run(self, at: At, *, fragile: bool) -> Fetched | Deferred:
         line = self._line
@@ -203,6 +204,7 @@ class _Fetch:
 
     def _send(self, request: Outgoing, permit: Permit) -> Exchange:
         tally, labels = self._tally, self._line.labels
+        self._sent_at = self._s.clock.now()
         with span("HTTP Call", **labels, correlation_id=self._correlation) as call:
             exchange = self._s.transport.send(request, permit)
             call.set(**{"http.status": exchange.status if isinstance(exchange, Answer) else exchange.fault.value})
@@ -237,7 +239,11 @@ class _Fetch:
             signal, failed = replace(signal, sign=Sign.OK), False
         state = s.gate.tell(permit.key, policy, replace(signal, jitter=int(s.jitter() * 999)))
         measures.QPS.labels(**line.labels).set(state.rate / 1000)
-        self._tally.demoted += signal.sign is not Sign.OK and state.demoted > permit.at
+        if signal.sign is not Sign.OK and state.demoted >= permit.at + now - self._sent_at:  # by this answer
+            self._tally.demoted += 1
+            measures.SELF_HEAL.labels(type="qpsDownshift").inc()
+            rate = state.rate / 1000
+            log.warning("ingest_self_heal", act=X.QPS_DOWNSHIFT.value, type="qpsDownshift", task=self._task, rate=rate)
         refused = status is not None and 400 <= status < 500 and status not in {408, 425, 429}
         if status == 429:
             self._tally.throttled += 1

@@ -236,5 +236,17 @@ def note(tx: Tx, plan: PlanRow, more: dict[str, Any], now: int) -> None:
     tx.execute(Q["plan_remarks"], {"plan_id": plan.plan_id, "remarks": _json(remarks), "now": now})
 
 
+def note_rate(tx: Tx, plan_id: str, *, demoted: int, throttled: int, now: int) -> None:
+    """That the rate was lowered in a run of a plan (ch. 12.2): how often so far, and when last."""
+    tx.fetch_one(Q["plan_for_update"], {"plan_id": plan_id})
+    plan = store.plan_row(tx, plan_id)
+    if plan is None:
+        return
+    before: dict[str, Any] = msgspec.json.decode(plan.record_remarks).get("rateAdjusted", {})
+    counts = {"runs": 1, "demoteEvents": demoted, "429Count": throttled}
+    more = {name: before.get(name, 0) + count for name, count in counts.items()}
+    note(tx, plan, {"rateAdjusted": {**more, "at": format_instant(now)}}, now)
+
+
 def _json(value: Any) -> str:
     return msgspec.json.encode(value).decode()

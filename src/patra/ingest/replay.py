@@ -31,7 +31,7 @@ from patra.ingest.running_store import Q
 from patra.ingest.runs import Phase
 from patra.ingest.services import Services
 from patra.ingest.slicing import Span
-from patra.ingest.spec import Spec, decode_spec
+from patra.ingest.spec import Spec, decode_spec, sealed
 from patra.ingest.transport import Answer
 from patra.kernel.clock import format_instant, parse_instant
 from patra.kernel.db import Database
@@ -100,6 +100,7 @@ class _Batch(msgspec.Struct, frozen=True, kw_only=True):
     """A batch with what it takes to do it again."""
 
     evidence: dict[str, Any]
+    fingerprint: str
     spec: Spec
     course: Course
     line: Line
@@ -148,7 +149,7 @@ def replay(
                 body=answer.body if answer is not None else None,
             )
             detail = found.verdict.detail
-    compared = [request["compared"], *(_compared(batch, seen) if seen is not None else ())]
+    compared = [request["compared"], _snapshot(batch), *(_compared(batch, seen) if seen is not None else ())]
     conclusion = _conclusion(compared, seen, batch)
     missing, added = _ids(before, seen, kept=kept)
     evidence = batch.evidence
@@ -188,6 +189,7 @@ def _load(db: Database, run_id: str, batch_no: int) -> _Batch | None:
     phase = Phase(evidence["phase_code"])
     return _Batch(
         evidence=evidence,
+        fingerprint=row[1],
         spec=spec,
         course=course,
         line=course.line(phase),
@@ -225,6 +227,12 @@ def _request(batch: _Batch, shown: Any) -> dict[str, Any]:
             "body": None if shown.body is None else redact(shown.body.decode("utf-8", "replace")),
         },
     }
+
+
+def _snapshot(batch: _Batch) -> Compared:
+    """Whether the plan's snapshot still has its fingerprint; a newer program may know fields that it has not."""
+    then, now = batch.fingerprint, sealed(batch.spec).spec_fingerprint
+    return Compared(what="snapshot", then=then, now=now, same=then == now, weight=Weight.INFORMATIVE)
 
 
 def _from_body(batch: _Batch, body: bytes) -> _Seen:

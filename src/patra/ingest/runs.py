@@ -148,6 +148,7 @@ class Stats(msgspec.Struct, kw_only=True, rename="camel"):
         self.quota_soft_hits += tally.quota_soft
         self.quota_hard_hits += tally.quota_hard
         self.demote_events += tally.demoted
+        self.rate_adjusted = self.rate_adjusted or tally.demoted > 0
         self.total_latency_ms += tally.latency // 1000
         self.max_latency_ms = max(self.max_latency_ms, tally.longest // 1000)
         self.circuit_open = self.circuit_open or tally.circuit_opened > 0

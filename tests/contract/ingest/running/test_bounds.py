@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from patra.demo.hostile import Item, crowded
+from patra.demo.hostile import Item, Reply, crowded
 from patra.ingest.executor import Counts
 from patra.ingest.reading import MAX_ID, MAX_ID_BYTES
 from patra.kernel.clock import HOUR, MINUTE, SECOND
@@ -40,6 +40,30 @@ def test_slow_batches_let_fewer_tasks_run_and_calm_ones_let_more_again(database:
             bounds = w.services.crowds.bounds(w.clock.now())
             w.clock.advance(6 * MINUTE)
         assert bounds == {PARTITION: 4}
+
+
+def test_a_rate_that_was_lowered_is_noted_in_batch_run_and_plan(database: Database) -> None:
+    with world(database, SPREAD[:40]) as w:
+        w.load(pack(w.url, "OFFSET"))
+        serve, turn = w.provider._served, iter(range(1_000_000))
+        w.provider._served = lambda *a: (  # type: ignore[method-assign]
+            Reply(status=429, body=b"", kind="text/plain") if next(turn) < 2 else serve(*a)
+        )
+        w.trigger()
+        w.drain()
+        assert w.landed() == {one.id: one.updated for one in SPREAD[:40]}
+        runs = [json.loads(s) for (s,) in w.rows("SELECT stats FROM ing_task_run")]
+        assert sum(stats["429Count"] for stats in runs) == 2
+        lowered = [stats for stats in runs if stats["rateAdjusted"]]
+        assert sum(stats["demoteEvents"] for stats in lowered) >= 1
+        marks = [
+            json.loads(s)["selfHealing"]["qpsDownshift"] for (s,) in w.rows("SELECT stats FROM ing_task_run_batch")
+        ]
+        assert True in marks
+        assert False in marks
+        noted = json.loads(w.one("SELECT record_remarks FROM ing_plan"))["rateAdjusted"]
+        assert noted["runs"] == len(lowered)
+        assert noted["429Count"] == 2
 
 
 def test_a_partition_at_its_packs_bound_is_not_even_leased(database: Database) -> None:

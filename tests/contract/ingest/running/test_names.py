@@ -184,6 +184,16 @@ def test_rows_hold_the_fields_of_14_3(database: Database) -> None:
         assert remarks.keys() == {"reason", "batchNo", "lateArrival"}
 
 
+@pytest.fixture
+def every_level() -> Iterator[None]:
+    """Whatever an earlier test has told the logs to leave out."""
+    before = structlog.get_config()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(0))
+    yield
+    structlog.configure(**before)
+
+
+@pytest.mark.usefixtures("every_level")
 def test_log_events_say_what_they_belong_to(database: Database) -> None:
     with (
         world(database, crowded(60, T0, T1, crowd=False)) as w,

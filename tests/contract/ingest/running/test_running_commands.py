@@ -79,6 +79,20 @@ def test_run_fails_when_something_was_left_behind_and_says_what(patra: Command, 
     patra("run", "hostile", "search", *WINDOW)
 
 
+def test_run_asks_the_gate_of_all_processes_where_there_is_one(
+    patra: Command, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    redis = pytest.importorskip("redis").Redis.from_url(redis_url)
+    redis.delete("patra:rate:hostile|search")
+    monkeypatch.setenv("PATRA_INGEST_REDIS_URL", redis_url)
+    patra("run", "hostile", "search", *WINDOW)
+    assert redis.exists("patra:rate:hostile|search")
+    redis.delete("patra:rate:hostile|search")
+    plan = json.loads(patra("plans", "--json")[0])[0]["plan"]
+    patra("replay", f"{plan}.t000001.r1", "1")
+    assert redis.exists("patra:rate:hostile|search")
+
+
 def test_run_refuses_what_cannot_be_planned(patra: Command) -> None:
     assert "not planned" in patra("run", "hostile", "nowhere", code=5)[1]
     assert "--patience" in patra("run", "hostile", "search", "--patience", "soon", code=2)[1]
