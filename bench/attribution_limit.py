@@ -44,7 +44,7 @@ def written(batches: int) -> Written:
     db = open_database("sqlite:///:memory:")
     migrate(db, PACKAGES)
     tables = [name for (name,) in _ask(db, "SELECT name FROM sqlite_master WHERE type = 'table'")]
-    tables = [name for name in tables if name.startswith("att_") or name == "krn_ledger"]
+    tables = [name for name in tables if (name.startswith("att_") and name != "att_mark") or name == "krn_ledger"]
     columns = {table: [row[1] for row in _ask(db, f"PRAGMA table_info({table})")] for table in tables}
     bodies = templates()
     now = SystemClock().now()

@@ -30,7 +30,8 @@ from tests.e2e.process import PATRA, started
 
 SEEDS = 40  # closures that were opened before and see nothing more: each has a deadline within the run
 TROUBLE = 0.02  # of the archive's answers are 503
-PATIENCE = 180.0
+PATIENCE = 180.0  # without any progress
+PACE = 0.03  # seconds that a client leaves between two batches: the archive has to take all of it in the end
 
 
 class Receiver:
@@ -104,6 +105,7 @@ class Client(threading.Thread):
             while not self._answered(pool, events, sent):
                 time.sleep(0.05)  # the server is gone: it will be back
             batch += 1
+            time.sleep(PACE)
 
     def _events(self, batch):
         found = []
@@ -216,8 +218,11 @@ def _waiting(db, last_deadline):
 
 
 def _until(missing):
-    limit = time.monotonic() + PATIENCE
+    """Wait while there is progress, however slow the machine."""
+    before, limit = "", time.monotonic() + PATIENCE
     while what := missing():
+        if what != before:
+            before, limit = what, time.monotonic() + PATIENCE
         assert time.monotonic() < limit, what
         time.sleep(0.2)
 

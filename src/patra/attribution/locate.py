@@ -136,8 +136,7 @@ class _OvertakenError(Exception):
 
 
 def _too_many_wait(tx: Tx) -> bool:
-    found = tx.fetch(Q["items_waiting"], {"after": mark(tx, INDEXED), "limit": MOST_WAITING})
-    return found[0][0] >= MOST_WAITING
+    return (tx.fetch(Q["newest_item"])[0][0] or 0) - mark(tx, INDEXED) >= MOST_WAITING
 
 
 def _waiting(tx: Tx, limit: int, before: int) -> tuple[int, list[Row], list[Row], list[int]]:

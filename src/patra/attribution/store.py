@@ -98,7 +98,7 @@ def next_due(tx: Tx) -> int | None:
 
 def load_ledger(tx: Tx, keys: Collection[bytes]) -> Ledger:
     """The entries of the keys at hand; of keys that the ledger has forgotten, how far their cycles had come."""
-    found = entries(tx, SCOPE, keys)
+    found = entries(tx, SCOPE, sorted(keys))  # sorted: neighbours share the pages that are looked at
     if not mark(tx, PURGED):
         return Ledger(found)
     past = tx.fetch(Q["past_cycles"], rows=[(key,) for key in keys if key not in found])

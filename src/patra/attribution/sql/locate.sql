@@ -8,8 +8,8 @@ SELECT l.number, l.batch_id FROM rows JOIN att_log l ON l.number = rows.number
 -- name: fresh_items
 SELECT item, at, body FROM att_decision WHERE item > :after ORDER BY item LIMIT :limit
 
--- name: items_waiting
-SELECT count(*) FROM (SELECT 1 FROM att_decision WHERE item > :after LIMIT :limit) waiting
+-- name: newest_item
+SELECT max(item) FROM att_decision
 
 -- name: gaps_seen_before
 SELECT item FROM att_gap WHERE seen_at < :before ORDER BY item

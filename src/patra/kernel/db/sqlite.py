@@ -1,18 +1,22 @@
-"""SQLite: one file, WAL, one writer at a time, any number of readers; durable at commit (`synchronous=FULL`)."""
+"""SQLite: one file, WAL, one writer at a time, any number of readers; durable at commit (`synchronous=FULL`).
+
+Whoever writes much has the pages of its commits carried from the WAL into the file by a thread behind it, so that a
+commit need not wait for that; the writer does it itself only when the WAL has grown long all the same.
+"""
 
 import random
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from patra.kernel.db.api import Database, Over, Params, Row, Tx, identifier, identifiers
 from patra.kernel.db.queries import ColumnType, Statement
-from patra.kernel.errors import Permanent, StoreBusy, StoreUnavailable
+from patra.kernel.errors import PatraError, Permanent, StoreBusy, StoreUnavailable
 
 T = TypeVar("T")
 
@@ -20,6 +24,8 @@ LARGEST_CHUNK = 256  # rows of one VALUES list: each costs the interpreter's loc
 MOST_VARIABLES = 30_000  # SQLite takes 32,766
 WAIT_SECONDS = 10.0  # for another process to let go of the store
 ATTEMPTS = 6
+CHANGES_BEHIND = 2000  # rows changed after which the thread behind the writer is woken
+LONGEST_WAL = 8000  # pages, after which the writer waits
 
 
 class SQLiteTx(Tx):
@@ -129,6 +135,8 @@ class SQLiteDatabase(Database):
         self._inside = threading.local()
         self._readers: list[sqlite3.Connection] = []
         self._closed = False
+        self._carried = 0
+        self._behind: Checkpointer | None = None
         if not self._memory:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
         self._writer = self._connect()
@@ -166,6 +174,8 @@ class SQLiteDatabase(Database):
             if self._closed:
                 return
             self._closed = True
+            if self._behind is not None:
+                self._behind.close()
             self._writer.close()
         self._close_readers()
 
@@ -184,6 +194,10 @@ class SQLiteDatabase(Database):
                 raise
             finally:
                 tx.end()
+            if not self._memory and connection.total_changes - self._carried >= CHANGES_BEHIND:
+                self._carried = connection.total_changes
+                self._behind = self._behind or Checkpointer(self._connect)
+                self._behind.wake()
         return result
 
     def _look(self, connection: sqlite3.Connection, work: Callable[[Tx], T]) -> T:
@@ -245,10 +259,43 @@ class SQLiteDatabase(Database):
                 "foreign_keys=ON",
                 "temp_store=MEMORY",
                 "cache_size=-65536",
-                "wal_autocheckpoint=1000",
+                f"wal_autocheckpoint={LONGEST_WAL}",
             ):
                 connection.execute(f"PRAGMA {pragma}")
         return connection
+
+
+class Checkpointer:
+    """A thread that carries committed pages from the WAL into the file whenever it is woken."""
+
+    def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
+        self._connect = connect
+        self._woken = threading.Event()
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, name="sqlite checkpointer", daemon=True)
+        self._thread.start()
+
+    def wake(self) -> None:
+        self._woken.set()
+
+    def close(self) -> None:
+        self._closing = True
+        self._woken.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            with closing(self._connect()) as connection:
+                while True:
+                    self._woken.wait()
+                    self._woken.clear()
+                    if self._closing:
+                        return
+                    # PASSIVE waits for nobody and nobody waits for it; what it leaves, the next one takes
+                    with suppress(sqlite3.Error):
+                        connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        except PatraError:
+            return  # the file is gone or cannot be opened: the writer will say so
 
 
 @contextmanager
