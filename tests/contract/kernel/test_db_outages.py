@@ -211,7 +211,7 @@ def test_a_deadlock_is_run_again_and_both_get_through(postgres_url: str):
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(attempts) == 3
+    assert len(attempts) > 2  # PostgreSQL may pick both, one after the other
     assert db.read(lambda tx: tx.fetch(statement("n", "SELECT name, n FROM thing ORDER BY name"))) == [
         ("a", 2),
         ("b", 2),
