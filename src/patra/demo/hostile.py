@@ -357,6 +357,9 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 64
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is no news here."""
+
 
 @contextmanager
 def serving(provider: Provider) -> Generator[str]:

@@ -159,15 +159,15 @@ def refused_target(request: Outgoing) -> Failure | None:
         _ = url.port
     except ValueError as error:
         return Failure(fault=Fault.UNSENDABLE, detail=f"no URL: {error}")
-    shown = request.shown_url
     if url.scheme not in {"http", "https"} or not url.hostname:
-        return Failure(fault=Fault.UNSENDABLE, detail=f"no http URL: {shown}")
+        return Failure(fault=Fault.UNSENDABLE, detail=f"no http URL: {request.shown_url}")
     if url.username or url.password:
-        return Failure(fault=Fault.HOST_REFUSED, detail=f"a URL with a user name: {shown}")
+        return Failure(fault=Fault.HOST_REFUSED, detail=f"a URL with a user name: {request.shown_url}")
     if not on_hosts(url.netloc, list(request.hosts)):
         return Failure(fault=Fault.HOST_REFUSED, detail=f"{url.netloc} is not among the declared hosts")
     if url.scheme != "https" and not request.allow_http:
-        return Failure(fault=Fault.HOST_REFUSED, detail=f"{shown} is not https, and the pack does not allow that")
+        detail = f"{request.shown_url} is not https, and the pack does not allow that"
+        return Failure(fault=Fault.HOST_REFUSED, detail=detail)
     return None
 
 
