@@ -104,6 +104,22 @@ def nats(port: int | None = None, store: Path | None = None) -> Generator[str]:
             yield f"nats://127.0.0.1:{port}"
 
 
+S3_KEYS = ("patra", "patra-secret")
+
+
+@contextmanager
+def s3(*buckets: str) -> Generator[str]:
+    """An S3 server that checks signatures; gives its endpoint."""
+    with _folder("s3") as folder:
+        for bucket in buckets:
+            (folder / "data" / bucket).mkdir(parents=True)
+        port = free_port()
+        command = [str(BIN / "rclone"), "serve", "s3", str(folder / "data"), "--addr", f"127.0.0.1:{port}"]
+        command += ["--auth-key", ",".join(S3_KEYS), "--config", str(folder / "none.conf")]
+        with _server(command, folder, lambda: _listens(port)):
+            yield f"http://127.0.0.1:{port}"
+
+
 def _wheel(package: str) -> Path:
     """Where a package lies, without importing it: some do things on import."""
     spec = find_spec(package)

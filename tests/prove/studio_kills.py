@@ -43,7 +43,8 @@ def studio(folder: Path) -> Studio:
     QUALITIES["draft"] = TINY
     db = open_database(f"sqlite:///{folder / 'patra.db'}")
     migrate(db, ["patra.kernel", "patra.bus", "patra.studio"])
-    limits = Limits(lease=2 * SECOND)
+    # a starved machine may let a lease pass; that must cost time, not the shot
+    limits = Limits(lease=3 * SECOND, max_losses=1000)
     return Studio(
         db, Bus(load(), SystemClock()), ArtifactStore(folder / "artifacts"), load_profiles(), limits=limits, workers=1
     )
@@ -73,7 +74,7 @@ def spawn(role: str, folder: Path) -> "subprocess.Popen[bytes]":
     )
 
 
-def one_run(folder: Path, dice: random.Random, *, number: int, seconds: float = 240.0, most_kills: int = 12) -> str:
+def one_run(folder: Path, dice: random.Random, *, number: int, seconds: float = 900.0, most_kills: int = 12) -> str:
     """Make one film under fire; gives a line that says how it went. Raises AssertionError when a promise is broken."""
     made = studio(folder)
     made.join()
@@ -81,7 +82,16 @@ def one_run(folder: Path, dice: random.Random, *, number: int, seconds: float = 
     children = {role: spawn(role, folder) for role in ROLES}
     kills: Counter[str] = Counter()
     until = time.monotonic() + seconds
+
+    def kill(role: str) -> None:
+        kill_hard(children[role])
+        kills[role] += 1
+        children[role] = spawn(role, folder)
+
     try:
+        while not at_work(made, run_id) and time.monotonic() < until:
+            time.sleep(0.02)
+        kill("work")  # with a job in hand or just done, and most of them still to do
         while True:
             time.sleep(0.3 + 2.2 * dice.random())
             if ended(made, run_id):
@@ -89,10 +99,7 @@ def one_run(folder: Path, dice: random.Random, *, number: int, seconds: float = 
             if time.monotonic() > until:
                 raise AssertionError(f"{run_id} did not end: {made.progress(run_id)}")
             if sum(kills.values()) < most_kills:
-                role = dice.choice(ROLES)
-                kill_hard(children[role])
-                kills[role] += 1
-                children[role] = spawn(role, folder)
+                kill(dice.choice(ROLES))
     finally:
         for process in children.values():
             kill_hard(process)
@@ -103,6 +110,15 @@ def one_run(folder: Path, dice: random.Random, *, number: int, seconds: float = 
 
 def made_jobs(kills: "Counter[str]") -> str:
     return f"{sum(kills.values())} kills in all"
+
+
+def at_work(made: Studio, run_id: str) -> bool:
+    """Whether a worker has begun."""
+    try:
+        states = [state for kind in made.progress(run_id).jobs.values() for state in kind]
+    except Invalid:
+        return False
+    return "claimed" in states or "succeeded" in states
 
 
 def ended(made: Studio, run_id: str) -> bool:

@@ -9,8 +9,13 @@ import click
 from patra.cli.options import config_option, json_option, opened, show, table
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from patra.app.wiring import Patra
     from patra.studio.pipeline import Progress, Studio
+
+
+ME = "command line"
 
 
 @click.group("studio")
@@ -62,8 +67,8 @@ def make(
     from patra.kernel.ids import new_id
     from patra.studio.gateway import Submission, Wishes
 
-    with click.open_file(chapter, encoding="utf-8") as file:
-        text = file.read()
+    text = _read(chapter)
+    _writable(out)
     wishes = Wishes(
         subtitles=subtitles,
         narrator=not no_narrator,
@@ -123,7 +128,7 @@ def show_run(run_id: str, events: bool, config: str | None, as_json: bool) -> No
 def cancel(run_id: str, config: str | None) -> None:
     """Cancel a run that is under way; jobs in hand stop soon."""
     with opened(config) as patra:
-        _studio(patra).cancel(run_id, by="command line")
+        _studio(patra).cancel(run_id, by=ME)
     click.echo(f"{run_id} is cancelled")
 
 
@@ -137,10 +142,15 @@ def cancel(run_id: str, config: str | None) -> None:
 @config_option
 def resume(run_id: str, stage: str | None, out: str | None, no_wait: bool, config: str | None) -> int:
     """Go on with a run that failed or was cancelled, or run an ended one again from a stage."""
+    if out:
+        _writable(out)
     with opened(config) as patra:
         studio = _studio(patra)
-        begun = studio.rerun(run_id, stage, by="command line") if stage else studio.resume(run_id, by="command line")
-        click.echo(f"{run_id} goes on from {begun}")
+        if not stage and not studio.progress(run_id).ended:  # whoever worked on it was killed, or still does
+            click.echo(f"{run_id} is under way")
+        else:
+            begun = studio.rerun(run_id, stage, by=ME) if stage else studio.resume(run_id, by=ME)
+            click.echo(f"{run_id} goes on from {begun}")
         if no_wait:
             return 0
         began = time.monotonic()
@@ -165,6 +175,53 @@ def _studio(patra: "Patra") -> "Studio":
     from patra.app.studio import StudioEngine
 
     return patra.engine(StudioEngine).studio
+
+
+def _read(chapter: str) -> str:
+    """The chapter's text: UTF-8, or UTF-16 that says so with a byte order mark."""
+    from patra.kernel.errors import Invalid
+    from patra.studio.reasons import R
+
+    with click.open_file(chapter, "rb") as file:
+        data: Any = file.read()
+    try:
+        return data.decode("utf-16" if data[:2] in {b"\xff\xfe", b"\xfe\xff"} else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        detail = f"{chapter} is no UTF-8 text: byte {data[error.start]:#04x} at {error.start}"
+        raise Invalid(R.CHAPTER_NOT_TEXT, detail, place="chapter", advice="give a plain text file") from error
+
+
+def _writable(out: str) -> None:
+    """Find out before the work, not after it, that the film has nowhere to go."""
+    from pathlib import Path
+
+    try:
+        Path(out).parent.stat()
+        with _draft(out).open("xb"):
+            pass
+        _draft(out).unlink()
+    except OSError as error:
+        raise _unwritable(out, error) from error
+
+
+def _draft(out: str) -> "Path":
+    """The film's file while it is copied: beside its place, under a name of this process."""
+    import os
+    from pathlib import Path
+
+    return Path(out).with_name(f".{Path(out).name}.{os.getpid()}.part")
+
+
+def _unwritable(out: str, error: OSError) -> Exception:
+    from patra.kernel.errors import Invalid
+    from patra.studio.reasons import R
+
+    return Invalid(
+        R.OUTPUT_UNWRITABLE,
+        f"{out}: {error.strerror}",
+        place="-o",
+        advice="name a file in a folder that may be written to",
+    )
 
 
 def _preferred(given: tuple[str, ...]) -> dict[str, list[str]]:
@@ -195,7 +252,7 @@ def _followed(studio: "Studio", run_id: str, *, live: bool) -> "Progress":
                 if len(broken) > 50:
                     raise broken[-1]
         except KeyboardInterrupt:
-            studio.cancel(run_id, by="command line")
+            studio.cancel(run_id, by=ME)
             raise
 
 
@@ -250,13 +307,15 @@ def _picture(seen: "Progress") -> Any:
 def _deliver(studio: "Studio", run_id: str, out: str) -> None:
     """Copy the film beside its place and rename it: nobody sees half of it."""
     import shutil
-    from pathlib import Path
 
     film, _ = studio.film(run_id)
-    target = Path(out)
-    draft = target.with_name(f".{target.name}.{run_id[-8:]}.part")
-    shutil.copyfile(film, draft)
-    draft.replace(target)
+    draft = _draft(out)
+    try:
+        shutil.copyfile(film, draft)
+        draft.replace(out)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise _unwritable(f"{out} (the film is {film})", error) from error
 
 
 def _say_end(seen: "Progress", out: str, seconds: float) -> None:

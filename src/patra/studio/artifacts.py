@@ -152,16 +152,17 @@ class ArtifactStore:
         found = artifact if isinstance(artifact, Artifact) else msgspec.convert(artifact, Artifact)
         name = f"blobs/{found.sha256[:2]}/{found.sha256}{Path(found.uri).suffix}"
         target = self.root / name
-        if not target.exists() and not self._fetched(name):
+        if not target.exists() and not self._fetched(name, found.sha256):
             raise Permanent(R.ARTIFACT_MISSING, f"{found.kind} {found.sha256}")
         if target.stat().st_size != found.bytes:
             raise Permanent(R.ARTIFACT_CORRUPT, f"{found.kind} {found.sha256} has {target.stat().st_size} bytes")
         return target
 
     def verify(self, artifact: Artifact) -> Path:
-        """As `path`, with the content hashed again."""
+        """As `path`, with the content hashed again. What is not as its name says goes; its work is done anew."""
         target = self.path(artifact)
         if _digest(target)[0] != artifact.sha256:
+            target.unlink(missing_ok=True)
             raise Permanent(R.ARTIFACT_CORRUPT, f"{artifact.kind} {artifact.sha256}")
         return target
 
@@ -192,13 +193,15 @@ class ArtifactStore:
             file.unlink(missing_ok=True)
         return len(gone)
 
-    def _fetched(self, name: str) -> bool:
+    def _fetched(self, name: str, digest: str = "") -> bool:
         if self._remote is None:
             return False
         with self.workspace() as folder:
             draft = folder / "fetched"
             if not self._remote.get(name, draft):
                 return False
+            if digest and _digest(draft)[0] != digest:
+                raise Permanent(R.ARTIFACT_CORRUPT, f"{self._remote.uri(name)} is not what its name says")
             target = self.root / name
             target.parent.mkdir(exist_ok=True)
             draft.rename(target)

@@ -27,7 +27,7 @@ from patra.studio import store
 from patra.studio.artifacts import Artifact, ArtifactStore, Manifest
 from patra.studio.contracts import VERSIONS, Said, after, context_of, epoch_of, plan_id_of, say
 from patra.studio.film.compose import COMPOSER_VERSION, compose
-from patra.studio.film.ffmpeg import Interrupted, Stop, probe, run
+from patra.studio.film.ffmpeg import Interrupted, Stop, lengths, run
 from patra.studio.film.quality import QUALITIES
 from patra.studio.film.timeline import Clip, timeline_of
 from patra.studio.gateway import Wishes
@@ -196,9 +196,9 @@ class Composer:
         clips = [
             Clip(
                 shot_id=shot_id,
-                video=str(self._artifacts.path(files["video"])),
-                audio=str(self._artifacts.path(files["audio"])),
-                timing=msgspec.json.decode(self._artifacts.path(files["timing"]).read_bytes(), type=Timing),
+                video=str(self._artifacts.verify(files["video"])),
+                audio=str(self._artifacts.verify(files["audio"])),
+                timing=msgspec.json.decode(self._artifacts.verify(files["timing"]).read_bytes(), type=Timing),
             )
             for shot_id, files, _ in parts.shots
         ]
@@ -239,7 +239,7 @@ class Composer:
             ]
             facts = {
                 "duration_ms": timeline.duration_ms,
-                "container_ms": found_ms,
+                "streams_ms": found_ms,
                 "starts_ms": list(timeline.starts),
                 "captions": len(timeline.cues),
                 "left_out": work["left_out"],
@@ -350,11 +350,13 @@ def _files(parts: Sequence[PartRow]) -> tuple[dict[str, Artifact], dict[str, str
     return files, profiles, failed
 
 
-def _checked(film: Path, expected_ms: int) -> int:
-    found = probe(film)
-    if set(found.streams) != {"Video", "Audio", "Subtitle"} or abs(found.duration_ms - expected_ms) > TOLERANCE_MS:
-        raise Permanent(R.COMPOSE_FAILED, f"{found.streams}, {found.duration_ms} ms instead of {expected_ms}")
-    return found.duration_ms
+def _checked(film: Path, expected_ms: int) -> dict[str, int]:
+    """How long each stream of the film is. Raises when one is missing, or ends before or after the others."""
+    found = lengths(film)
+    whole = found.keys() == {"video", "audio", "subtitle"}
+    if not whole or any(abs(ms - expected_ms) > TOLERANCE_MS for ms in found.values()):
+        raise Permanent(R.COMPOSE_FAILED, f"{found} ms instead of {expected_ms}")
+    return found
 
 
 class _Heart:

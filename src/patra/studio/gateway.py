@@ -1,5 +1,6 @@
 """A chapter goes in, `task.submitted` comes out; the film's address comes back (C§2.1, C§2.6). Producer: Gateway."""
 
+import re
 from typing import Any
 
 import msgspec
@@ -18,10 +19,13 @@ from patra.studio.profiles import Profile
 from patra.studio.reasons import R
 from patra.studio.script.sentences import read_chapter
 from patra.studio.store import Q
+from patra.studio.voice.espeak import knows
+from patra.studio.voice.narration import voice_for
 
 GROUP = "gateway"
 SUBTITLES = ("soft", "burnt")
 ON_FAILED_SHOT = ("leave_out", "stop")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
 
 class Wishes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -119,8 +123,16 @@ class Gateway:
                     raise Invalid(R.PROFILE_UNKNOWN, f"no profile {name}", place="options.profiles")
         if len(asked.chapter) > self._most:
             raise Invalid(R.CHAPTER_TOO_LONG, f"{len(asked.chapter)} characters, at most {self._most}", place="chapter")
-        if not read_chapter(asked.chapter, asked.language).sentences:
+        for place, text in (("chapter", asked.chapter), ("title", asked.title)):
+            if found := _CONTROL.search(text):
+                detail = f"U+{ord(found[0]):04X} at character {found.start() + 1} is no text"
+                raise Invalid(R.CHAPTER_NOT_TEXT, detail, place=place)
+        chapter = read_chapter(asked.chapter, asked.language)
+        if not chapter.sentences:
             raise Invalid(R.CHAPTER_EMPTY, "holds no sentence", place="chapter")
+        if not knows(voice_for(chapter.language, "").name):
+            advice = "give a language that eSpeak NG speaks, such as en, zh, de"
+            raise Invalid(R.LANGUAGE_UNKNOWN, f"nobody speaks {chapter.language!r}", place="language", advice=advice)
 
     def on_published(self, tx: Tx, event: Event) -> None:
         payload = event.payload

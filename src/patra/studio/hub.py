@@ -26,13 +26,13 @@ from patra.studio.stages import WORK, Stage, Work, WorkOn
 from patra.studio.store import Q, WorkRow
 
 GROUP = "worker-hub"
-MOST_LOSSES = 4  # workers that may die over one job before the next profile is tried
 BACKOFF = Backoff(base=SECOND, factor=2.0, cap=60 * SECOND)
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     lease: int = 20 * SECOND
     max_attempts: int = 3  # on one profile
+    max_losses: int = 4  # workers that may die over one job before the next profile is tried
     backoff: Backoff = BACKOFF
 
 
@@ -280,7 +280,7 @@ class Hub:
                     self._move(tx, work, WorkOn.CANCEL, R.JOB_CANCELLED)
                     continue
                 self._move(tx, work, WorkOn.EXPIRE, R.LEASE_LOST)
-                if work.losses + 1 >= MOST_LOSSES:
+                if work.losses + 1 >= self.limits.max_losses:
                     given_up += 1
                     self._hopeless(tx, msgspec.structs.replace(work, state=Work.QUEUED.value), now)
         return Counts(expired=expired, given_up=given_up)

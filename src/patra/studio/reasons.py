@@ -6,8 +6,11 @@ from patra.kernel.reason import Reason
 class R(Reason):
     EXTRA_MISSING = "s_extra_missing", "a library of the extra `studio` is not installed"
     CHAPTER_EMPTY = "s_chapter_empty", "the chapter holds nothing that can be said"
+    CHAPTER_NOT_TEXT = "s_chapter_not_text", "the chapter is not text: bytes that are no UTF-8, or control characters"
     CHAPTER_TOO_LONG = "s_chapter_too_long", "the chapter has more characters than studio.max_characters"
     OPTION_INVALID = "s_option_invalid", "a wish of the task is not one the studio knows"
+    LANGUAGE_UNKNOWN = "s_language_unknown", "no voice speaks the chapter's language"
+    OUTPUT_UNWRITABLE = "s_output_unwritable", "the film cannot be written where it was asked for"
     RUN_UNKNOWN = "s_run_unknown", "no run has this id"
     RUN_NOT_RUNNING = "s_run_not_running", "a run that has ended cannot be cancelled"
     RUN_NOT_ENDED = "s_run_not_ended", "a run that is under way cannot be resumed or run again"

@@ -1,8 +1,16 @@
-"""The whole studio on each database, at the smallest size that is still a film, with a clock set by hand."""
+"""The whole studio on each database, at the smallest size that is still a film, with a clock set by hand.
 
-from collections.abc import Callable, Iterator
+`each_…` runs on both databases. The others run on SQLite, or wherever `PATRA_TEST_STUDIO` says: with `postgres` the whole
+suite runs there.
+"""
+
+import os
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from urllib.parse import quote
 
+import psycopg
 import pytest
 
 from patra.bus.bus import Bus
@@ -12,7 +20,7 @@ from patra.bus.store import events
 from patra.kernel.clock import SECOND
 from patra.kernel.db import Database, migrate, open_database
 from patra.kernel.testing import ManualClock
-from patra.studio.artifacts import ArtifactStore
+from patra.studio.artifacts import ArtifactStore, Remote
 from patra.studio.film.quality import QUALITIES, Quality
 from patra.studio.gateway import Submission, Wishes
 from patra.studio.pipeline import Studio
@@ -31,12 +39,17 @@ class Site:
         self.folder = folder
         self.clock = clock
         self.profiles = profiles
+        self.remote: Remote | None = None
         self.studio = self.opened()
 
     def opened(self, profiles: dict[str, Profile] | None = None) -> Studio:
         """Another process on the same store."""
         studio = Studio(
-            self.db, Bus(load(), self.clock), ArtifactStore(self.folder), profiles or self.profiles, workers=1
+            self.db,
+            Bus(load(), self.clock),
+            ArtifactStore(self.folder, self.remote),
+            profiles or self.profiles,
+            workers=1,
         )
         studio.join()
         return studio
@@ -91,8 +104,15 @@ def _site(url: str, tmp_path: Path, profiles: dict[str, Profile]) -> Site:
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    made = _site(f"sqlite:///{tmp_path / 'patra.db'}", tmp_path, load_profiles())
+def one_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if os.environ.get("PATRA_TEST_STUDIO") == "postgres":
+        return request.getfixturevalue("postgres_url")
+    return f"sqlite:///{tmp_path / 'patra.db'}"
+
+
+@pytest.fixture
+def site(one_url: str, tmp_path: Path) -> Iterator[Site]:
+    made = _site(one_url, tmp_path, load_profiles())
     yield made
     made.db.close()
 
@@ -104,6 +124,30 @@ def each_site(database_url: str, tmp_path: Path) -> Iterator[Site]:
     made.db.close()
 
 
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, str]]:
+    """A run that is over, on each database, for all tests that only read what it left."""
+    folder = tmp_path_factory.mktemp("told")
+    with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
+        patch.setitem(QUALITIES, "draft", TINY)
+        url = f"sqlite:///{folder / 'patra.db'}"
+        if request.param == "postgres":
+            url = stack.enter_context(schema(request.getfixturevalue("postgres_server"), f"told_{os.getpid()}"))
+        made = _site(url, folder, load_profiles())
+        stack.callback(made.db.close)
+        run_id = made.submit()
+        made.drain(run_id)
+        yield made, run_id
+
+
+@contextmanager
+def schema(server: str, name: str) -> Generator[str]:
+    with psycopg.connect(server, autocommit=True) as admin:
+        admin.execute(f"CREATE SCHEMA {name}".encode())
+        yield f"{server}?options={quote(f'-csearch_path={name}')}"
+        admin.execute(f"DROP SCHEMA {name} CASCADE".encode())
+
+
 @pytest.fixture
 def server() -> Iterator[StandIn]:
     with standing_in() as standin:
@@ -111,15 +155,22 @@ def server() -> Iterator[StandIn]:
 
 
 @pytest.fixture
-def served(tmp_path: Path, server: StandIn) -> Iterator[Site]:
+def served(one_url: str, tmp_path: Path, server: StandIn) -> Iterator[Site]:
     """A studio whose profiles point to the stand-in, with the local ones as the way out."""
-    made = _site(f"sqlite:///{tmp_path / 'patra.db'}", tmp_path, load_profiles() | remote_profiles(server))
+    made = _site(one_url, tmp_path, load_profiles() | remote_profiles(server))
     yield made
     made.db.close()
 
 
-def remote_profiles(server: StandIn) -> dict[str, Profile]:
-    common = {"url": server.url, "model": "stand-in", "grade": 90, "cost_micros": 10, "timeout_seconds": 10.0}
+@pytest.fixture
+def each_served(database_url: str, tmp_path: Path, server: StandIn) -> Iterator[Site]:
+    made = _site(database_url, tmp_path, load_profiles() | remote_profiles(server))
+    yield made
+    made.db.close()
+
+
+def remote_profiles(server: StandIn, timeout: float = 60.0) -> dict[str, Profile]:
+    common = {"url": server.url, "model": "stand-in", "grade": 90, "cost_micros": 10, "timeout_seconds": timeout}
     made = [
         Profile(profile_id="chat", worker_type="llm", engine=Engine.OPENAI_CHAT, api_key="secret-key", **common),
         Profile(profile_id="speech", worker_type="audio", engine=Engine.OPENAI_SPEECH, voice="anna", **common),

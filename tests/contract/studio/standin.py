@@ -5,15 +5,20 @@ What it answers is said by the test, request by request: a status to fail with, 
 
 import io
 import json
+import tempfile
 import threading
 import wave
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import numpy as np
 from PIL import Image
+
+from patra.studio.film.ffmpeg import encode_clip
+from patra.studio.film.quality import Quality
 
 
 class StandIn:
@@ -23,6 +28,7 @@ class StandIn:
         self.always: dict[str, int | str] = {}  # by path: what is given for ever
         self.broken_prompts: set[str] = set()  # a picture whose prompt holds one of these is refused
         self.requests: list[tuple[str, dict, dict]] = []
+        self.over = threading.Event()  # a request that is never answered waits for this
 
     def asked(self, path: str) -> list[dict]:
         return [body for where, body, _ in self.requests if where == path]
@@ -46,6 +52,18 @@ def painted(seed: int) -> bytes:
     return out.getvalue()
 
 
+def moving(frames: int = 6) -> bytes:
+    """A video of another size, rate and length than anyone asked for."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "moving.mp4"
+        shape = Quality(name="x", width=128, height=96, fps=5, preset="ultrafast", crf=30, smooth=1.0, audio_kbit=64)
+        encode_clip((bytes([40 * k, 90, 200 - 30 * k]) * (128 * 96) for k in range(frames)), shape, out)
+        return out.read_bytes()
+
+
+RUBBISH = np.random.default_rng(5).integers(0, 255, 5000, dtype=np.uint8).tobytes()
+
+
 @contextmanager
 def standing_in() -> Iterator[StandIn]:
     class Handler(BaseHTTPRequestHandler):
@@ -60,6 +78,13 @@ def standing_in() -> Iterator[StandIn]:
                 answer = 422
             if isinstance(answer, int):
                 self._send(answer, "text/plain", b"told to fail")
+            elif answer == "silence":
+                state.over.wait()
+                self.close_connection = True
+            elif answer.startswith("rubbish "):
+                self._send(200, answer.removeprefix("rubbish "), RUBBISH)
+            elif answer == "video":
+                self._send(200, "video/mp4", moving())
             elif answer == "garbage":
                 self._send(200, "application/json", b"{ not json")
             elif answer == "cut off":
@@ -102,6 +127,7 @@ def standing_in() -> Iterator[StandIn]:
     try:
         yield state
     finally:
+        state.over.set()
         server.shutdown()
         server.server_close()
         thread.join()

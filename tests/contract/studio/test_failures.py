@@ -4,15 +4,23 @@ import pytest
 
 from patra.bus import operations
 from patra.kernel.clock import SECOND
+from patra.kernel.db import Statement
 from patra.kernel.errors import Invalid
 from patra.studio.film.ffmpeg import probe
 from patra.studio.profiles import load_profiles
 from patra.studio.reasons import R
+from patra.studio.script.plan import WORKERS
 from tests.contract.studio.conftest import PREFER_SERVERS, remote_profiles
 
 
 def of(log, event_type, **fields):
     return [e for e in log if e.event_type == event_type and all(e.payload.get(k) == v for k, v in fields.items())]
+
+
+def rename(db, old, new):
+    text = f"ALTER TABLE {old} RENAME TO {new}"
+    statement = Statement(name="rename", text={"sqlite": text, "postgres": text})
+    db.run(lambda tx: tx.execute(statement))
 
 
 def test_model_servers_do_the_work_under_the_same_contract(served, server):
@@ -31,16 +39,43 @@ def test_model_servers_do_the_work_under_the_same_contract(served, server):
     assert served.studio.progress(run_id).cost_micros > 0
 
 
-def test_a_server_that_refuses_does_not_stop_the_film(served, server):
+def test_a_server_that_refuses_does_not_stop_the_film(each_served, server):
     server.always["/v1/audio/speech"] = 403
-    run_id = served.submit(profiles=PREFER_SERVERS)
-    served.drain(run_id)
-    assert served.stage(run_id) == "completed"
-    log = served.log(run_id)
+    run_id = each_served.submit(profiles=PREFER_SERVERS)
+    each_served.drain(run_id)
+    assert each_served.stage(run_id) == "completed"
+    log = each_served.log(run_id)
     assert {e.payload["model_profile_id"] for e in of(log, "job.succeeded", worker_type="audio")} == {"audio-espeak"}
     refused = of(log, "worker.audio.completed", status="failed")
     assert {(e.payload["error_code"], e.payload["retryable"]) for e in refused} == {(R.SERVER_REFUSED, False)}
-    assert len(refused) == served.studio.progress(run_id).shots  # asked once each: a refusal is not repeated
+    assert len(refused) == each_served.studio.progress(run_id).shots  # asked once each: a refusal is not repeated
+
+
+def test_a_server_that_never_answers_is_given_up_after_its_time(one_url, tmp_path, server):
+    from tests.contract.studio.conftest import _site
+
+    server.always["/v1/audio/speech"] = "silence"
+    site = _site(one_url, tmp_path, load_profiles() | remote_profiles(server, timeout=0.2))
+    run_id = site.submit("The sea was calm at dusk.", profiles={"audio": ["speech"]})
+    site.drain(run_id)
+    assert site.stage(run_id) == "completed"
+    late = of(site.log(run_id), "worker.audio.completed", status="failed")
+    assert [(e.payload["error_code"], e.payload["retryable"]) for e in late] == [(R.SERVER_UNAVAILABLE, True)] * 3
+    assert {e.payload["model_profile_id"] for e in of(site.log(run_id), "job.succeeded", worker_type="audio")} == {
+        "audio-espeak"
+    }
+    site.db.close()
+
+
+def test_a_servers_video_is_cut_and_held_to_the_shots_length(served, server):
+    server.always["/v1/generate"] = "video"
+    run_id = served.submit("The sea was calm at dusk.", profiles=PREFER_SERVERS)
+    served.drain(run_id)
+    assert served.stage(run_id) == "completed"
+    (clip,) = of(served.log(run_id), "worker.video.completed")
+    assert clip.payload["model_profile_id"] == "picture"
+    film, manifest = served.studio.film(run_id)
+    assert abs(probe(film).duration_ms - manifest.facts["duration_ms"]) <= 100
 
 
 def test_a_busy_server_is_asked_again_later_on_the_same_profile(served, server):
@@ -70,7 +105,12 @@ def test_a_server_that_stays_away_is_replaced_along_the_chain(served, server):
     ("path", "answer", "code"),
     [
         ("/v1/chat/completions", "garbage", R.SERVER_ANSWER_INVALID),
+        ("/v1/chat/completions", "rubbish application/json", R.SERVER_ANSWER_INVALID),
         ("/v1/generate", "cut off", R.SERVER_UNAVAILABLE),
+        ("/v1/generate", "rubbish image/png", R.SERVER_ANSWER_INVALID),
+        ("/v1/generate", "rubbish video/mp4", R.MEDIA_UNREADABLE),
+        ("/v1/generate", "rubbish text/html", R.SERVER_ANSWER_INVALID),
+        ("/v1/audio/speech", "rubbish audio/wav", R.MEDIA_UNREADABLE),
     ],
 )
 def test_a_broken_answer_never_passes_for_a_result(served, server, path, answer, code):
@@ -81,10 +121,10 @@ def test_a_broken_answer_never_passes_for_a_result(served, server, path, answer,
     assert of(served.log(run_id), "error.recorded", error_code=str(code))
 
 
-def test_a_failed_shot_is_left_out_and_the_manifest_says_so(served, server):
-    only = {name: p for name, p in served.profiles.items() if not name.startswith("video-")}
+def test_a_failed_shot_is_left_out_and_the_manifest_says_so(each_served, server):
+    only = {name: p for name, p in each_served.profiles.items() if not name.startswith("video-")}
     server.broken_prompts.add("medium shot")
-    site = served
+    site = each_served
     site.studio = site.opened(only)
     run_id = site.submit()
     site.drain(run_id)
@@ -110,18 +150,18 @@ def test_by_the_other_policy_a_failed_shot_fails_the_run(served, server):
     assert not of(served.log(run_id), "artifact.published")
 
 
-def test_a_failed_run_resumes_with_what_succeeded(served, server):
-    only = {name: p for name, p in served.profiles.items() if not name.startswith("video-")}
+def test_a_failed_run_resumes_with_what_succeeded(each_served, server):
+    only = {name: p for name, p in each_served.profiles.items() if not name.startswith("video-")}
     server.broken_prompts.add("boat")
-    served.studio = served.opened(only)
-    run_id = served.submit(on_failed_shot="stop")
-    served.drain(run_id)
+    each_served.studio = each_served.opened(only)
+    run_id = each_served.submit(on_failed_shot="stop")
+    each_served.drain(run_id)
     before = len(server.asked("/v1/generate"))
     server.broken_prompts.clear()
-    assert served.studio.resume(run_id) == "executing"
-    served.drain(run_id)
-    assert served.stage(run_id) == "completed"
-    log = served.log(run_id)
+    assert each_served.studio.resume(run_id) == "executing"
+    each_served.drain(run_id)
+    assert each_served.stage(run_id) == "completed"
+    log = each_served.log(run_id)
     created = of(log, "job.created")
     again = [e for e in created if e.payload["attempt"] == 2]
     kept = {e.payload["job_id"] for e in of(log, "job.succeeded")} - {e.payload["job_id"] for e in again}
@@ -221,6 +261,64 @@ def test_a_job_that_kills_every_worker_goes_to_the_next_profile_and_then_fails(s
     assert deaths == 4
     assert site.studio.progress(run_id).reason_code == R.NOTHING_LEFT
     assert of(site.log(run_id), "job.failed")[0].payload["error_code"] == R.WORKER_CRASHED
+
+
+def test_a_film_that_cannot_be_composed_fails_the_run_after_three_tries(each_site):
+    site = each_site
+    run_id = site.submit("The sea was calm at dusk.")
+    site.drain(until=lambda: site.stage(run_id) and "worker.video.completed" in site.types(run_id))
+    (made,) = of(site.log(run_id), "worker.video.completed")
+    (clip,) = made.payload["artifacts"]
+    whole = site.studio.artifacts.path(clip)
+    whole.write_bytes(bytes(whole.stat().st_size))  # the disk lies: right size, wrong bytes
+    site.drain(run_id)
+    site.queued()
+    seen = site.studio.progress(run_id)
+    assert (seen.stage, seen.reason_code) == ("failed", R.COMPOSE_FAILED)
+    assert not of(site.log(run_id), "artifact.published")
+    assert of(site.log(run_id), "error.recorded", error_code=str(R.COMPOSE_FAILED), severity="critical")
+    moves = site.db.read(
+        lambda tx: tx.lookup(
+            "krn_move", columns=("on_event",), key=("machine", "subject"), keys=[("studio_film", run_id)]
+        )
+    )
+    assert sorted(m[0] for m in moves) == ["give_up", "retry", "retry", "take", "take", "take"]
+    assert site.studio.rerun(run_id, "executing") == "executing"  # the file is gone, so its work is done again
+    site.drain(run_id)
+    assert site.stage(run_id) == "completed"
+    done = of(site.log(run_id), "worker.video.completed", status="succeeded")
+    assert [e.payload["metrics"].get("reused") for e in done] == [None, None]
+    assert site.studio.artifacts.orphans() == []
+
+
+def test_dead_letters_of_the_composer_are_replayed_and_the_film_is_made(each_site):
+    site = each_site
+    run_id = site.submit("The sea was calm at dusk.")
+    site.queued()
+    rename(site.db, "stu_part", "stu_part_gone")
+    for _ in range(100):  # everyone works but the composer itself, which only hears, and cannot keep what it hears
+        site.studio.dispatch()
+        if not any(desk.run_once().done for desk in site.studio.desks):
+            site.clock.advance(600 * SECOND)
+        letters = site.db.read(lambda tx: operations.find_letters(tx, operations.Filter(group="composer"), limit=100))
+        if len(letters) == len(WORKERS):
+            break
+    assert site.stage(run_id) == "composing"  # all is made
+    assert {letter.event_type for letter in letters} == {"job.succeeded"}
+    assert len(letters) == len(of(site.log(run_id), "job.succeeded"))
+    rename(site.db, "stu_part_gone", "stu_part")
+    before = site.types(run_id)
+    done = site.db.run(
+        lambda tx: operations.replay(
+            tx, site.studio.bus, "composer", [x.event_id for x in letters], by="anna", confirm="composer"
+        )
+    )
+    assert isinstance(done, operations.Done)
+    site.drain(run_id)
+    assert site.stage(run_id) == "completed"
+    assert site.types(run_id)[len(before) :] == [
+        "compose.completed", "artifact.published", "run.stage.changed", "run.stage.changed",
+    ]  # fmt: skip
 
 
 def test_a_dead_letter_is_replayed_after_the_cause_is_gone(site, server):

@@ -7,7 +7,6 @@ import pytest
 from patra.kernel.errors import Permanent
 from patra.studio.artifacts import ArtifactStore, work_key
 from patra.studio.reasons import R
-from patra.studio.remote import ObjectStorage
 
 
 @pytest.fixture
@@ -51,6 +50,9 @@ def test_a_changed_file_is_not_taken_for_the_recorded_one(store):
     with pytest.raises(Permanent) as refused:
         store.verify(artifact)
     assert refused.value.code == R.ARTIFACT_CORRUPT
+    with pytest.raises(Permanent) as refused:  # it is gone, so the work will be done again
+        store.path(artifact)
+    assert refused.value.code == R.ARTIFACT_MISSING
 
 
 def test_a_workspace_is_gone_at_its_end_and_half_a_file_with_it(store):
@@ -85,15 +87,3 @@ def test_only_files_that_no_manifest_names_are_collected(store):
     assert [file.stem for file in store.orphans()] == [unnamed.sha256]
     assert store.collect(older_than=100) == 1
     assert store.find({"a": 1}) is not None
-
-
-def test_another_machine_finds_the_work_in_object_storage(tmp_path):
-    (tmp_path / "bucket").mkdir()
-    remote = ObjectStorage((tmp_path / "bucket").as_uri())
-    here, there = (ArtifactStore(tmp_path / name, remote) for name in ("here", "there"))
-    artifact = kept(here)
-    here.commit({"a": 1}, [artifact])
-    assert artifact.uri.startswith((tmp_path / "bucket").as_uri())
-    assert there.find({"a": 1}) is not None
-    assert there.verify(artifact).read_text() == "hello"
-    assert there.find({"a": 2}) is None

@@ -7,7 +7,7 @@ from patra.kernel.errors import Permanent
 from patra.studio.film.ffmpeg import Interrupted, encode_clip, probe, run
 from patra.studio.film.loudness import gain_for, loudness
 from patra.studio.film.quality import Quality
-from patra.studio.film.subtitles import ass, srt
+from patra.studio.film.subtitles import ass, plain, srt
 from patra.studio.film.timeline import Clip, Cue, captions, timeline_of
 from patra.studio.reasons import R
 from patra.studio.voice.espeak import Mark
@@ -45,6 +45,14 @@ def test_subtitles_are_written_in_both_forms():
     cues = [Cue(at=1500, end=3_723_004, text="Hello {world}")]
     assert srt(cues) == "1\n00:00:01,500 --> 01:02:03,004\nHello {world}\n\n"
     assert "Dialogue: 0,0:00:01.50,1:02:03.00,film,,0,0,0,,Hello （world）" in ass(cues, 854, 480)
+
+
+def test_no_reader_of_captions_takes_text_for_markup(tmp_path):
+    text = "He said <this>, {that} and C:\\Nine."
+    (tmp_path / "a.srt").write_text(srt([Cue(at=0, end=900, text=plain(text))]), "utf-8")
+    run(["-i", str(tmp_path / "a.srt"), "-c:s", "mov_text", str(tmp_path / "a.mp4")])
+    run(["-i", str(tmp_path / "a.mp4"), str(tmp_path / "b.srt")])
+    assert text in (tmp_path / "b.srt").read_text("utf-8").replace("\u200b", "")
 
 
 def test_loudness_of_a_reference_tone():

@@ -5,15 +5,18 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import msgspec
+
 from patra.studio.film.ffmpeg import Stop, run
 from patra.studio.film.loudness import gain_for, loudness
 from patra.studio.film.quality import Quality
-from patra.studio.film.subtitles import ass, srt
-from patra.studio.film.timeline import Timeline
+from patra.studio.film.subtitles import ass, plain, srt
+from patra.studio.film.timeline import Cue, Timeline
 from patra.studio.paint.lettering import font_file
 
-COMPOSER_VERSION = "composer-1"
+COMPOSER_VERSION = "composer-2"
 PIECE = 1 << 16
+NOTHING = "\u200b"  # a space of no width: ffmpeg leaves empty captions out
 _LANGUAGES = {"en": "eng", "zh": "chi", "de": "ger", "fr": "fre", "es": "spa", "it": "ita", "ja": "jpn", "ru": "rus"}
 
 
@@ -30,6 +33,8 @@ def compose(
     """Write the film and its subtitles into a working folder; gives both paths."""
     subtitles = work / "film.srt"
     subtitles.write_text(srt(timeline.cues), "utf-8")
+    stream = work / "stream.srt"
+    stream.write_text(srt(closed(timeline)), "utf-8")
     joined = work / "clips.txt"
     joined.write_text("".join(f"file '{_quoted(clip.video)}'\n" for clip in timeline.clips), "utf-8")
     film = work / "film.mp4"
@@ -57,7 +62,7 @@ def compose(
         [
             *("-f", "concat", "-safe", "0", "-i", str(joined)),
             *("-f", "s16le", "-ar", str(rate), "-ac", "1", "-i", "pipe:0"),
-            *("-i", str(subtitles)),
+            *("-i", str(stream)),
             *("-map", "0:v:0", "-map", "1:a:0", "-map", "2:s:0", *picture),
             *("-af", levelled, "-c:a", "aac", "-ar", "48000", "-ac", "2", "-b:a", f"{quality.audio_kbit}k"),
             *("-c:s", "mov_text", "-metadata:s:s:0", f"language={code}", "-metadata:s:a:0", f"language={code}"),
@@ -69,6 +74,14 @@ def compose(
         stop,
     )
     return film, subtitles
+
+
+def closed(timeline: Timeline) -> tuple[Cue, ...]:
+    """The captions of a stream that lasts as long as the picture: the last is followed by one that shows nothing."""
+    last = timeline.cues[-1].end if timeline.cues else 0
+    rest = (Cue(at=last, end=timeline.duration_ms, text=NOTHING),) if last < timeline.duration_ms else ()
+    said = (msgspec.structs.replace(cue, text=plain(cue.text)) for cue in timeline.cues)
+    return (*said, *rest)
 
 
 def narration(timeline: Timeline) -> Iterator[bytes]:

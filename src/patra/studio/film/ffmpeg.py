@@ -217,3 +217,35 @@ def probe(source: Path) -> Probe:
         height=int(size[2]) if size else 0,
         fps=float(rate[1]) if rate else 0.0,
     )
+
+
+_KIND = re.compile(r"#media_type (\d+): (\w+)")
+_BASE = re.compile(r"#tb (\d+): (\d+)/(\d+)")
+
+
+def lengths(source: Path) -> dict[str, int]:
+    """When each stream of a file ends, in milliseconds, read packet by packet: `video`, `audio`, `subtitle`."""
+    kinds: dict[str, str] = {}
+    bases: dict[str, float] = {}
+    ends: dict[str, int] = {}
+    words = [executable(), "-hide_banner", "-loglevel", "error", "-nostdin", "-i", str(source)]
+    process = subprocess.Popen(  # noqa: S603
+        [*words, "-map", "0", "-c", "copy", "-f", "framecrc", "pipe:1"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdout is not None  # noqa: S101  it was asked for
+    with process.stdout as lines:
+        for line in lines:
+            if kind := _KIND.match(line):
+                kinds[kind[1]] = kind[2]
+            elif base := _BASE.match(line):
+                bases[base[1]] = 1000 * int(base[2]) / int(base[3])
+            elif line[0] != "#":
+                stream, _, at, lasts, *_ = (part.strip() for part in line.split(","))
+                ends[stream] = max(ends.get(stream, 0), int(at) + int(lasts))
+    if process.wait() != 0 or not ends:
+        raise Permanent(R.MEDIA_UNREADABLE, f"{source.name} cannot be read to its end")
+    return {kinds[stream]: round(end * bases[stream]) for stream, end in ends.items()}

@@ -11,6 +11,11 @@ def srt(cues: Sequence[Cue]) -> str:
     )
 
 
+def plain(text: str) -> str:
+    """Text that no reader of SRT takes for markup: a `<` or a backslash is followed by a space of no width."""
+    return text.replace("<", "<\u200b").replace("\\", "\\\u200b")
+
+
 def ass(cues: Sequence[Cue], width: int, height: int) -> str:
     """Styled for burning in: our own font, a soft outline, clear of the narrator's corner."""
     size, margin = round(height * 0.05), round(height * 0.045)

@@ -132,6 +132,13 @@ def _library() -> Generator[tuple[Any, int]]:
         _ctypes.dlclose(library._handle)  # noqa: SLF001  the one way to unload it
 
 
+@lru_cache(maxsize=64)
+def knows(name: str) -> bool:
+    """Whether the synthesiser has a voice of this name."""
+    with _lock, _library() as (library, _):
+        return library.espeak_SetVoiceByName(name.encode()) == 0
+
+
 def speak(text: str, voice: Voice) -> Speech:
     """Synthesise one sentence. The same text and voice give the same samples."""
     global _heard  # noqa: PLW0603  the C library calls back without a place for our state
