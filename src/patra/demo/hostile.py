@@ -189,7 +189,7 @@ class Provider:
         if self.habits.depth and start + size > self.habits.depth and start > 0 and start >= self.habits.depth:
             return Reply(status=400, body=b'{"error": "too deep"}', kind="application/json")
         found = every[start : start + size]
-        listed = path + query.get("from", "")
+        listed = f"{path} {query.get('from')} {query.get('until')}"  # of another list it repeats nothing
         if self._by_chance(self.habits.repeats) and self._last.get(listed):
             shown = self._last[listed]
         else:
