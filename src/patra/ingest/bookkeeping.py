@@ -80,7 +80,7 @@ class Book:
             name = _heal_name(act)
             self.stats.healed[name] = self.stats.healed.get(name, 0) + 1
             self.stats.rate_adjusted = self.stats.rate_adjusted or act is X.QPS_DOWNSHIFT
-            if act is X.CONCURRENCY_DOWN:
+            if act in {X.CONCURRENCY_DOWN, X.QPS_DOWNSHIFT}:  # 9.7: too many 429 bound both
                 self._s.crowds.lower(self._taken.task.partition_key, self._s.clock.now())
             measures.SELF_HEAL.labels(type=name).inc()
             log.warning("ingest_self_heal", act=act.value, type=name, run_id=self._taken.run_id)

@@ -150,12 +150,14 @@ class Drain:
     def _watch(self, own: Own, progress: Callable[[], Progress], show: Show) -> None:
         """Look until nothing can be done any more."""
         while len(self._errors) < self._executors:
+            began = time.monotonic()
             self._plan_on()
             now = progress()
             show(now)
             if not now.working and self._over(own, now):
                 return
-            self._stopping.wait(IDLE)
+            took = time.monotonic() - began
+            self._stopping.wait(max(IDLE, 10 * took))  # looking at many windows must not slow the work down
 
     def _over(self, own: Own, now: Progress) -> bool:
         if not now.waiting:

@@ -42,6 +42,23 @@ def test_slow_batches_let_fewer_tasks_run_and_calm_ones_let_more_again(database:
         assert bounds == {PARTITION: 4}
 
 
+def test_too_many_429_let_fewer_tasks_run(database: Database) -> None:
+    with world(database, SPREAD) as w:
+        w.load(pack(w.url, "OFFSET", pagination={"pageSize": 5}))
+        serve, turn = w.provider._served, iter(range(1_000_000))
+        w.provider._served = lambda *a: (  # type: ignore[method-assign]
+            Reply(status=429, body=b"", kind="text/plain") if next(turn) % 6 == 5 else serve(*a)
+        )
+        w.trigger()
+        lowest = 4
+        while w.executor.run_once().tasks or w.next_due() is not None:
+            lowest = min([lowest, *w.services.crowds.bounds(w.clock.now()).values()])
+            due = w.next_due()
+            w.clock.set(max(due or 0, w.clock.now() + 1))
+        assert lowest < 4
+        assert w.landed() == w.provider.truth
+
+
 def test_a_rate_that_was_lowered_is_noted_in_batch_run_and_plan(database: Database) -> None:
     with world(database, SPREAD[:40]) as w:
         w.load(pack(w.url, "OFFSET"))
