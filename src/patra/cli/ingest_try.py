@@ -1,16 +1,19 @@
 """`patra ingest try`: one polite request of a pack, and what became of the answer; nothing is stored."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from patra.cli.ingest import instant_of, params_of
-from patra.cli.options import json_option, show
+from patra.cli.options import config_option, json_option, opened, show
+
+if TYPE_CHECKING:
+    from patra.ingest.compiler import LoadedPack
 
 EPILOG = """\b
 Examples:
-  patra ingest try crossref works --param query=otters     a pack of the distribution
+  patra ingest try crossref works --param query=otters     a pack of the distribution, or a source that is loaded
   patra ingest try mine.yaml records --from P1D            a pack that you are writing
   patra ingest try openalex work --id W2741809807
 Exit code 1 when the answer was not accepted, 5 when the pack does not compile."""
@@ -24,6 +27,7 @@ Exit code 1 when the answer was not accepted, 5 when the pack does not compile."
 @click.option("--to", "until", metavar="WHEN", help="End of the window, not included.")
 @click.option("--id", "ids", multiple=True, metavar="ID", help="Ask for this record; may be repeated.")
 @click.option("--records", default=3, show_default=True, help="How many of the first records to show.")
+@config_option
 @json_option
 def command(
     pack: str,
@@ -33,18 +37,17 @@ def command(
     until: str | None,
     ids: tuple[str, ...],
     records: int,
+    config: str | None,
     as_json: bool,
 ) -> None:
     """Send one request and show it (secrets hidden), its status, what it means, and the first records as mapped."""
-    from patra.ingest import sources
     from patra.ingest.gates import LocalGate
     from patra.ingest.services import Services
     from patra.ingest.transport import Transport
     from patra.ingest.trial import Tried, Wanted, tried
     from patra.kernel.clock import SystemClock
 
-    path = Path(pack)
-    loaded = sources.parsed(path.read_text(encoding="utf-8"), path.name) if path.suffix else sources.pack(pack)
+    loaded = _pack(pack, config)
     clock = SystemClock()
     wanted = Wanted(
         endpoint=endpoint,
@@ -69,6 +72,24 @@ def command(
         _tell(found)
     if not found.verdict.startswith(("accept", "empty")):
         raise SystemExit(1)
+
+
+def _pack(name: str, config: str | None) -> "LoadedPack":
+    """A file, a pack of the distribution, or one that was loaded into the store."""
+    from patra.ingest import shelf, sources
+    from patra.kernel.errors import Invalid
+
+    path = Path(name)
+    if path.suffix:
+        try:
+            return sources.parsed(path.read_text(encoding="utf-8"), path.name)
+        except OSError as error:
+            raise Invalid("pack_unreadable", f"{name}: {error.strerror}") from error
+    if name in sources.names():
+        return sources.pack(name)
+    with opened(config) as patra:
+        found = patra.db.read(lambda tx: shelf.read_pack(tx, name))
+    return sources.pack(name) if found is None else found
 
 
 def _tell(found: Any) -> None:

@@ -6,6 +6,7 @@ with serve(library()) as providers:
 """
 
 import contextlib
+import socket
 import sys
 import threading
 import time
@@ -184,12 +185,23 @@ def local_pack(source: str, url: str) -> str:
     return text.replace(f"baseUrl: {host}", here)
 
 
+def _free(port: int) -> int:
+    """The port, or any other where that one is taken: the packs name whatever it is."""
+    with contextlib.closing(socket.socket()) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return 0
+        return port
+
+
 def main() -> None:
     """`python -m patra.demo.providers_http [PORT]`: serve until Ctrl-C, with packs for it in the present folder."""
-    port = int(sys.argv[1]) if len(sys.argv) > 1 else PORT
+    port = int(sys.argv[1]) if len(sys.argv) > 1 else _free(PORT)
     start = datetime.now(UTC).date() - timedelta(days=365)
     papers = library(365, start=start, crowded={start + timedelta(days=200): 400})
-    with serve(papers, port=port, trouble=Trouble(throttle_every=9, timeout_every=23)) as providers:
+    with serve(papers, port=port, trouble=Trouble(throttle_every=30, timeout_every=43)) as providers:
         for source in LIMITS:
             Path(f"{source}.yaml").write_text(local_pack(source, providers.url), encoding="utf-8")
         sys.stdout.write(

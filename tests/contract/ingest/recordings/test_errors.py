@@ -27,6 +27,7 @@ CASES = [
     ("orcid", "works", "orcid/006", Action.EMPTY, None),
     ("pubmed", "fetch", "pubmed/010", Action.FAIL, "L2"),  # 414
     ("pubmed", "fetch", "pubmed/011", Action.RETRY, "L1"),  # 400 that is a timeout
+    ("pubmed", "search", "pubmed/011", Action.RETRY, "L1"),
     ("pubmed", "fetch", "pubmed/018", Action.FAIL, "L2"),  # ERROR inside a 200
     ("pubmed", "fetch", "pubmed/019", Action.FAIL, "L2"),
     ("pubmed", "fetch", "pubmed/024", Action.FAIL, "L2"),

@@ -11,6 +11,9 @@ from click.testing import CliRunner
 from patra.cli.ingest_try import command
 from patra.demo.providers import library
 from patra.demo.providers_http import Providers, local_pack, serve
+from patra.ingest import shelf, sources
+from patra.kernel.db import migrate, open_database
+from patra.kernel.errors import Invalid
 
 
 @pytest.fixture(scope="module")
@@ -71,3 +74,20 @@ def test_fields_that_make_no_work_are_said_to(providers: Providers, tmp_path: Pa
     )
     [record] = json.loads(result.stdout)["records"]
     assert record["wrong"].startswith("no work: Expected `str | null`, got `array` - at `$.language`")
+
+
+def test_a_source_that_is_loaded_is_tried_by_its_name(providers: Providers, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'patra.db'}"
+    db = open_database(url)
+    migrate(db, ["patra.kernel", "patra.ingest"])
+    text = local_pack("crossref", providers.url).replace("source: crossref", "source: mine")
+    db.run(lambda tx: shelf.load(tx, [sources.parsed(text, "mine.yaml")], by="test", now=1))
+    db.close()
+    config = tmp_path / "patra.toml"
+    config.write_text(f'[store]\nurl = "{url}"\n')
+    window = ["--from", "2026-03-01", "--to", "2026-03-03", "--config", str(config)]
+    assert CliRunner().invoke(command, ["mine", "works", *window]).exit_code == 0
+    unknown = CliRunner().invoke(command, ["nobody", "works", *window])
+    assert isinstance(unknown.exception, Invalid)
+    assert "known: arxiv" in unknown.exception.advice
+    assert isinstance(CliRunner().invoke(command, ["nobody.yaml", "works"]).exception, Invalid)
