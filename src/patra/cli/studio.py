@@ -9,10 +9,12 @@ import click
 from patra.cli.options import config_option, json_option, opened, show, table
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from patra.app.wiring import Patra
     from patra.studio.pipeline import Progress, Studio
+    from patra.studio.views import ShotLine
 
 
 ME = "command line"
@@ -237,6 +239,7 @@ def _preferred(given: tuple[str, ...]) -> dict[str, list[str]]:
 def _followed(studio: "Studio", run_id: str, *, live: bool) -> "Progress":
     """Run every module in this process until the run has ended; Ctrl-C cancels it."""
     from patra.kernel.errors import Invalid
+    from patra.studio.views import shots
 
     with studio.running() as broken, _view(live=live) as draw:
         try:
@@ -246,7 +249,7 @@ def _followed(studio: "Studio", run_id: str, *, live: bool) -> "Progress":
                     seen = studio.progress(run_id)
                 except Invalid:  # the run is not created yet
                     continue
-                draw(seen)
+                draw(seen, lambda: studio.db.read(lambda tx: shots(tx, run_id)))
                 if seen.ended:
                     return seen
                 if len(broken) > 50:
@@ -263,6 +266,7 @@ class _view:  # noqa: N801  used as a function that opens a block
         self._live: Any = None
         self._on = live
         self._stage = ""
+        self._began = time.monotonic()
 
     def __enter__(self) -> Any:
         if self._on and sys.stderr.isatty():
@@ -277,31 +281,41 @@ class _view:  # noqa: N801  used as a function that opens a block
         if self._live is not None:
             self._live.__exit__(*error)
 
-    def _draw(self, seen: "Progress") -> None:
+    def _draw(self, seen: "Progress", shots: "Callable[[], list[ShotLine]]") -> None:
         if not self._on:
             return
         if self._live is not None:
-            self._live.update(_picture(seen))
+            self._live.update(_picture(seen, shots(), time.monotonic() - self._began))
         elif seen.stage != self._stage:
             self._stage = seen.stage
             click.echo(f"{seen.progress:3d}%  {seen.stage}", err=True)
 
 
-def _picture(seen: "Progress") -> Any:
+MARKS = {"made": ("■", "green"), "at_work": ("▣", "yellow"), "waiting": ("·", "dim"), "failed": ("✗", "red")}
+
+
+def _picture(seen: "Progress", shots: "list[ShotLine]", seconds: float) -> Any:
     from rich.console import Group
     from rich.progress_bar import ProgressBar
     from rich.table import Table
     from rich.text import Text
 
+    head = Text.assemble(
+        (seen.title or seen.run_id, "bold"),
+        f"  {seen.stage}  {seen.progress}%  {int(seconds) // 60}:{int(seconds) % 60:02}",
+    )
     grid = Table.grid(padding=(0, 2))
     for kind in ("llm", "audio", "lipsync", "video"):
         states = seen.jobs.get(kind, {})
         total, done = sum(states.values()), states.get("succeeded", 0)
+        if not total:
+            continue
         busy, failed = states.get("claimed", 0), states.get("failed", 0)
         words = f"{done}/{total}" + (f"  {busy} at work" if busy else "") + (f"  {failed} failed" if failed else "")
-        grid.add_row(kind, ProgressBar(total=max(1, total), completed=done, width=40), words)
-    head = Text(f"{seen.title or seen.run_id}  {seen.stage}  {seen.progress}%", style="bold")
-    return Group(head, grid)
+        grid.add_row(kind, ProgressBar(total=total, completed=done, width=30), words)
+    made = sum(shot.state == "made" for shot in shots)
+    line = Text.assemble("shots  ", *(MARKS[shot.state] for shot in shots), f"  {made}/{len(shots)}")
+    return Group(head, grid, *([line] if shots else []))
 
 
 def _deliver(studio: "Studio", run_id: str, out: str) -> None:

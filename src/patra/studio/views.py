@@ -1,9 +1,11 @@
-"""Rows go in; runs as lists show them come out."""
+"""Rows go in; runs as lists show them, and the shots of one, come out."""
 
 import msgspec
 
 from patra.kernel.clock import format_instant
 from patra.kernel.db import Tx
+from patra.studio import store
+from patra.studio.contracts import plan_id_of
 from patra.studio.store import Q
 
 
@@ -38,3 +40,29 @@ def recent(tx: Tx, limit: int) -> list[RunLine]:
         )
         for row in rows
     ]
+
+
+class ShotLine(msgspec.Struct, frozen=True, kw_only=True):
+    """One shot of a run: `waiting`, `at_work`, `made` or `failed`."""
+
+    shot_id: str
+    state: str
+
+
+def shots(tx: Tx, run_id: str) -> list[ShotLine]:
+    """The shots of a run in the film's order; one is made when its picture is."""
+    run = store.run(tx, run_id)
+    if run is None:
+        return []
+    found: dict[str, dict[str, str]] = {}
+    for job in sorted(store.jobs(tx, run_id, plan_id_of(run_id, run.plan_version)), key=lambda job: job.shot_index):
+        found.setdefault(job.shot_id, {})[job.worker_type] = job.state
+    return [ShotLine(shot_id=shot_id, state=_state(jobs)) for shot_id, jobs in found.items()]
+
+
+def _state(jobs: dict[str, str]) -> str:
+    if jobs.get("video") == "succeeded":
+        return "made"
+    if any(state == "failed" for worker, state in jobs.items() if worker != "lipsync"):
+        return "failed"
+    return "at_work" if "claimed" in jobs.values() else "waiting"

@@ -4,6 +4,7 @@ from collections import Counter
 
 from patra.studio.film.ffmpeg import probe
 from patra.studio.script.plan import WORKERS
+from patra.studio.views import shots
 
 # C§2 and C§5 to the letter: the producer, and the fields that the payload must have
 CONTRACT = {
@@ -50,6 +51,8 @@ def test_a_chapter_becomes_a_published_film(told):
     site, run_id = told
     seen = site.studio.progress(run_id)
     assert (seen.stage, seen.progress, seen.left_out) == ("completed", 100, [])
+    lines = site.db.read(lambda tx: shots(tx, run_id))
+    assert [line.state for line in lines] == ["made"] * seen.shots
     film, manifest = site.studio.film(run_id)
     found = probe(film)
     assert found.streams == ("Video", "Audio", "Subtitle")
@@ -60,7 +63,7 @@ def test_a_chapter_becomes_a_published_film(told):
 def test_every_event_of_the_loop_is_there_once(told):
     site, run_id = told
     log = site.log(run_id)
-    shots = site.studio.progress(run_id).shots
+    shot_count = site.studio.progress(run_id).shots
     counts = Counter(e.event_type for e in log)
     once = (
         "task.submitted",
@@ -71,11 +74,11 @@ def test_every_event_of_the_loop_is_there_once(told):
         "artifact.published",
     )
     assert {name: counts[name] for name in once} == dict.fromkeys(once, 1)
-    jobs = shots * len(WORKERS)
+    jobs = shot_count * len(WORKERS)
     for name in ("route.decision.made", "job.created", "job.claimed", "job.succeeded"):
         assert counts[name] == jobs
     for worker in WORKERS:
-        assert counts[f"worker.{worker}.completed"] == shots
+        assert counts[f"worker.{worker}.completed"] == shot_count
     assert counts["job.failed"] == counts["error.recorded"] == 0
     stages = [e.payload["stage"] for e in log if e.event_type == "run.stage.changed"]
     assert stages == ["planning", "routing", "executing", "composing", "publishing", "completed"]

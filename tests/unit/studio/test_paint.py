@@ -6,6 +6,7 @@ import pytest
 from patra.studio.paint.camera import Camera, view_at
 from patra.studio.paint.frames import ShotFrames, render
 from patra.studio.paint.inserts import _THINGS
+from patra.studio.paint.lettering import title_card
 from patra.studio.paint.narrator import portrait
 from patra.studio.paint.places import _PLACES
 from patra.studio.paint.scene import ROOM, paint
@@ -145,3 +146,18 @@ def test_the_narrators_mouth_changes_with_the_shape():
     speaking = Mouth(fps=10, shapes=(SHAPES.index("open"),) * 12, blinks=())
     still = shot(still=True, cut="cut")
     assert next(iter(render(still, quiet))) != next(iter(render(still, speaking)))
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "The Light", "第一章 纸船", "第二十七章 " + "很远很远的海上" * 6, "A" * 90, "One title of very many words " * 12,
+    ],
+)  # fmt: skip
+def test_no_title_is_cut_by_the_edge_of_the_picture(title):
+    card = np.asarray(title_card(title, "en", 320, 180))
+    letters = (card[:, :, 3] > 200) & (card[:, :, 0] > 200)
+    rows, columns = np.flatnonzero(letters.any(axis=1)), np.flatnonzero(letters.any(axis=0))
+    assert len(rows)
+    assert 0 < rows[0] <= rows[-1] < 0.75 * 180  # clear of the narrator
+    assert 8 < columns[0] <= columns[-1] < 320 - 8

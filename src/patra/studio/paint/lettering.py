@@ -1,5 +1,6 @@
 """A title goes in; lettering that fades in and out over the first picture comes out (B6). One font for all scripts."""
 
+import re
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,6 +11,8 @@ from patra.kernel.errors import ConfigInvalid
 from patra.studio.reasons import R
 
 NOTE = {"zh": "由 Patra 本地绘制与朗读", "en": "drawn and narrated by Patra, without footage"}
+
+_PIECES = re.compile(r"\s+|[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]|[^\s\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]+")
 
 
 @lru_cache(maxsize=1)
@@ -33,7 +36,7 @@ def title_card(title: str, language: str, width: int, height: int) -> Image.Imag
     lines = _wrapped(title, width * 0.8, round(height * 0.092))
     size = round(height * (0.092 if len(lines) < 3 else 0.07))
     pen = ImageDraw.Draw(layer)
-    y = height * 0.36 - size * 0.62 * len(lines)
+    y = height * 0.25 - size * 0.62 * len(lines)
     face = font(size)
     for line in lines:
         pen.text((width / 2, y), line, font=face, fill=(252, 246, 232, 255), anchor="ma")
@@ -44,9 +47,7 @@ def title_card(title: str, language: str, width: int, height: int) -> Image.Imag
         width=max(1, height // 300),
     )
     note = NOTE.get(language, NOTE["en"])
-    pen.text(
-        (width / 2, y + size * 0.45), note, font=font(round(height * 0.03)), fill=(252, 246, 232, 210), anchor="ma"
-    )
+    pen.text((width / 2, y + size * 0.45), note, font=font(round(height * 0.036)), fill=(252, 246, 232), anchor="ma")
     shade = Image.new("RGBA", (width, height), (12, 8, 18, 0))
     shade.putalpha(
         layer.getchannel("A")
@@ -57,15 +58,16 @@ def title_card(title: str, language: str, width: int, height: int) -> Image.Imag
     return shade
 
 
-def _wrapped(text: str, width: float, size: int) -> list[str]:
+def _wrapped(text: str, width: float, size: int, most: int = 4) -> list[str]:
+    """Lines no wider than the width, broken between words or Chinese characters; what is too much ends in dots."""
     face = font(size)
-    lines: list[str] = []
-    here = ""
-    for piece in text.split(" ") if " " in text else list(text):
-        longer = f"{here} {piece}".strip() if " " in text else here + piece
-        if here and face.getlength(longer) > width:
-            lines.append(here)
-            here = piece
-        else:
-            here = longer
-    return [*lines, here]
+    lines: list[str] = [""]
+    for piece in _PIECES.findall(text):
+        parts = [piece] if face.getlength(piece) <= width else list(piece)  # a word wider than the picture
+        for part in parts:
+            if face.getlength((lines[-1] + part).strip()) > width:
+                lines.append("")
+            lines[-1] = (lines[-1] + part).lstrip()
+    if len(lines) > most:
+        lines = [*lines[: most - 1], lines[most - 1][:-1] + "…"]
+    return [line.strip() for line in lines]
