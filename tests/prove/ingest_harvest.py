@@ -40,6 +40,7 @@ from patra.ingest.trigger import Trigger
 from patra.kernel.clock import DAY, HOUR, MINUTE, SECOND, SystemClock
 from patra.kernel.db import Database, migrate, open_database
 from patra.kernel.db.queries import statement
+from patra.kernel.telemetry import setup_logging
 from tests import services
 from tests.contract.ingest.running.world import pack
 from tests.prove.crew import Crew
@@ -94,6 +95,7 @@ def ways(kinds: Iterable[str] = KINDS) -> list[Way]:
 
 
 def main() -> str:
+    setup_logging(level="error")
     found: list[str] = []
     with tempfile.TemporaryDirectory(prefix="patra-proof-") as folder:
         found.append("SQLite, 1 process: " + prove(f"sqlite:///{folder}/patra.db", ways(), records=500))
@@ -325,6 +327,7 @@ def difference(landed: dict[str, int], truth: dict[str, int]) -> str:
 if __name__ == "__main__":
     match sys.argv[1:]:
         case ["work", store, redis_, threads_]:
+            setup_logging(level="error")
             working(open_database(store), redis_, lambda: False, threads=int(threads_))
         case _:
             print(main())

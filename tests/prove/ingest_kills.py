@@ -16,6 +16,7 @@ from patra.ingest.running_store import Taken
 from patra.kernel.clock import SECOND, SystemClock
 from patra.kernel.db import Database, Tx, open_database
 from patra.kernel.db.queries import statement
+from patra.kernel.telemetry import setup_logging
 from tests import services
 from tests.prove.crew import Crew, Life
 from tests.prove.ingest_harvest import (
@@ -39,6 +40,7 @@ DIED = statement("died", "SELECT count(*) FROM ing_task_run WHERE reason_code = 
 
 
 def main() -> str:
+    setup_logging(level="error")
     with services.postgres(durable=True) as url, services.redis() as redis:
         many = prove(url, redis=redis, processes=4, records=6000, kills=20, at_least=20)
     with tempfile.TemporaryDirectory(prefix="patra-proof-") as folder:
@@ -113,6 +115,7 @@ class Mortal(Executor):
 if __name__ == "__main__":
     match sys.argv[1:]:
         case ["work", store, redis_, most, seconds]:
+            setup_logging(level="error")
             Mortal.life = Life(int(most))
             working(open_database(store), redis_, lambda: False, made=Mortal, ttl=int(seconds) * SECOND)
         case _:
