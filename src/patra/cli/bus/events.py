@@ -40,7 +40,8 @@ def publish(file: Any, config: str | None, as_json: bool) -> None:
                     )
                 case Refused(code=code, place=place, detail=detail):
                     event_id = one.event_id if isinstance(one, Envelope) else ""
-                    rows.append({"event_id": event_id, "result": code.value, "detail": f"{place}: {detail}"})
+                    told = f"{place}: {detail}" if place else detail
+                    rows.append({"event_id": event_id, "result": code.value, "detail": told})
         show(rows, as_json=as_json)
         if any(row["result"] not in {"published", "duplicate"} for row in rows):
             raise SystemExit(REFUSED)
