@@ -43,7 +43,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     databases: tuple[str, ...]
 
 
-FULL = Plan(seconds=8.0, rounds=3, keys=KEYS, limit_batches=320, databases=("sqlite", "postgres"))
+FULL = Plan(seconds=6.0, rounds=2, keys=KEYS, limit_batches=240, databases=("sqlite", "postgres"))
 QUICK = Plan(seconds=3.0, rounds=1, keys=200_000, limit_batches=150, databases=("sqlite", "postgres"))
 
 

@@ -4,6 +4,9 @@ Batches are read and decided by the writer, one after the other in the order of 
 back within a process. (Reading them where they arrive is no gain: the interpreter has one lock, and two threads that
 both want it take longer than one after the other.) A batch that was queued is answered after the commit or not at all;
 when too many wait, new ones are turned away before they cost anything (F10).
+
+On PostgreSQL there are two writers: while one waits for the database, the other decides. They are to each other as two
+processes are, and what holds for those (`store`) holds for them. SQLite has one writer at a time.
 """
 
 import math
@@ -54,6 +57,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Batches of one commit."""
     overdue: int = 1000
     """Closures of one turn of the timer."""
+    writers: int = 0
+    """Threads that commit; 0 chooses: two on PostgreSQL, one on SQLite."""
     lag: int = 2 * SECOND
     """How far the timer stays behind the clock, so that batches of other processes are decided first."""
 
@@ -102,7 +107,7 @@ class Engine:
         self._arriving = threading.Lock()
         self._queue: deque[_Waiting] = deque()
         self._changed = threading.Condition()
-        self._writer: threading.Thread | None = None
+        self._writers: list[threading.Thread] = []
         self._closing = False
         self._last = 0
         self._load = 0.0
@@ -143,8 +148,9 @@ class Engine:
         with self._changed:
             self._closing = True
             self._changed.notify_all()
-        if self._writer is not None:
-            self._writer.join(seconds)
+        until = time.monotonic() + seconds
+        for writer in self._writers:
+            writer.join(max(until - time.monotonic(), 0))
 
     def run_once(self) -> int:
         """Commit all that waits, up to one group; gives how many batches that were."""
@@ -169,9 +175,11 @@ class Engine:
                 return False
             self._queue.append(waiting)
             WAITING.set(len(self._queue))
-            if self._writer is None:
-                self._writer = threading.Thread(target=self._write, name="attribution writer", daemon=True)
-                self._writer.start()
+            if not self._writers:
+                for number in range(self._limits.writers or (2 if self.db.dialect == "postgres" else 1)):
+                    name = f"attribution writer {number + 1}"
+                    self._writers.append(threading.Thread(target=self._write, name=name, daemon=True))
+                    self._writers[-1].start()
             self._changed.notify()
             return True
 

@@ -36,7 +36,7 @@ def codes(ack: Any) -> list[str]:
 @pytest.fixture
 def engine(database: Database):
     migrate(database, PACKAGES)
-    found = Engine(database, ManualClock(T0))
+    found = Engine(database, ManualClock(T0), limits=Limits(writers=1))
     yield found
     found.close()
 
@@ -68,7 +68,7 @@ def test_batches_that_wait_go_into_one_commit_and_are_answered_as_if_alone(engin
 
 def test_when_too_many_wait_the_next_is_turned_away_unread(database: Database):
     migrate(database, PACKAGES)
-    engine = Engine(database, ManualClock(T0), limits=Limits(waiting=2))
+    engine = Engine(database, ManualClock(T0), limits=Limits(waiting=2, writers=1))
     gate = threading.Lock()
     original = database.run
     with gate:
@@ -261,3 +261,18 @@ def test_several_writers_on_one_store_accept_every_key_once_and_bill_every_closu
     assert set(billed.values()) <= {1}
     for db in [*databases, setup]:
         db.close()
+
+
+def test_however_many_writers_there_are_each_key_counts_once(database: Database):
+    migrate(database, PACKAGES)
+    engine = Engine(database, ManualClock(T0), limits=Limits(group=2, writers=1 if database.dialect == "sqlite" else 3))
+    sent = [body(event("impression", "i"), event("click", f"c{n}"), batch="b") for n in range(30)]
+    answers = [answer(one) for one in [engine.submit(one) for one in sent]]
+    engine.close()
+    told = [codes(one) for one in answers if isinstance(one, BatchAck)]
+    assert (
+        sorted(told)
+        == [["f_accepted", "f_accepted"]] + [["f_dedup_committed_duplicate", "f_billing_conflict_duplicate_click"]] * 29
+    )
+    billed = sorted(one.decision.billable or "" for one in every_decision(database) if one.decision.billable)
+    assert billed == ["billable_click", "billable_impression"]

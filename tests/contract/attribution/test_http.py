@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 import urllib3
 import zstandard
@@ -186,6 +187,7 @@ def test_when_too_many_batches_wait_the_next_is_turned_away_with_retry_after(hou
         release.wait(20)
 
     engine = house.attribution.engine
+    engine._limits = msgspec.structs.replace(engine._limits, writers=1)  # before the first batch: none has begun
     original = engine.db.run
     engine.db.run = lambda work: (slow(None), original(work))[1]  # type: ignore[method-assign,arg-type]
     answers: list[int] = []
