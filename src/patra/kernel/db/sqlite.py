@@ -294,7 +294,7 @@ class Checkpointer:
                     # PASSIVE waits for nobody and nobody waits for it; what it leaves, the next one takes
                     with suppress(sqlite3.Error):
                         connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-        except PatraError:
+        except (PatraError, sqlite3.Error):
             return  # the file is gone or cannot be opened: the writer will say so
 
 
