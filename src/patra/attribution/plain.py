@@ -1,8 +1,8 @@
 """An event with nothing unusual about it goes in; the same checked event as `validate` gives comes out, much sooner.
 
-Most events pass every check, name no field that the contract does not know and need no fallback. For these msgspec
-checks the required fields of the type while it reads them, and what is left to do stands below in one piece. Whatever
-is not plain is None here and goes the careful way; a test holds the two ways to the same result.
+Most events pass every check and need no fallback. For these msgspec checks the required fields of the type while it
+reads them, and what is left to do stands below in one piece. Fields that the contract does not know cost a second
+reading. Whatever is not plain is None here and goes the careful way; a test holds the two ways to the same result.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from patra.attribution import keys
 from patra.attribution.contract import FUTURE_LIMIT, KINDS, LONGEST_FIELD, Kind
 from patra.attribution.intake import Envelope, legal_id
 from patra.attribution.reasons import R
-from patra.attribution.validate import Event
+from patra.attribution.validate import Event, extensions
 from patra.kernel.clock import parse_instant
 
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_FIELD)]
@@ -32,8 +32,8 @@ class _Plain(NamedTuple):
     enum: Callable[[Any], str] | None
 
 
-def _struct(kind: Kind) -> type[msgspec.Struct]:
-    """The shape of a type: its required fields are texts, nothing else than the contract names is in it."""
+def _struct(kind: Kind, *, more: bool) -> type[msgspec.Struct]:
+    """The shape of a type: its required fields are texts. `more`: others than the contract names may stand there."""
     required = [("eventId", str), ("eventAt", str), ("eventVersion", Any), *[(name, Text) for name in kind.required]]
     names = {name for name, _ in required}
     optional: list[tuple[str, Any, Any]] = [
@@ -45,7 +45,7 @@ def _struct(kind: Kind) -> type[msgspec.Struct]:
         [*required, *optional],
         tag=kind.name,
         tag_field="eventType",
-        forbid_unknown_fields=True,
+        forbid_unknown_fields=not more,
         gc=False,
         frozen=True,
     )
@@ -80,16 +80,24 @@ def _second(text: str) -> int | None:
     return parse_instant(f"{text}Z")
 
 
-_RULES: dict[type[msgspec.Struct], _Plain] = {_struct(kind): _rules(kind) for kind in KINDS.values()}
-_decode = msgspec.json.Decoder(Union[tuple(_RULES)]).decode  # noqa: UP007  (made from data)
+_EXACT = {_struct(kind, more=False): _rules(kind) for kind in KINDS.values()}
+_MORE = {_struct(kind, more=True): _rules(kind) for kind in KINDS.values()}
+_RULES: dict[type[msgspec.Struct], _Plain] = _EXACT | _MORE
+_decode = msgspec.json.Decoder(Union[tuple(_EXACT)]).decode  # noqa: UP007  (made from data)
+_decode_more = msgspec.json.Decoder(Union[tuple(_MORE)]).decode  # noqa: UP007
+_decode_all = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def plain_event(raw: msgspec.Raw, index: int, envelope: Envelope, received_at: int) -> Event | None:
     """The checked event, or None where it must be looked at carefully. Raises ValueError where it is no sound JSON."""
+    more = False
     try:
         sent: Any = _decode(raw)
     except msgspec.ValidationError:
-        return None
+        try:
+            sent, more = _decode_more(raw), True
+        except msgspec.ValidationError:
+            return None
     kind, digest_of, values_of, enum_of = _RULES[type(sent)]
     event_id, version, reference, render = sent.eventId, sent.eventVersion, sent.responseReference, sent.renderAttemptId
     idempotency_key = sent.idempotencyKey
@@ -139,7 +147,7 @@ def plain_event(raw: msgspec.Raw, index: int, envelope: Envelope, received_at: i
         R.ACCEPTED,
         values_of(sent),
         None,
-        None,
+        extensions(kind, _decode_all(raw)) if more else None,
     )
 
 

@@ -172,7 +172,7 @@ def _event(
         code,
         tuple(values),
         raw,
-        None if fields.keys() <= kind.known else _extensions(kind, fields),
+        None if fields.keys() <= kind.known else extensions(kind, fields),
     )
 
 
@@ -200,7 +200,7 @@ def _verified(event_id: Any, uniqueness: str | None) -> bool:
     return uniqueness is not None and type(event_id) is str and _UNIQUE[uniqueness](event_id) is not None
 
 
-def _extensions(kind: Kind, fields: dict[str, Any]) -> dict[str, Any]:
+def extensions(kind: Kind, fields: dict[str, Any]) -> dict[str, Any]:
     """What the contract of the type does not name, kept and never looked at (F6)."""
     extra = {name: value for name, value in fields.items() if name not in kind.known}
     own = extra.get("extensions")
