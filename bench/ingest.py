@@ -127,12 +127,14 @@ def airbyte(url: str, records: int) -> dict[str, Any]:
 
 CONTENDERS = (
     Contender(name="patra, SQLite", run=ours(sqlite)),
-    Contender(name="patra, SQLite, mapping of the shipped Crossref pack", run=ours(sqlite, "--pack", "crossref")),
+    Contender(
+        name="patra, SQLite, mapping of the shipped Crossref pack", run=ours(sqlite, "--pack", "crossref"), rounds=1
+    ),
     Contender(name="patra, SQLite, 500 a page", run=ours(sqlite), page=500),
     Contender(name="plain loop, msgspec, SQLite, 500 a page", run=plain(sqlite, "msgspec"), page=500),
     Contender(name="patra, PostgreSQL", run=ours(postgres)),
     Contender(name="plain loop, msgspec, SQLite", run=plain(sqlite, "msgspec")),
-    Contender(name="plain loop, standard library, SQLite", run=plain(sqlite, "stdlib")),
+    Contender(name="plain loop, standard library, SQLite", run=plain(sqlite, "stdlib"), rounds=1),
     Contender(name="plain loop, msgspec, PostgreSQL", run=plain(postgres, "msgspec")),
     Contender(name="dlt, tuned, DuckDB", run=dlt("tuned"), rounds=1),
     Contender(name="dlt, as installed, DuckDB", run=dlt("default"), most=5_000, rounds=1),
@@ -154,7 +156,9 @@ def compared(chosen: list[Contender], records: int, rounds: int) -> list[Result]
                     run = contender.run(urls[count, contender.page], count)
                     assert run["landed"] == count, f"{contender.name} landed {run['landed']} of {count}"
                     runs[contender.name].append({**run, "rate": count / run["seconds"]})
-                    print(f"   round {number + 1}: {contender.name}: {count / run['seconds']:,.0f} /s", flush=True)
+                    rate, peak = count / run["seconds"], run["peak_mb"]
+                    book = f", {run['book_mean_ms']:.1f} ms a batch" if "book_mean_ms" in run else ""
+                    print(f"   round {number + 1}: {contender.name}: {rate:,.0f} /s, {peak:.0f} MB{book}", flush=True)
     first = runs[chosen[0].name]
     return [result(contender.name, given[contender.name], runs[contender.name], first) for contender in chosen]
 
