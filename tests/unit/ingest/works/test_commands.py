@@ -70,24 +70,15 @@ def test_the_packs_of_the_distribution_are_listed_and_printed() -> None:
 @pytest.mark.parametrize("options", [[], ["--dedupe"]])
 def test_a_terminal_sees_how_far_it_is(config: str, tmp_path: Path, options: list[str]) -> None:
     ours, theirs = pty.openpty()
-    command = [
-        sys.executable,
-        "-m",
-        "patra",
-        "ingest",
-        "works",
-        "--config",
-        config,
-        "--out",
-        str(tmp_path / "x.parquet"),
-    ]
-    subprocess.run([*command, *options], stderr=theirs, check=True)
+    command = [sys.executable, "-m", "patra", "ingest", "works", "--config", config]
+    process = subprocess.Popen([*command, "--out", str(tmp_path / "x.parquet"), *options], stderr=theirs)
     os.close(theirs)
     shown = b""
     with contextlib.suppress(OSError):  # the end of a pseudo-terminal is an error
         while more := os.read(ours, 4096):
             shown += more
     os.close(ours)
+    assert process.wait() == 0
     assert b"2/2" in shown
 
 
