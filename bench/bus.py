@@ -1,19 +1,21 @@
-"""Events published and consumed a second with exactly-once effect, beside the plain limit and procrastinate; latency.
+"""Events published and consumed a second with exactly-once effect, beside the plain limit and other queues; latency.
 
 The plain limit is a raw driver loop that writes the same rows to the same tables, one durable commit a set: to publish, the
 log and one group's line; to consume, the inbox, the effect, and the line's end. It checks no schema, producer or key, and
-knows no order, failure or second group. procrastinate (when it is installed) runs jobs at least once: its effect may
-happen twice. Latency is measured with the duties of the bus in threads of one process, one event every 20 ms.
+knows no order, failure or second group. Latency is measured with the duties of the bus in threads of one process, one event
+every 20 ms. The other queues are installed from PyPI into an environment of their own, build/bench/bus-venv, and run the
+same effect, one row inserted durably into the same PostgreSQL (`bus_others.py`); what each promises stands beside it.
 """
 
 import itertools
 import os
+import subprocess
+import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from importlib.util import find_spec
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ import msgspec
 import psycopg
 from tests import services
 
-from bench.harness import Case, Contender, Running
+from bench.harness import BUILD, Case, Contender, Running
 from patra.bus import publish as rules
 from patra.bus.bus import Bus
 from patra.bus.catalogue import load
@@ -34,6 +36,16 @@ from patra.kernel.db import Database, Tx, migrate, open_database
 from patra.kernel.db.queries import statement
 
 GROUP = "bench"
+VENV = BUILD / "bus-venv"
+UV = Path(".dev/uv/bin/uv")
+OTHERS = ("procrastinate", "dbos", "celery[redis]", "faststream[nats]", "psycopg[binary,pool]")
+OUR_PROMISE = "Promise: the effect once, in the transaction of the inbox; order per key, contract checked"
+PROMISES = {
+    "procrastinate": "Promise: at least once, PostgreSQL",
+    "dbos": "Promise: the effect once (transaction of a datasource), PostgreSQL",
+    "celery": "Promise: at least once (acks_late), Redis without fsync",
+    "faststream": "Promise: at least once (ack after the handler), NATS JetStream",
+}
 EFFECT = statement("effect", "INSERT INTO effect (event_id) SELECT event_id FROM rows", "event_id text")
 _numbers = itertools.count()
 _encode = msgspec.json.Encoder().encode
@@ -66,7 +78,63 @@ def facts(quick: bool) -> dict[str, str]:
         with services.postgres(durable=True) as url, services.nats() as nats_url:
             found["postgres p50, p99"] = latency(lambda _: url, "", quick)
             found["nats p50, p99"] = latency(lambda folder: f"sqlite:///{folder}/bus.db", nats_url, quick)
+        found |= beside()
     return found
+
+
+def beside(events: int = 2_000) -> dict[str, str]:
+    """Ours and the other queues one after the other on one PostgreSQL, a row inserted by each handler."""
+    brought()
+    found: dict[str, str] = {}
+    with services.postgres(durable=True) as url, services.redis() as redis_url, services.nats() as nats_url:
+        single, batch = (ours_beside(url, kind, events) for kind in ("single", "batch"))
+        found["patra bus"] = (
+            f"{_rates(*single)} by a handler of one event, {_rates(*batch)} by one of sets. {OUR_PROMISE}"
+        )
+        for name, broker in (("procrastinate", "-"), ("dbos", "-"), ("celery", redis_url), ("faststream", nats_url)):
+            command = [VENV / "bin" / "python", "bench/bus_others.py", name, url, broker, str(events)]
+            try:
+                done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=100)
+            except subprocess.SubprocessError as error:
+                found[name] = f"did not run: {type(error).__name__} {(getattr(error, 'stderr', '') or '')[-300:]}"
+                continue
+            said = msgspec.json.decode(done.stdout.strip().splitlines()[-1])
+            times = f"ours consumes {single[1] / said['consumed']:.1f} times as many"
+            found[name] = f"{_rates(said['published'], said['consumed'])}; {times}. {PROMISES[name]}"
+    return found
+
+
+def _rates(published: float, consumed: float) -> str:
+    return f"{published:,.0f} published/s, {consumed:,.0f} consumed/s"
+
+
+def brought() -> None:
+    """The environment of the other queues."""
+    if not (VENV / "bin" / "faststream").exists():
+        subprocess.run([UV, "venv", "--quiet", "--python", sys.executable, VENV], check=True)
+        subprocess.run([UV, "pip", "install", "--quiet", "--python", VENV / "bin" / "python", *OTHERS], check=True)
+
+
+def ours_beside(url: str, kind: str, events: int) -> tuple[float, float]:
+    """The same effect by a handler of single events, or of sets, in one process."""
+    schema = f"b{os.getpid()}_{next(_numbers)}"
+    with psycopg.connect(url, autocommit=True) as admin:
+        admin.execute(f"CREATE SCHEMA {schema}".encode())
+    db = open_database(f"{url}?options=-csearch_path%3D{schema}")
+    bus = prepared(db, "error.recorded", single=kind == "single")
+    made = [envelope(bus, "error.recorded") for _ in range(events)]
+    started = time.perf_counter()
+    for at in range(0, events, 1_000):
+        db.run(lambda tx, part=made[at : at + 1_000]: bus.publish_many(tx, part))
+    published = time.perf_counter() - started
+    dispatcher = Dispatcher(db, bus, GROUP)
+    dispatcher.run_once()  # the first effect, as with the others
+    started = time.perf_counter()
+    while dispatcher.run_once().busy:
+        pass
+    consumed = time.perf_counter() - started
+    db.close()
+    return events / published, (events - 1) / consumed
 
 
 def latency(url: Callable[[str], str], nats_url: str, quick: bool) -> str:
@@ -146,10 +214,6 @@ class Store:
     def raw_consume(self, connection: Any, size: int) -> int:
         raise NotImplementedError
 
-    def others(self, kind: str) -> "Procrastinate | None":
-        del kind
-        return None
-
 
 class SQLite(Store):
     name = "SQLite"
@@ -224,10 +288,6 @@ class Postgres(Store):
             connection.execute("DELETE FROM bus_delivery WHERE group_id = 1 AND seq = ANY(%s)", [seqs])
         return len(found)
 
-    def others(self, kind: str) -> "Procrastinate | None":
-        del kind
-        return Procrastinate(self._url) if find_spec("procrastinate") else None
-
 
 def _json(columns: str, rows: list[tuple]) -> str:
     names = [column.split()[0] for column in columns.split(", ")]
@@ -235,43 +295,20 @@ def _json(columns: str, rows: list[tuple]) -> str:
     return _encode([dict(zip(names, row, strict=True)) for row in hexed]).decode()
 
 
-class Procrastinate:
-    """The usual job queue on PostgreSQL: one effect a job, at least once."""
-
-    def __init__(self, url: str) -> None:
-        import procrastinate
-
-        self._schema = f"p{os.getpid()}_{next(_numbers)}"
-        with psycopg.connect(url, autocommit=True) as admin:
-            admin.execute(f"CREATE SCHEMA {self._schema}".encode())
-        self.url = f"{url}?options=-csearch_path%3D{self._schema}"
-        connector = procrastinate.SyncPsycopgConnector(conninfo=self.url)
-        self._app = procrastinate.App(connector=connector)
-        effects = psycopg.connect(self.url, autocommit=True)
-        effects.execute("CREATE TABLE effect (event_id TEXT)")
-
-        @self._app.task(name="effect")
-        def effect(body: dict[str, Any]) -> None:
-            effects.execute("INSERT INTO effect (event_id) VALUES (%s)", [body["event_id"]])
-
-        self._task = effect
-        self._app.open()
-        self._app.schema_manager.apply_schema()
-
-    def publish(self, bodies: list[dict[str, Any]]) -> None:
-        self._task.batch_defer(*[{"body": body} for body in bodies])
-
-    def consume(self) -> None:
-        self._app.run_worker(wait=False, install_signal_handlers=False, listen_notify=False)
-
-
-def prepared(db: Database, kind: str) -> Bus:
+def prepared(db: Database, kind: str, *, single: bool = False) -> Bus:
     migrate(db, ["patra.kernel", "patra.bus"])
     bus = Bus(load(), SystemClock())
 
-    @bus.batch_consumer(kind, group=GROUP)
-    def _(tx: Tx, events: Any) -> None:
+    def one(tx: Tx, event: Any) -> None:
+        tx.execute(EFFECT, rows=[(event.event_id,)])
+
+    def several(tx: Tx, events: Any) -> None:
         tx.execute(EFFECT, rows=[(event.event_id,) for event in events])
+
+    if single:
+        bus.consumer(kind, group=GROUP)(one)
+    else:
+        bus.batch_consumer(kind, group=GROUP)(several)
 
     db.run(lambda tx: tx.script("CREATE TABLE effect (event_id TEXT NOT NULL)"))
     db.run(bus.join)
@@ -300,7 +337,6 @@ def publish_case(store: Store, kind: str, words: str, size: int, events: int) ->
     @contextmanager
     def opened() -> Iterator[Running]:
         with store.open(kind) as (db, bus, raw):
-            other = store.others(kind)
 
             def make() -> Any:
                 made = [envelope(bus, kind) for _ in range(events)]
@@ -316,13 +352,6 @@ def publish_case(store: Store, kind: str, words: str, size: int, events: int) ->
                     store.raw_publish(raw, rows[at : at + size], lines[at : at + size])
 
             contenders = [Contender(name="patra bus", run=ours), Contender(name="raw driver, no checks", run=plain)]
-            if other is not None:
-
-                def theirs(given: Any) -> None:
-                    for at in range(0, events, size):
-                        other.publish([{"event_id": e.event_id, **e.payload} for e in given[0][at : at + size]])
-
-                contenders.append(Contender(name="procrastinate, batch_defer", run=theirs))
             yield Running(contenders=contenders, make=make, units=events)
 
     return Case(name=f"{store.name}: publish {kind}{words}, {size} a transaction", unit="events/s", open=opened)
@@ -332,7 +361,6 @@ def consume_case(store: Store, kind: str, words: str, size: int, events: int) ->
     @contextmanager
     def opened() -> Iterator[Running]:
         with store.open(kind) as (db, bus, raw):
-            other = store.others(kind)
             dispatcher = Dispatcher(db, bus, GROUP, batch=size)
 
             def make() -> None:
@@ -344,10 +372,6 @@ def consume_case(store: Store, kind: str, words: str, size: int, events: int) ->
                     db.run(lambda tx, part=made[at : at + 1_000]: bus.publish_many(tx, part))
                 rows, lines = raw_rows(bus, made)
                 store.raw_publish(raw, rows, lines)
-                if other is not None:
-                    with suppress(Exception):
-                        other.consume()
-                    other.publish([{"event_id": e.event_id, **e.payload} for e in made])
 
             def drained(work: Callable[[Any], None]) -> None:
                 work(None)
@@ -361,8 +385,6 @@ def consume_case(store: Store, kind: str, words: str, size: int, events: int) ->
                     pass
 
             contenders = [Contender(name="patra bus, effect once", run=ours), Contender(name="raw driver", run=plain)]
-            if other is not None:
-                contenders.append(Contender(name="procrastinate, at least once", run=lambda _: other.consume()))
             yield Running(contenders=contenders, make=make, units=events)
 
     return Case(name=f"{store.name}: consume {kind}{words}, {size} a transaction", unit="events/s", open=opened)
