@@ -6,7 +6,7 @@ import pytest
 from patra.kernel.errors import Permanent
 from patra.studio.film.ffmpeg import Interrupted, encode_clip, probe, run
 from patra.studio.film.loudness import gain_for, loudness
-from patra.studio.film.quality import Quality
+from patra.studio.film.quality import QUALITIES, Quality
 from patra.studio.film.subtitles import ass, plain, srt
 from patra.studio.film.timeline import Clip, Cue, captions, timeline_of
 from patra.studio.reasons import R
@@ -61,6 +61,22 @@ def test_loudness_of_a_reference_tone():
     tone = (np.sin(2 * np.pi * 997 * t) * 32767 * 0.1).astype("<i2").tobytes()
     assert loudness([tone], 22050) == pytest.approx(-23.0, abs=0.15)
     assert gain_for(-23.0) == pytest.approx(7.0)
+
+
+def test_each_quality_is_better_than_the_one_before():
+    draft, standard, high = (QUALITIES[name] for name in ("draft", "standard", "high"))
+    for less, more in ((draft, standard), (standard, high)):
+        assert (less.width, less.height, less.fps, less.audio_kbit) < (
+            more.width,
+            more.height,
+            more.fps,
+            more.audio_kbit,
+        )
+        assert less.height < more.height
+        assert less.fps < more.fps
+        assert less.crf > more.crf  # a smaller factor keeps more of the picture
+        assert less.smooth <= more.smooth
+    assert all(q.width % 2 == q.height % 2 == 0 for q in QUALITIES.values())  # as 4:2:0 needs
 
 
 def test_silence_is_not_made_loud():
