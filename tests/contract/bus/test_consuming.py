@@ -430,3 +430,22 @@ def test_a_trial_that_the_store_interrupts_is_taken_up_again_and_counted_once(si
     assert dispatcher.run_once().handled == 1
     assert set(attempts) == {1}
     assert (len(site.effects("one")), letters_of(site)) == (1, [])
+
+
+def test_no_more_handlers_at_once_than_the_group_allows(site, make_site):
+    if site.db.dialect == "sqlite":
+        pytest.skip("one writer at a time anyway")
+    site.listen("one", concurrency=1)
+    other = make_site()
+    other.clock.set(site.clock.now())
+    other.listen("one", concurrency=1)
+    site.publish(envelope(), envelope())
+    site.transport()
+    group_id = site.db.read(lambda tx: groups.find(tx, "one")).group_id
+
+    def while_one_works(tx):
+        assert deliveries.slot(tx, group_id, 0)
+        return other.step("one")
+
+    assert not site.db.run(while_one_works).busy
+    assert other.step("one").handled == 2
