@@ -244,10 +244,13 @@ def drawn(title: str, p: "Progress", pace: float) -> Any:
 
 def waiting(p: "Progress") -> str:
     """What everything waits for, if it does."""
-    if p.working or not p.waiting or p.due is None:
-        return ""
     from patra.kernel.clock import SECOND, SystemClock, format_instant
 
+    if p.held and p.held == p.working and p.held_until is not None:
+        until = format_instant(p.held_until // SECOND * SECOND)
+        return f"{p.held} windows are held by other executors; if they died, the first is free at {until}"
+    if p.working or not p.waiting or p.due is None:
+        return ""
     left = (p.due - SystemClock().now()) // SECOND
     if left < 1:
         return ""

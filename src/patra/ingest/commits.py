@@ -150,8 +150,7 @@ def _end(tx: Tx, work: Work, closing: Closing, now: int) -> bool:
     task = taken.task
     error = None
     if closing.level is not None or closing.task in {TaskOn.FAIL, TaskOn.PART}:
-        advice = f" ({closing.advice})" if closing.advice else ""
-        error = f"{closing.code.value}: {closing.detail or closing.code.text}{advice}"
+        error = f"{closing.code.value}: {_advised(closing)}"
     running_store.end_run(tx, taken.run_id, closing.run, closing.code, now, error)
     also: dict[str, Any] = {} if closing.task is TaskOn.DEFER else {"finished_at": now}
     moved = running_store.move_task(tx, task.task_id, closing.task, closing.code, now, **also)
@@ -160,7 +159,7 @@ def _end(tx: Tx, work: Work, closing: Closing, now: int) -> bool:
     if closing.rest is not None:
         request_reslice(tx, task.task_id, closing.rest, closing.total, closing.code.value, now)
     if closing.halt:
-        detail = f"{closing.detail} ({closing.advice})" if closing.advice else closing.detail
+        detail = _advised(closing)
         operations.halt(
             tx,
             spec.provenance_code,
@@ -173,6 +172,12 @@ def _end(tx: Tx, work: Work, closing: Closing, now: int) -> bool:
         )
     leases.release(tx, TASKS, [taken.lease])
     return moved
+
+
+def _advised(closing: Closing) -> str:
+    """What is wrong and what to do, each once: a verdict may have said both already."""
+    detail = closing.detail or closing.code.text
+    return f"{detail} ({closing.advice})" if closing.advice and closing.advice not in detail else detail
 
 
 def consume(tx: Tx, used: dict[str, int], now: int) -> None:

@@ -24,11 +24,12 @@ from patra.kernel.telemetry import REGISTRY
 
 
 class Count(msgspec.Struct, frozen=True):
-    """How many tasks are in a state, when the first of them is due, and why one of them is there."""
+    """How many tasks are in a state, when the first is due, why one of them is there, when the first lease ends."""
 
     tasks: int = 0
     due: int | None = None
     code: str | None = None
+    leased_until: int | None = None
 
 
 Counts = Mapping[str, Count]
@@ -71,6 +72,9 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """When the next window that waits may be taken; None where none waits."""
     why: str = ""
     """What it waits for, where it was put back."""
+    held: int = 0
+    """Windows at work that other processes hold; one that died holds its own until its lease ends."""
+    held_until: int | None = None
     inserted: int = 0
     updated: int = 0
     skipped: int = 0
@@ -128,7 +132,7 @@ def counted(tx: Tx, own: Own) -> Counts:
         rows = tx.fetch(Q["own_counts_timed"], own.params)
     else:
         rows = tx.fetch(Q["own_counts"], rows=_plans(own))
-    return {status: Count(int(count), due, code) for status, count, due, code in rows}
+    return {status: Count(int(count), *rest) for status, count, *rest in rows}
 
 
 def left_behind(tx: Tx, own: Own) -> list[Left]:
@@ -194,6 +198,8 @@ class Meter:
         waiting = number.get("QUEUED", 0)
         failed = max(number.get("FAILED", 0) - failed_before, 0)
         rate = REGISTRY.get_sample_value("patra_ingest_qps_effective", self._labels)
+        mine = REGISTRY.get_sample_value("patra_ingest_executor_concurrency", self._labels)
+        held = max(working - int(mine or 0), 0)
         return Progress(
             elapsed=elapsed,
             windows=done + working + waiting + failed,
@@ -203,6 +209,8 @@ class Meter:
             failed=failed,
             due=queued.due,
             why=_text(queued.code),
+            held=held,
+            held_until=counts.get("EXECUTING", Count()).leased_until if held else None,
             rate=rate or 0.0,
             waited=now.pop("waited") / 1000,
             **{name: int(value) for name, value in now.items()},

@@ -1,3 +1,6 @@
+-- name: plan_anew
+SELECT 1
+
 -- name: records_seen
 -- rows: provider_id text
 SELECT r.provider_id, r.updated_at, r.record_version, r.expr_hash, r.content_hash FROM rows
@@ -169,11 +172,12 @@ ORDER BY p.created_at DESC LIMIT 100
 
 -- name: own_counts
 -- rows: plan_id text
-SELECT t.status_code, count(*), min(t.scheduled_at), min(t.reason_code) FROM rows JOIN ing_task t ON t.plan_id = rows.plan_id
+SELECT t.status_code, count(*), min(t.scheduled_at), min(t.reason_code), min(t.leased_until)
+FROM rows JOIN ing_task t ON t.plan_id = rows.plan_id
 GROUP BY t.status_code
 
 -- name: own_counts_timed
-SELECT status_code, count(*), min(scheduled_at), min(reason_code) FROM ing_task
+SELECT status_code, count(*), min(scheduled_at), min(reason_code), min(leased_until) FROM ing_task
 WHERE namespace_key = :namespace AND window_to > :since AND window_from < :until AND window_to IS NOT NULL
   AND provenance_code = :source AND endpoint_name = :endpoint AND operation_code = :operation
 GROUP BY status_code

@@ -135,3 +135,11 @@ def test_alerts_are_listed_and_one_that_fires_is_an_exit_code(patra: Command, tm
     assert "fatal" in out
     assert "patra ingest lift" in out
     assert json.loads(patra("alerts", "--json", code=1)[0])[0]["state"] == "FIRING"
+
+
+def test_what_to_do_is_said_once(patra: Command, provider: Provider) -> None:
+    provider._served = lambda *_: Reply(status=401, body=b"who are you", kind="text/plain")  # type: ignore[method-assign]
+    _, err = patra("run", "hostile", "search", *WINDOW, "--executors", "1", code=1)
+    assert "check the credential" in err
+    assert "then lift the halt) (check" not in err
+    assert "`patra ingest lift hostile search`" in err
