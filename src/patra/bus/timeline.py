@@ -7,6 +7,7 @@ import msgspec
 from patra.bus.deadletter import Filter, letter_id
 from patra.bus.envelope import decode_trusted
 from patra.bus.store import deliveries, events, groups, letters
+from patra.kernel.clock import format_instant
 from patra.kernel.db import Tx
 from patra.kernel.machine import history
 
@@ -53,7 +54,13 @@ def timeline(tx: Tx, key: str, limit: int = 1000) -> list[Entry]:
         found.append(Entry(at=row.published_at, what="published", event_id=envelope.event_id, detail=detail))
     for event_id in dict.fromkeys([*ids, key]):
         found += _of_event(tx, event_id)
-    return sorted(found, key=lambda entry: entry.at)[:limit]
+    return [_readable(entry) for entry in sorted(found, key=lambda entry: entry.at)[:limit]]
+
+
+def _readable(entry: Entry) -> Entry:
+    """With the instants of its detail as texts (A1)."""
+    told = {k: format_instant(v) if k.endswith("_at") and type(v) is int else v for k, v in entry.detail.items()}
+    return msgspec.structs.replace(entry, detail=told)
 
 
 def _of_event(tx: Tx, event_id: str) -> list[Entry]:

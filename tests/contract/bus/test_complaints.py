@@ -11,7 +11,7 @@ from patra.bus import operations, timeline
 from patra.bus.deadletter import Filter, L
 from patra.bus.dispatcher import Dispatcher
 from patra.bus.store import deliveries, events, groups
-from patra.kernel.clock import DAY, SECOND
+from patra.kernel.clock import DAY, SECOND, format_instant
 from patra.kernel.testing import FaultyDatabase, InjectedFault
 from tests.unit.bus.making import envelope
 
@@ -99,3 +99,4 @@ def test_who_replayed_what_and_when_is_told(site):
     assert ("replay", at) in told
     assert ("dead_letter_replayed", at + SECOND) in told
     assert next(entry for entry in story if entry.what == "replay").detail["by"] == "ann"
+    assert next(entry for entry in story if entry.what == "dead_letter").detail["replayed_at"] == format_instant(at)

@@ -129,7 +129,10 @@ def replay(
             wanted = _wanted(name, event_type, error_code, trace)
             return operations.replay_found(tx, bus, wanted, by=who, confirm=typed, limit=limit)
 
-        _told(acted(patra, "bus.replay", name, work, who, event_ids=list(event_ids)), "replayed")
+        _told(
+            acted(patra, "bus.replay", name, work, who, event_ids=list(event_ids)),
+            f"replayed to {name}, past its inbox",
+        )
 
 
 @click.command()
