@@ -1,6 +1,3 @@
--- name: plan_anew
-SELECT 1
-
 -- name: records_seen
 -- rows: provider_id text
 SELECT r.provider_id, r.updated_at, r.record_version, r.expr_hash, r.content_hash FROM rows
