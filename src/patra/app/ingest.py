@@ -4,7 +4,7 @@ A turn with nothing to do only reads: the writer's place is for work.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -37,7 +37,7 @@ class Ingest(msgspec.Struct, frozen=True, kw_only=True):
 
     planner: Planner
     services: Services
-    relay: outbox.Relay
+    relays: dict[str, outbox.Relay]
     stopping: threading.Event
 
 
@@ -46,7 +46,7 @@ def join(ground: Ground) -> Joined:
     built = Ingest(
         planner=Planner(ground.db, ground.clock),
         services=Services(clock=ground.clock, gate=_gate(ground), transport=Transport()),
-        relay=ingest_events.relay(ground.db, ground.engine(BusEngine).bus),
+        relays=ingest_events.relays(ground.db, ground.engine(BusEngine).bus),
         stopping=threading.Event(),
     )
 
@@ -74,7 +74,7 @@ def join(ground: Ground) -> Joined:
         engine=built,
         loops=[
             Loop(name="ingest.planner", run_once=built.planner.run_once, every=5 * SECOND),
-            Loop(name="ingest.relay", run_once=_relaying(ground, built.relay), every=SECOND // 2),
+            *_telling(ground, built.relays, SECOND // 2),
             *_executors(ground, built),
             *_keeping(ground),
             *_watching(ground),
@@ -95,6 +95,10 @@ def _gate(ground: Ground) -> Gate:
     except ValueError as error:
         advice = "write it as `redis://host:6379/0`, `rediss://…` or `unix://…`"
         raise ConfigInvalid("config_wrong_value", "it is no URL of a Redis", place=place, advice=advice) from error
+
+
+def _telling(ground: Ground, relays: Mapping[str, outbox.Relay], every: int) -> list[Loop]:
+    return [Loop(name=name, run_once=_relaying(ground, relay), every=every) for name, relay in relays.items()]
 
 
 def _relaying(ground: Ground, relay: outbox.Relay) -> Callable[[], outbox.Counts]:
@@ -151,10 +155,7 @@ def _watching(ground: Ground) -> list[Loop]:
     watch = Watch(ground.db, ground.clock, thresholds=thresholds, channels=ingest_alerts.channels(said))
     return [
         Loop(name="ingest.watch", run_once=watch.run_once, every=every, again=lambda _: False),
-        *(
-            Loop(name=name, run_once=_relaying(ground, relay), every=SECOND)
-            for name, relay in ingest_alerts.relays(ground).items()
-        ),
+        *_telling(ground, ingest_alerts.relays(ground), SECOND),
     ]
 
 

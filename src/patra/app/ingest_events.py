@@ -1,11 +1,11 @@
-"""Messages of the ingest outbox go in; events `ingest.record.changed` come out, one a record (ingest ch. 11.1).
+"""Messages of the ingest outbox go in; events come out: one a changed record, one a halted endpoint (ch. 11.1, 12).
 
-A message tells of all records that a batch has changed. The ingest platform and the bus do not know each other: what
-one says of a changed record is put into the words of the other here. A message that is relayed twice gives the same
-idempotency keys both times, so the bus keeps one event of each record and version.
+A message tells of all records that a batch has changed, or of an endpoint that a fatal error halted. Ingest and bus do
+not know each other: what one says is put into the words of the other here. A message that is relayed twice gives
+the same idempotency keys both times, so the bus keeps one event of each record and version.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -15,7 +15,7 @@ from patra.bus.envelope import Envelope
 from patra.bus.publish import Outcome, Published
 from patra.bus.reasons import R
 from patra.bus.store import events
-from patra.ingest.commits import CHANNEL, Change, Changes
+from patra.ingest.commits import CHANNEL, HALTS, Change, Changes, Halt
 from patra.kernel import outbox
 from patra.kernel.canonical import sha256_hex
 from patra.kernel.clock import MINUTE, SECOND, format_instant
@@ -24,6 +24,7 @@ from patra.kernel.errors import StoreBusy
 from patra.kernel.retry import DelayTable
 
 EVENT_TYPE = "ingest.record.changed"
+HALTED = "ingest.source.halted"
 TENANT = "patra"
 LONGEST_KEY = 256  # characters; the bus takes no longer one
 POLICY = outbox.Policy(
@@ -33,7 +34,10 @@ POLICY = outbox.Policy(
     per_group=4,
 )
 
+Made = Callable[[Bus, outbox.Pending], list[Envelope] | outbox.Refused]
+
 _decode = msgspec.json.Decoder(Changes).decode
+_decode_halt = msgspec.json.Decoder(Halt).decode
 
 
 def payload(changes: Changes, one: Change) -> dict[str, Any]:
@@ -85,6 +89,37 @@ def envelopes(bus: Bus, message: outbox.Pending) -> list[Envelope] | outbox.Refu
     ]
 
 
+def halted(bus: Bus, message: outbox.Pending) -> list[Envelope] | outbox.Refused:
+    """The event of a halt: what happened, and how to lift it."""
+    try:
+        said = _decode_halt(message.payload)
+    except msgspec.DecodeError:
+        return outbox.Refused(R.PAYLOAD_INVALID.value)
+    lift = f"`patra ingest lift {said.source} {said.endpoint}`"
+    facts = {
+        "provenance_code": said.source,
+        "endpoint_name": said.endpoint,
+        "error_level": said.level,
+        "error_code": said.code,
+        "message": said.detail[:10_000],
+        "halted_at": format_instant(message.appended_at),
+        "run_id": said.run_id,
+        "lift_advice": f"{said.advice[:1500]} ({lift})" if said.advice else lift,
+    }
+    return [
+        bus.envelope(
+            HALTED,
+            facts,
+            tenant_id=TENANT,
+            project_id=said.source,
+            trace_id=said.run_id,
+            correlation_id=said.run_id,
+            idempotency_key=idempotency_key(message.key),
+            occurred_at=message.appended_at,
+        )
+    ]
+
+
 def in_line(messages: Sequence[outbox.Pending], outcomes: Sequence[outbox.Outcome]) -> list[outbox.Outcome]:
     """What follows a message that must wait, in its group, waits with it."""
     waiting: set[bytes] = set()
@@ -104,14 +139,14 @@ def together(outcomes: Sequence[outbox.Outcome]) -> outbox.Outcome:
     return outbox.Delivered()
 
 
-def publishing(db: Database, bus: Bus) -> outbox.Deliver:
+def publishing(db: Database, bus: Bus, event_type: str = EVENT_TYPE, make: Made = envelopes) -> outbox.Deliver:
     """A delivery that publishes a bite of messages in one transaction."""
 
     def deliver(messages: Sequence[outbox.Pending]) -> list[outbox.Outcome]:
-        made = [envelopes(bus, message) for message in messages]
+        made = [make(bus, message) for message in messages]
         ready = [event for one in made if isinstance(one, list) for event in one]
         try:
-            said = iter(db.run(lambda tx: _published(tx, bus, ready)))
+            said = iter(db.run(lambda tx: _published(tx, bus, event_type, ready)))
         except StoreBusy as error:
             said = iter([outbox.Retry(error.code)] * len(ready))
         answers = [together([next(said) for _ in one]) if isinstance(one, list) else one for one in made]
@@ -120,10 +155,10 @@ def publishing(db: Database, bus: Bus) -> outbox.Deliver:
     return deliver
 
 
-def _published(tx: Tx, bus: Bus, ready: Sequence[Envelope]) -> Sequence[outbox.Outcome]:
-    if EVENT_TYPE in events.routing(tx, {EVENT_TYPE}).frozen:  # asked first: the bus keeps a row for every refusal
+def _published(tx: Tx, bus: Bus, event_type: str, ready: Sequence[Envelope]) -> Sequence[outbox.Outcome]:
+    if event_type in events.routing(tx, {event_type}).frozen:  # asked first: the bus keeps a row for every refusal
         return [outbox.Retry(R.TYPE_FROZEN.value)] * len(ready)
-    return [_outcome(one) for one in bus.publish_many(tx, ready, publisher=bus.catalogue.types[EVENT_TYPE].producer)]
+    return [_outcome(one) for one in bus.publish_many(tx, ready, publisher=bus.catalogue.types[event_type].producer)]
 
 
 def _outcome(said: Outcome) -> outbox.Outcome:
@@ -132,5 +167,9 @@ def _outcome(said: Outcome) -> outbox.Outcome:
     return outbox.Retry(said.code.value) if said.code is R.TYPE_FROZEN else outbox.Refused(said.code.value)
 
 
-def relay(db: Database, bus: Bus) -> outbox.Relay:
-    return outbox.Relay(db, CHANNEL, publishing(db, bus), POLICY, bus.clock)
+def relays(db: Database, bus: Bus) -> dict[str, outbox.Relay]:
+    """By the name of the loop that turns it."""
+    return {
+        "ingest.relay": outbox.Relay(db, CHANNEL, publishing(db, bus), POLICY, bus.clock),
+        "ingest.halts": outbox.Relay(db, HALTS, publishing(db, bus, HALTED, halted), POLICY, bus.clock),
+    }

@@ -27,6 +27,8 @@ from patra.kernel.db import Tx
 
 CHANNEL = "ingest.record"
 """The outbox channel of changed records; the bus publishes each as `ingest.record.changed`."""
+HALTS = "ingest.source"
+"""The outbox channel of sources that a fatal error halted; the bus publishes them as `ingest.source.halted`."""
 
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,19 +161,27 @@ def _end(tx: Tx, work: Work, closing: Closing, now: int) -> bool:
     if closing.rest is not None:
         request_reslice(tx, task.task_id, closing.rest, closing.total, closing.code.value, now)
     if closing.halt:
-        detail = _advised(closing)
-        operations.halt(
-            tx,
-            spec.provenance_code,
-            spec.endpoint_code,
-            operations.BREAKER,
-            reason=closing.code.value,
-            detail=detail,
-            by=taken.run_id,
-            now=now,
-        )
+        _halt(tx, spec, closing, taken.run_id, now)
     leases.release(tx, TASKS, [taken.lease])
     return moved
+
+
+def _halt(tx: Tx, spec: Spec, closing: Closing, run_id: str, now: int) -> None:
+    """Stop the endpoint until an operator lifts it; the first run that meets the error tells the bus."""
+    source, endpoint, code = spec.provenance_code, spec.endpoint_code, closing.code.value
+    detail = _advised(closing)
+    if operations.halt(tx, source, endpoint, operations.BREAKER, reason=code, detail=detail, by=run_id, now=now):
+        said = Halt(
+            source=source,
+            endpoint=endpoint,
+            level=closing.level or "L4",
+            code=code,
+            detail=closing.detail or closing.code.text,
+            advice=closing.advice,
+            run_id=run_id,
+        )
+        message = outbox.Message(group=source, key=f"{source}/{endpoint}@{now}.{run_id}", payload=_encode(said))
+        outbox.append(tx, HALTS, [message], now)
 
 
 def _advised(closing: Closing) -> str:
@@ -211,6 +221,18 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str
     batch_no: int
     records: list[Change]
+
+
+class Halt(msgspec.Struct, frozen=True, kw_only=True):
+    """An endpoint that a fatal error halted, which run met it, and what to do."""
+
+    source: str
+    endpoint: str
+    level: str
+    code: str
+    detail: str
+    advice: str
+    run_id: str
 
 
 _encode = msgspec.json.Encoder().encode

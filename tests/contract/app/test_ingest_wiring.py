@@ -11,12 +11,12 @@ import pytest
 from patra.app import bus as bus_part
 from patra.app import ingest as ingest_part
 from patra.app.ingest import Ingest
-from patra.app.ingest_events import EVENT_TYPE, POLICY, publishing
+from patra.app.ingest_events import EVENT_TYPE, HALTED, POLICY, publishing
 from patra.app.parts import Ground, Joined
 from patra.app.settings import IngestSettings, Settings
 from patra.bus import operations
 from patra.bus.runtime import BusEngine
-from patra.demo.hostile import Habits, crowded
+from patra.demo.hostile import Habits, Reply, crowded
 from patra.ingest.commits import CHANNEL
 from patra.ingest.gates import Permit
 from patra.ingest.rategate_redis import RedisGate
@@ -162,6 +162,19 @@ def test_what_breaks_the_contract_is_refused_and_keeps_nothing_else_waiting(data
         assert p.w.rows("SELECT message_key, status, reason FROM krn_outbox") == [
             ("bad", "refused", "b_payload_invalid")
         ]
+
+
+def test_a_fatal_error_is_one_event_that_says_how_to_lift_the_halt(database: Database) -> None:
+    with process(database) as p:
+        p.w.provider._served = lambda *_: Reply(status=401, body=b"who are you", kind="text/plain")  # type: ignore[method-assign]
+        p.w.trigger()
+        p.w.drain()
+        assert p.turns("ingest.halts") >= 1
+        (body,) = [row[0] for row in p.w.rows("SELECT body FROM bus_event WHERE event_type = :type", type=HALTED)]
+        said = msgspec.json.decode(body)["payload"]
+        assert (said["provenance_code"], said["endpoint_name"], said["error_level"]) == ("hostile", "search", "L4")
+        assert (said["error_code"], "401" in said["message"]) == ("i_failed_fatal", True)
+        assert "`patra ingest lift hostile search`" in said["lift_advice"]
 
 
 def test_the_executors_of_the_process_work_off_what_is_planned(database: Database) -> None:

@@ -1,12 +1,15 @@
 """What the ingest platform says of a changed record keeps the contract of `ingest.record.changed`, whatever it holds."""
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from patra.app.ingest_events import (
     EVENT_TYPE,
+    HALTED,
     change_key,
     envelopes,
+    halted,
     idempotency_key,
     in_line,
     payload,
@@ -16,7 +19,8 @@ from patra.bus.bus import Bus
 from patra.bus.catalogue import load
 from patra.bus.envelope import check
 from patra.bus.publish import Candidate, examine
-from patra.ingest.commits import Change, Changes, message_of
+from patra.ingest.commits import Change, Changes, Halt, message_of
+from patra.ingest.reasons_running import X
 from patra.ingest.records import Incoming, Sorted, Stored
 from patra.ingest.running_store import Place
 from patra.kernel.clock import parse_instant
@@ -99,6 +103,22 @@ def test_the_words_of_the_platform_are_put_into_those_of_the_contract() -> None:
         "batch_no": 3,
     }
     assert change_key(said, one) == f"crossref/works/10.1000/182@{changed_at}.2.11111111.t.r1.3"
+
+
+@given(
+    names, names, st.sampled_from(X), st.text(st.characters(exclude_categories=["Cs"])), st.text("a `\n", max_size=3000)
+)
+def test_a_halt_of_any_kind_becomes_an_event_that_the_bus_takes(
+    source: str, endpoint: str, code: X, detail: str, advice: str
+) -> None:
+    said = Halt(
+        source=source, endpoint=endpoint, level="L4", code=code.value, detail=detail, advice=advice, run_id="t.r1"
+    )
+    (one,) = halted(BUS, pending("k", msgspec.json.encode(said)))
+    assert BUS.catalogue.types[HALTED].contracts[1].violations(one.payload) == []
+    assert isinstance(examine(BUS.catalogue, one, "Ingest"), Candidate)
+    assert f"`patra ingest lift {source} {endpoint}`" in one.payload["lift_advice"]
+    assert halted(BUS, pending("k", b"[]")) == Refused("b_payload_invalid")
 
 
 def test_a_message_waits_if_one_of_its_events_must_and_is_refused_if_one_is() -> None:
