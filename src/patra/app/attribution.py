@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from patra.app.attribution_events import BusArchive
 from patra.app.loops import Loop
 from patra.app.parts import Check, Ground, Health, Joined
 from patra.app.settings import AttributionSettings
@@ -14,6 +15,7 @@ from patra.attribution.delivery import Delivery, handing, open_archive
 from patra.attribution.engine import Engine, Limits
 from patra.attribution.locate import Indexer
 from patra.attribution.retention import Keep, Purged, Retention, into_files, purge_once
+from patra.bus.runtime import BusEngine
 from patra.kernel.clock import DAY, MINUTE, SECOND
 from patra.kernel.errors import ConfigInvalid
 
@@ -30,7 +32,7 @@ class Attribution(msgspec.Struct, frozen=True, kw_only=True):
 def join(ground: Ground) -> Joined:
     """Build the engine on the common ground."""
     settings = ground.settings.attribution
-    archive = open_archive(settings.archive)
+    archive = _archive(ground)
     limits = Limits(
         waiting=settings.waiting_batches,
         group=settings.commit_batches,
@@ -63,6 +65,11 @@ def join(ground: Ground) -> Joined:
         stop_intake=built.engine.close,
         release=lambda: _release(built, archive),
     )
+
+
+def _archive(ground: Ground) -> Archive | None:
+    where = ground.settings.attribution.archive
+    return BusArchive(ground.db, ground.engine(BusEngine).bus) if where == "bus" else open_archive(where)
 
 
 def _retention(settings: AttributionSettings) -> tuple[Retention, Keep | None]:

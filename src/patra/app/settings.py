@@ -143,7 +143,8 @@ class AttributionSettings(Section, frozen=True):
         str,
         Meta(
             description="Where output records go: `store` (the store itself, in the transaction of the decision), "
-            "`parquet:FOLDER`, or the `http://` or `https://` URL of an endpoint that takes them.",
+            "`parquet:FOLDER`, the `http://` or `https://` URL of an endpoint that takes them, or `bus` "
+            "(each record an event `attribution.record.emitted`).",
             extra=URL,
         ),
     ] = "store"

@@ -25,8 +25,8 @@ log = get_logger()
 PARTS: tuple[Part, ...] = (
     Part(name="kernel", migrations="patra.kernel"),
     Part(name="app", migrations="patra.app"),
-    Part(name="attribution", migrations="patra.attribution", join=attribution.join),
     Part(name="bus", migrations="patra.bus", join=bus.join),
+    Part(name="attribution", migrations="patra.attribution", join=attribution.join),
     Part(name="ingest", migrations="patra.ingest", join=ingest.join),
     Part(name="studio", migrations="patra.studio", join=studio.join),
 )

@@ -65,7 +65,7 @@ def open_archive(where: str) -> Archive | None:
                 "config_archive_unknown",
                 f"{where!r} is no archive",
                 place="attribution.archive",
-                advice="store, parquet:FOLDER, or an http(s) URL",
+                advice="store, parquet:FOLDER, an http(s) URL, or bus",
             )
 
 
