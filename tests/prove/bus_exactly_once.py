@@ -132,7 +132,11 @@ def drain(db: Any, nats_url: str) -> None:
     turns += turns_of("consume", db, nats_url)
     idle = 0
     while idle < 3:
-        idle = 0 if sum(turn() for turn in turns) else idle + 1
+        try:
+            idle = 0 if sum(turn() for turn in turns) else idle + 1
+        except Transient:  # the broker is being killed still
+            idle = 0
+            time.sleep(0.1)
 
 
 def check(db: Any, publishers: int, each: int) -> None:
