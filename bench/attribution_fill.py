@@ -22,7 +22,7 @@ from patra.kernel.clock import DAY, SystemClock
 INDEX = "CREATE INDEX krn_ledger_expiry ON krn_ledger (scope, expires_at)"
 KEYS = 10_000_000
 _PARTS = 65_536  # by the first two bytes of the key
-_ROW = 14 + 32  # bytes of noise in a row: the rest of its key, its fingerprint
+_ROW = 14 + 16  # bytes of noise in a row: the rest of its key, its fingerprint
 
 
 def parts(count: int) -> Iterator[tuple[bytes, list[str], list[tuple[int, int]]]]:

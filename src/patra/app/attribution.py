@@ -53,6 +53,7 @@ def join(ground: Ground) -> Joined:
 
     loops = [
         Loop(name="attribution.timer", run_once=built.engine.sweep, every=SECOND),
+        Loop(name="attribution.keys", run_once=built.engine.carry, every=SECOND),
         Loop(name="attribution.index", run_once=built.indexer.run_once, every=SECOND),
         Loop(name="attribution.retention", run_once=purge, every=10 * MINUTE),
     ]

@@ -7,11 +7,11 @@
 | `inflate` | a body as sent | its plain bytes, bounded |
 | `intake` | bytes | an envelope with its events, or a refusal |
 | `keys` | fields | dedup, closure, billing, attribution and record keys |
+| `subject` | | whom a decision is about |
 | `validate` | one event | a checked event, or the code of the first check that fails |
 | `plain` | one event with nothing unusual about it | the same, much sooner |
 | `batch` | bytes and an instant | checked events in the order of decision |
 | `dedup` | key and fingerprint | first, new cycle, duplicate, conflict |
-| `subject` | an event | whom a decision is about |
 | `closure` | a closure and an event | the ruling, and the closure after it |
 | `facts` | a ruling | the decision; billable fact, attribution fact, audit |
 | `records` | a decision | output records for the archive |
@@ -19,6 +19,7 @@
 | `decide` | state, batches, ticks | answers and changes: the whole of it, without a store |
 | `pack` | decisions on one item | one compressed row, and back |
 | `store` | changes | rows, and the order of locks |
+| `recent`, `keystore` | dedup keys | their entries, in memory, appended, in the ledger's tree |
 | `reading` | rows | decisions with the status of their records, closures |
 | `locate` | a key | the decisions that carry it |
 | `commit` | batches and ticks | answers, when they are durable |

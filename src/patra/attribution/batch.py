@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Raw
 
 from patra.attribution.intake import Envelope, Refused, as_read, envelope, plain_envelope
-from patra.attribution.plain import plain_event
+from patra.attribution.plain import plain_reader
 from patra.attribution.validate import Event, Rejected, checked
 
 
@@ -55,8 +55,9 @@ def read_batch(body: bytes, received_at: int) -> Batch:
 def _checked(body: bytes, received_at: int, found: Envelope) -> Batch:
     passed: list[Event] = []
     rejected: list[Rejected] = []
+    plain_event = plain_reader(found, received_at)
     for index, sent in enumerate(found.events):
-        event = plain_event(sent, index, found, received_at) if type(sent) is Raw else None
+        event = plain_event(sent, index) if type(sent) is Raw else None
         if event is None:
             event = checked(as_read(sent), index, found, received_at)
             if type(event) is Rejected:
@@ -72,9 +73,9 @@ def in_order(events: list[Event]) -> list[Event]:
     terminal = [event for event in ordered if event.terminal]
     if not terminal:
         return ordered
-    seen = {event.closure for event in ordered if event.kind.name == "impression"}
-    waiting = [event for event in terminal if event.closure in seen]
-    return [event for event in ordered if not (event.terminal and event.closure in seen)] + waiting
+    seen = {event.closure_key for event in ordered if event.kind.name == "impression"}
+    waiting = [event for event in terminal if event.closure_key in seen]
+    return [event for event in ordered if not (event.terminal and event.closure_key in seen)] + waiting
 
 
 def _order(event: Event) -> tuple[int, str, int]:

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from patra.attribution.batch import Batch, Item, instant, received
 from patra.attribution.decide import Answer, Superseded, Ticked, decide
 from patra.attribution.facts import Decision
-from patra.attribution.store import append_log, due_closures, load_closures, load_ledger, write
+from patra.attribution.keystore import Keys
+from patra.attribution.store import append_log, due_closures, load_closures, write
 from patra.kernel.db import Database, Tx
 
 Hand = Callable[[Tx, Sequence[tuple[int, Decision]], Sequence[Superseded]], None]
@@ -18,11 +19,15 @@ Hand = Callable[[Tx, Sequence[tuple[int, Decision]], Sequence[Superseded]], None
 EVERYTHING = 2**31
 
 
-def commit(db: Database, items: Sequence[Item], *, due: int = 0, hand: Hand | None = None) -> list[Answer]:
+def commit(
+    db: Database, items: Sequence[Item], *, due: int = 0, hand: Hand | None = None, keys: Keys | None = None
+) -> list[Answer]:
     """Decide the items in their order and make it durable; `due` is how many overdue closures to take along.
 
-    Without `hand` the store itself is the archive: a decision is archived when it is committed.
+    Without `hand` the store itself is the archive: a decision is archived when it is committed. `keys` are the dedup
+    keys as the process has them; who commits more than once keeps them.
     """
+    known = keys or Keys()
     dedup_keys = {event.key for item in items if isinstance(item, Batch) for event in item.events}
     closure_keys = {key for item in items if isinstance(item, Batch) for key in item.closure_keys}
     latest = max(map(instant, items))
@@ -33,8 +38,9 @@ def commit(db: Database, items: Sequence[Item], *, due: int = 0, hand: Hand | No
         # a tick that finds nothing to do leaves no trace
         logged = [item for item in items if isinstance(item, Batch) or overdue]
         numbered = list(zip(append_log(tx, logged), logged, strict=True))
-        answers, changes = decide(load_ledger(tx, dedup_keys), closures, numbered)
+        answers, changes = decide(known.load(tx, dedup_keys), closures, numbered)
         instants = {number: received(item) for number, item in numbered}
+        known.write(tx, changes.ledger, latest)
         decisions = write(tx, changes, instants, archived=hand is None)
         if hand is not None:
             hand(tx, decisions, changes.superseded)

@@ -28,8 +28,8 @@ from patra.attribution.dedup import REFUSALS, Ledger
 from patra.attribution.facts import Decision, audit_key_of, decided, dropped
 from patra.attribution.intake import Envelope, Refused
 from patra.attribution.reasons import R
-from patra.attribution.subject import Subject, subject_of, subject_of_rejected
-from patra.attribution.validate import Event, Rejected
+from patra.attribution.subject import Subject, in_cycle
+from patra.attribution.validate import Event, Rejected, subject_of_rejected
 from patra.kernel.canonical import key16
 from patra.kernel.ledger import Outcome
 
@@ -121,12 +121,12 @@ class _Run:
     def _event(self, event: Event, batch: int, batch_id: str) -> AckItem:
         ledger = self.changes.ledger
         outcome, cycle = ledger.verdict(event.key, event.fingerprint, self._received_at, batch)
-        subject = subject_of(event, cycle)
+        subject = event.subject if cycle == 1 else in_cycle(event.subject, cycle)
         if outcome is not Outcome.FIRST and outcome is not Outcome.NEW_CYCLE:
             return self._refused_by_ledger(event, subject, outcome, batch_id)
         key = event.closure_key
         closure = None if key is None else self.closures.get(key)
-        if closure is not None and closure.app != event.app_id:
+        if closure is not None and closure.app != subject.app:
             refusal = dropped(subject, R.FOREIGN_APP, Conflict.REJECTED, self._received_at)
             self._drop(refusal, batch_id, (event.sent,))
             return AckItem(event.sent_id, event.index, Ack.REJECTED, R.FOREIGN_APP, False, subject.source)

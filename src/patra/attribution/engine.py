@@ -1,9 +1,9 @@
 """Batches go in from any thread; each is answered when it is durable: one writer takes all that wait into one commit.
 
-Batches are read and decided by the writer, one after the other in the order of their `receivedAt`, which never goes
-back within a process. (Reading them where they arrive is no gain: the interpreter has one lock, and two threads that
-both want it take longer than one after the other.) A batch that was queued is answered after the commit or not at all;
-when too many wait, new ones are turned away before they cost anything (F10).
+Batches are read where they arrive and decided by the writer, one after the other in the order of their `receivedAt`,
+which never goes back within a process: while the writer waits for the store, the next ones are read. A batch that was
+queued is answered after the commit or not at all; when too many wait, new ones are turned away before they cost
+anything (F10).
 
 On PostgreSQL there are two writers: while one waits for the database, the other decides. They are to each other as two
 processes are, and what holds for those (`store`) holds for them. SQLite has one writer at a time.
@@ -25,6 +25,7 @@ from patra.attribution.batch import Batch, Item, Tick, read_batch
 from patra.attribution.commit import Hand, commit
 from patra.attribution.decide import Answer, Ticked
 from patra.attribution.intake import Envelope, Refused
+from patra.attribution.keystore import Keys, carry_once
 from patra.attribution.reading import something_due
 from patra.attribution.reasons import R
 from patra.kernel.clock import SECOND, Clock
@@ -78,20 +79,7 @@ class NotTaken(msgspec.Struct, frozen=True, kw_only=True):
 Reply = BatchAck | Refused | NotTaken
 
 
-class _Sent(msgspec.Struct, frozen=True):
-    """A batch that nobody has read yet. `app_id`: the only app that may send it."""
-
-    body: bytes
-    received_at: int
-    app_id: str | None
-
-
 class _Waiting(msgspec.Struct):
-    item: Item | _Sent
-    future: "Future[Any]"
-
-
-class _Read(msgspec.Struct):
     item: Item
     future: "Future[Any]"
 
@@ -101,6 +89,7 @@ class Engine:
 
     def __init__(self, db: Database, clock: Clock, *, limits: Limits | None = None, hand: Hand | None = None) -> None:
         self.db = db
+        self.keys = Keys()
         self._clock = clock
         self._limits = limits or Limits()
         self._hand = hand
@@ -122,7 +111,11 @@ class Engine:
         future: Future[Reply] = Future()
         with self._arriving:  # one at a time: batches wait in the order of their instants
             self._last = max(self._last, self._clock.now()) if received_at is None else received_at
-            return future if self._enqueue(_Waiting(_Sent(body, self._last, app_id), future)) else Overloaded()
+            batch = read_batch(body, self._last)
+            if app_id is not None and isinstance(batch.envelope, Envelope) and batch.envelope.app_id != app_id:
+                future.set_result(Refused(code=R.APP_KEY_FOREIGN, batch_id=batch.envelope.batch_id))
+                return future
+            return future if self._enqueue(_Waiting(batch, future)) else Overloaded()
 
     def sweep(self) -> Ticked:
         """Apply one bite of the deadlines that lie behind the clock by the lag, when it is their turn in the queue."""
@@ -138,6 +131,10 @@ class Engine:
         if isinstance(done, NotTaken):
             raise StoreUnavailable("store_unavailable", "the deadlines could not be applied")
         return done if isinstance(done, Ticked) else Ticked(0)
+
+    def carry(self) -> int:
+        """In a quiet moment, one bite of the recent dedup keys goes into the ledger's tree; gives how much that was."""
+        return 0 if self.busy() else carry_once(self.db, self.keys, self._clock.now())
 
     def busy(self) -> bool:
         """Whether so much comes in that what can wait should: the writer was at work for `BUSY` of the last second."""
@@ -160,9 +157,8 @@ class Engine:
         # whoever stopped waiting before its turn came has no answer, and its batch was not taken
         taken = [waiting for waiting in taken if waiting.future.set_running_or_notify_cancel()]
         try:
-            read = [one for waiting in taken if (one := _read(waiting)) is not None]
-            if read:
-                self._commit(read)
+            if taken:
+                self._commit(taken)
         finally:
             for waiting in taken:  # nobody is left waiting, whatever went wrong
                 if not waiting.future.done():
@@ -193,12 +189,12 @@ class Engine:
             with suppress(Exception):  # everyone was answered: whatever went wrong must not end the writer
                 self.run_once()
 
-    def _commit(self, taken: Sequence[_Read]) -> None:
+    def _commit(self, taken: Sequence[_Waiting]) -> None:
         began = time.perf_counter()
         try:
             items = [waiting.item for waiting in taken]
             due = self._limits.overdue if any(isinstance(item, Tick) for item in items) else 0
-            answers = commit(self.db, items, due=due, hand=self._hand)
+            answers = commit(self.db, items, due=due, hand=self._hand, keys=self.keys)
         except Transient as error:
             for waiting in taken:
                 waiting.future.set_result(_not_taken(waiting.item))
@@ -222,24 +218,6 @@ class Engine:
         for waiting, answer in zip(taken, answers, strict=True):
             waiting.future.set_result(answer)
             _count(answer)
-
-
-def _read(waiting: _Waiting) -> _Read | None:
-    """The batch, read and checked; None where it is answered already: it is of another app than its key."""
-    sent = waiting.item
-    if not isinstance(sent, _Sent):
-        return _Read(sent, waiting.future)
-    try:
-        batch = read_batch(sent.body, sent.received_at)
-    except Exception as error:
-        waiting.future.set_exception(error)
-        with suppress(Exception):
-            log.exception("attribution_batch_failed", reason=str(error))
-        return None
-    if sent.app_id is not None and isinstance(batch.envelope, Envelope) and batch.envelope.app_id != sent.app_id:
-        waiting.future.set_result(Refused(code=R.APP_KEY_FOREIGN, batch_id=batch.envelope.batch_id))
-        return None
-    return _Read(batch, waiting.future)
 
 
 def _not_taken(item: Item) -> NotTaken:

@@ -9,6 +9,8 @@ from hashlib import sha256
 from patra.attribution.contract import CURRENT, NA, VERSIONS
 
 DEDUP_VERSION = "f_dedup_v1"
+HALF = 16
+"""Bytes of a sha256 that stand for it in the store."""
 
 
 def semantic_digest(values: Sequence[str]) -> str:
@@ -100,8 +102,8 @@ def record_key(record_type: str, payload_key: str, dedup: str | None, versions: 
 
 
 def half(text: str) -> bytes:
-    """The first 16 bytes of a key's sha256: what stands for it in the store, as the kernel's `key16`."""
-    return sha256(text.encode()).digest()[:16]
+    """The first half of a key's sha256: what stands for it in the store, as the kernel's `key16`."""
+    return sha256(text.encode()).digest()[:HALF]
 
 
 def _hex32(text: str) -> str:

@@ -15,7 +15,9 @@ import msgspec
 from patra.attribution import keys
 from patra.attribution.contract import FUTURE_LIMIT, KINDS, LONGEST_FIELD, Kind
 from patra.attribution.intake import Envelope, legal_id
+from patra.attribution.keys import HALF, computed_key, half
 from patra.attribution.reasons import R
+from patra.attribution.subject import FAILURE, Subject
 from patra.attribution.validate import Event, extensions
 from patra.kernel.clock import parse_instant
 
@@ -88,75 +90,96 @@ _decode_more = msgspec.json.Decoder(Union[tuple(_MORE)]).decode  # noqa: UP007
 _decode_all = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-def plain_event(raw: msgspec.Raw, index: int, envelope: Envelope, received_at: int) -> Event | None:
-    """The checked event, or None where it must be looked at carefully. Raises ValueError where it is no sound JSON."""
-    more = False
-    try:
-        sent: Any = _decode(raw)
-    except msgspec.ValidationError:
+def plain_reader(envelope: Envelope, received_at: int) -> Callable[[msgspec.Raw, int], Event | None]:
+    """What reads the events of one batch: it gives the checked event, or None where it must be looked at carefully.
+
+    It raises ValueError where an event is no sound JSON. What the events of a batch share is worked out once.
+    """
+    app_id = envelope.app_id
+    by_event = keys.client_event_key(app_id, envelope.batch_id, "")
+    by_idempotency = keys.client_idempotency_key(app_id, "")
+    closure_keys: dict[str, bytes] = {}
+
+    def plain_event(raw: msgspec.Raw, index: int) -> Event | None:
+        more = False
         try:
-            sent, more = _decode_more(raw), True
+            sent: Any = _decode(raw)
         except msgspec.ValidationError:
+            try:
+                sent, more = _decode_more(raw), True
+            except msgspec.ValidationError:
+                return None
+        kind, digest_of, values_of, enum_of = _RULES[type(sent)]
+        event_id, version, idempotency_key = sent.eventId, sent.eventVersion, sent.idempotencyKey
+        at = _instant(sent.eventAt)
+        if (
+            at is None
+            or not -FUTURE_LIMIT <= received_at - at <= kind.window
+            or not legal_id(event_id)
+            or not (type(version) is int or (type(version) is str and 0 < len(version) <= LONGEST_FIELD))
+            or sent.eventIdScope is not None
+            or not (idempotency_key is None or (type(idempotency_key) is str and legal_id(idempotency_key)))
+            or (enum_of is not None and enum_of(sent) not in kind.values)
+        ):
             return None
-    kind, digest_of, values_of, enum_of = _RULES[type(sent)]
-    event_id, version, reference, render = sent.eventId, sent.eventVersion, sent.responseReference, sent.renderAttemptId
-    idempotency_key = sent.idempotencyKey
-    at = _instant(sent.eventAt)
-    if (
-        at is None
-        or not -FUTURE_LIMIT <= received_at - at <= kind.window
-        or not legal_id(event_id)
-        or not (type(version) is int or (type(version) is str and 0 < len(version) <= LONGEST_FIELD))
-        or sent.eventIdScope is not None
-        or not (idempotency_key is None or (type(idempotency_key) is str and legal_id(idempotency_key)))
-        or (enum_of is not None and enum_of(sent) not in kind.values)
-    ):
-        return None
-    terminal, closure, closure_key = False, None, None
-    if render is not None:
-        if reference is None:
-            return None
-        closure = f"{reference}|{render}"
-        closure_key = keys.half(closure)
-        terminal = kind.name == "error" and sent.errorClass == "terminal"
-    app_id, request, attempt, opportunity = envelope.app_id, sent.requestKey, sent.attemptKey, sent.opportunityKey
-    dedup = (
-        keys.client_event_key(app_id, envelope.batch_id, event_id)
-        if idempotency_key is None
-        else keys.client_idempotency_key(app_id, idempotency_key)
-    )
-    return Event(
-        index,
-        event_id,
-        raw,
-        app_id,
-        kind,
-        at,
-        sent.traceKey,
-        request,
-        attempt,
-        opportunity,
-        reference,
-        render,
-        closure,
-        closure_key,
-        terminal,
-        dedup,
-        keys.half(dedup),
-        keys.computed_key(app_id, kind.name, request, attempt, opportunity, reference, render, digest_of(sent)),
-        R.ACCEPTED,
-        values_of(sent),
-        None,
-        extensions(kind, _decode_all(raw)) if more else None,
-    )
+        name, reference, render = kind.name, sent.responseReference, sent.renderAttemptId
+        event_type, terminal, closure_key = name, False, None
+        if render is not None:
+            if reference is None:
+                return None
+            closure = f"{reference}|{render}"
+            closure_key = closure_keys.get(closure)
+            if closure_key is None:
+                closure_key = closure_keys[closure] = half(closure)
+            if name == "error" and sent.errorClass == "terminal":
+                event_type, terminal = FAILURE, True
+        request, attempt, opportunity = sent.requestKey, sent.attemptKey, sent.opportunityKey
+        dedup = by_event + event_id if idempotency_key is None else by_idempotency + idempotency_key
+        key = half(dedup)
+        return Event(
+            index,
+            event_id,
+            raw,
+            kind,
+            at,
+            Subject(
+                "fe_" + key.hex(),
+                app_id,
+                event_id,
+                event_type,
+                sent.traceKey,
+                request,
+                attempt,
+                opportunity,
+                reference,
+                render,
+                dedup,
+                1,
+                at,
+                index,
+            ),
+            closure_key,
+            terminal,
+            key,
+            computed_key(app_id, name, request, attempt, opportunity, reference, render, digest_of(sent))[:HALF],
+            R.ACCEPTED,
+            values_of(sent),
+            None,
+            extensions(kind, _decode_all(raw)) if more else None,
+        )
+
+    return plain_event
 
 
 def _instant(text: str) -> int | None:
     """As `parse_instant`; the events of a batch share their seconds, so a second is read once."""
-    if len(text) >= 20 and text[-1] == "Z":
-        second, fraction = _second(text[:19]), text[20:-1]
-        if second is None or len(text) == 20:
-            return second
-        if text[19] == "." and fraction.isdecimal() and fraction.isascii():
-            return second + int(fraction[:6].ljust(6, "0"))
+    if (
+        len(text) == 24
+        and text[19] == "."
+        and text[23] == "Z"
+        and (milli := text[20:23]).isdecimal()
+        and text.isascii()
+    ):
+        second = _second(text[:19])
+        return None if second is None else second + int(milli) * 1000
     return parse_instant(text)

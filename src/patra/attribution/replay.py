@@ -21,6 +21,7 @@ from patra.attribution.commit import EVERYTHING, commit
 from patra.attribution.decide import Answer, Ticked
 from patra.attribution.facts import attribution_fact, audit, billable_fact, closure_line
 from patra.attribution.intake import Refused
+from patra.attribution.keystore import Keys
 from patra.attribution.reading import every_closure, every_decision, something_due
 from patra.attribution.records import RANK, Record
 from patra.kernel.clock import parse_instant
@@ -51,11 +52,12 @@ def replay(lines: Iterable[Line], db: Database, *, group: Iterable[int] | None =
     A tick ends a commit; batches beyond the last group are committed one by one.
     """
     answers: list[Answer] = []
+    keys = Keys()
     for items in _grouped(_items(lines), group or ()):
         first = instant(items[0])
         while db.read(lambda tx, first=first: something_due(tx, first)):
-            commit(db, [Tick(at=first)], due=BITE)
-        answers += commit(db, items, due=EVERYTHING)
+            commit(db, [Tick(at=first)], due=BITE, keys=keys)
+        answers += commit(db, items, due=EVERYTHING, keys=keys)
     return _output(db, [_ack(answer) for answer in answers if not isinstance(answer, Ticked)])
 
 

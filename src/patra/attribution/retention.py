@@ -25,11 +25,12 @@ from patra.attribution.decide import ITEM_BITS
 from patra.attribution.dedup import SCOPE
 from patra.attribution.facts import audit_key_of
 from patra.attribution.keys import half
+from patra.attribution.keystore import PURGED
 from patra.attribution.locate import INDEXED
 from patra.attribution.pack import packed, packs, unpacked
 from patra.attribution.reading import Archived, decisions_after
 from patra.attribution.records import Record
-from patra.attribution.store import PURGED, Q, mark, set_mark
+from patra.attribution.store import Q, mark, set_mark
 from patra.kernel.db import Database, Row, Tx
 
 BITE = 1000

@@ -19,7 +19,6 @@ import msgspec
 from patra.attribution.batch import Batch, Item
 from patra.attribution.closure import C, Click, Closure, Status, Terminal
 from patra.attribution.decide import ITEM_BITS, Changes, Drop, Superseded
-from patra.attribution.dedup import SCOPE, Ledger
 from patra.attribution.facts import Decision
 from patra.attribution.intake import Refused, as_read, legal_id, shown
 from patra.attribution.keys import billing_key, half
@@ -30,13 +29,9 @@ from patra.attribution.subject import Subject
 from patra.kernel.canonical import fingerprint, sha256_hex
 from patra.kernel.db import Queries, Row, Tx
 from patra.kernel.errors import NotCanonical, StoreBusy
-from patra.kernel.ledger import begin_cycles, entries
 from patra.kernel.machine import journal
 
 Q = Queries.load("patra.attribution")
-
-PURGED = "ledger_purged"
-"""The mark that says that the ledger has forgotten keys."""
 
 _PLACEMENT = "attr_opportunity_created"
 _encode = msgspec.json.Encoder(enc_hook=shown).encode
@@ -96,15 +91,6 @@ def next_due(tx: Tx) -> int | None:
     return tx.fetch(Q["next_due"])[0][0]
 
 
-def load_ledger(tx: Tx, keys: Collection[bytes]) -> Ledger:
-    """The entries of the keys at hand; of keys that the ledger has forgotten, how far their cycles had come."""
-    found = entries(tx, SCOPE, sorted(keys))  # sorted: neighbours share the pages that are looked at
-    if not mark(tx, PURGED):
-        return Ledger(found)
-    past = tx.fetch(Q["past_cycles"], rows=[(key,) for key in keys if key not in found])
-    return Ledger(found, {bytes(key): cycle for key, cycle in past})
-
-
 def mark(tx: Tx, name: str) -> int:
     """Where a duty in the background stands."""
     found = tx.fetch(Q["mark"], {"name": name})
@@ -139,11 +125,10 @@ def _log_row(place: int, one: Item) -> Row:
 
 
 def write(tx: Tx, changes: Changes, instants: Mapping[int, int], *, archived: bool) -> list[tuple[int, Decision]]:
-    """Write all that was decided; gives the decisions that are new.
+    """Write all that was decided, but for dedup keys (`keystore`); gives the decisions that are new.
 
     `instants` are those of the items, by number. `archived`: the store itself is the archive.
     """
-    _write_ledger(tx, changes.ledger)
     _write_closures(tx, changes.closures)
     decisions = changes.decisions + _write_drops(tx, changes.drops)
     tx.execute(
@@ -155,15 +140,6 @@ def write(tx: Tx, changes: Changes, instants: Mapping[int, int], *, archived: bo
     _write_billables(tx, changes.decisions, status)
     _supersede(tx, changes.superseded)
     return decisions
-
-
-def _write_ledger(tx: Tx, ledger: Ledger) -> None:
-    """Keys that nobody had, then new cycles of keys that are there, one layer after the other."""
-    rows = sorted(ledger.firsts)
-    if tx.execute(Q["begin_keys"], {"scope": SCOPE}, rows=rows) != len(rows):
-        raise StoreBusy("store_busy", "another writer took a key first")
-    for layer in ledger.layers:
-        begin_cycles(tx, SCOPE, layer)
 
 
 def _write_closures(tx: Tx, closures: Sequence[Closure]) -> None:

@@ -1,16 +1,14 @@
 """Whom a decision is about: the identity of one event, as facts, audits, records and closures carry it (§3.8.26).
 
-In goes a checked event and its cycle, a rejected one, or a closure whose deadline passed; out comes a `Subject`.
+`validate` makes it of an event, `subject_of_timeout` of the event that opened a closure whose deadline has passed.
 """
 
-from typing import Any, cast
-
 import msgspec
+from msgspec.structs import replace
 
 from patra.attribution import keys
-from patra.attribution.contract import LONGEST_FIELD, NA
+from patra.attribution.contract import NA
 from patra.attribution.reasons import R
-from patra.attribution.validate import Event, Rejected, is_text, text_or_na
 
 FAILURE = "failure"
 """The processor's own event type: terminal errors and timeouts are normalised to it (F1, F14)."""
@@ -43,47 +41,11 @@ class Subject(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return keys.closure_key(self.reference, self.render)
 
 
-def subject_of(event: Event, cycle: int) -> Subject:
-    """The subject of a checked event; a terminal error is a `failure` from here on."""
-    return Subject(
-        f"fe_{event.key.hex()}" if cycle == 1 else keys.server_event_key(event.dedup, cycle),
-        event.app_id,
-        event.sent_id if type(event.sent_id) is str and 0 < len(event.sent_id) <= LONGEST_FIELD else NA,
-        FAILURE if event.terminal else event.kind.name,
-        event.trace,
-        event.request,
-        event.attempt,
-        event.opportunity,
-        event.reference,
-        event.render,
-        event.dedup,
-        cycle,
-        event.at,
-        event.index,
-    )
-
-
-def subject_of_rejected(rejected: Rejected, batch_id: str) -> Subject:
-    """What can be read of an event that failed the checks; it has no dedup key (F7)."""
-    sent: Any = rejected.event
-    fields = cast("dict[str, Any]", sent) if isinstance(sent, dict) else {}
-    reference, render = fields.get("responseReference"), fields.get("renderAttemptId")
-    return Subject(
-        keys.server_event_key_without_dedup(rejected.app_id, batch_id, rejected.index),
-        rejected.app_id,
-        text_or_na(rejected.sent_id),
-        text_or_na(fields.get("eventType")),
-        text_or_na(fields.get("traceKey")),
-        text_or_na(fields.get("requestKey")),
-        text_or_na(fields.get("attemptKey")),
-        text_or_na(fields.get("opportunityKey")),
-        reference if is_text(reference) else None,
-        render if is_text(render) else None,
-        None,
-        1,
-        None,
-        rejected.index,
-    )
+def in_cycle(subject: Subject, cycle: int) -> Subject:
+    """The same event in a later cycle of its dedup key (F9)."""
+    if subject.dedup is None:
+        raise AssertionError("only a checked event has cycles")
+    return replace(subject, source=keys.server_event_key(subject.dedup, cycle), cycle=cycle)
 
 
 def subject_of_timeout(opener: Subject, deadline: int) -> Subject:

@@ -13,6 +13,7 @@ from patra.attribution import keys
 from patra.attribution.contract import FUTURE_LIMIT, KINDS, LONGEST_FIELD, NA, UNKNOWN, Kind
 from patra.attribution.intake import Envelope, NotText, legal_id
 from patra.attribution.reasons import R
+from patra.attribution.subject import FAILURE, Subject
 from patra.kernel.clock import parse_instant
 
 _uuid = re.compile(r"[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}").fullmatch
@@ -30,24 +31,18 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     """`eventId` as sent, for the ACK."""
     sent: Any
     """The event as sent, read or not (`intake.as_read`), for the digest of its reject row."""
-    app_id: str
     kind: Kind
     at: int
-    trace: str
-    request: str
-    attempt: str
-    opportunity: str
-    reference: str | None
-    render: str | None
-    closure: str | None
-    """The `closureKey`, where both of its halves are there; `closure_key` is its key in the store."""
+    subject: Subject
+    """Who it is, if its dedup key is in its first cycle."""
     closure_key: bytes | None
+    """The store's key of its closure, where both halves of the `closureKey` are there."""
     terminal: bool
     """A terminal error (F14): the processor's own `failure`."""
-    dedup: str
     key: bytes
-    """The ledger's key of `dedup`."""
+    """The ledger's key of its dedup key."""
     fingerprint: bytes
+    """The first half of the computed key: what the ledger compares."""
     code: R
     """The reason of the ACK if the event is accepted (F8)."""
     values: tuple[str, ...]
@@ -126,7 +121,7 @@ def _event(
         render = None
     request, attempt, opportunity = fields["requestKey"], fields["attemptKey"], fields["opportunityKey"]
     digest = keys.semantic_digest([fields[name] for name in kind.digest])
-    fingerprint = keys.computed_key(app_id, kind.name, request, attempt, opportunity, reference, render, digest)
+    computed = keys.computed_key(app_id, kind.name, request, attempt, opportunity, reference, render, digest)
 
     event_id, idempotency_key = fields["eventId"], fields.get("idempotencyKey")
     code = R.ACCEPTED
@@ -143,32 +138,42 @@ def _event(
     if idempotency_key is not None:
         dedup = keys.client_idempotency_key(app_id, idempotency_key)
     elif not legal:
-        dedup = keys.computed_dedup_key(fingerprint)
+        dedup = keys.computed_dedup_key(computed)
     elif everywhere:
         dedup = keys.global_event_key(app_id, event_id)
     else:
         dedup = keys.client_event_key(app_id, envelope.batch_id, event_id)
 
     closure = None if reference is None or render is None else keys.closure_key(reference, render)
-    return Event(
-        index,
-        event_id,
-        fields,
+    terminal = closure is not None and kind.name == "error" and fields.get("errorClass") == "terminal"
+    key = keys.half(dedup)
+    subject = Subject(
+        f"fe_{key.hex()}",
         app_id,
-        kind,
-        at,
+        text_or_na(event_id),
+        FAILURE if terminal else kind.name,
         fields["traceKey"],
         request,
         attempt,
         opportunity,
         reference,
         render,
-        closure,
-        None if closure is None else keys.half(closure),
-        closure is not None and kind.name == "error" and fields.get("errorClass") == "terminal",
         dedup,
-        keys.half(dedup),
-        fingerprint,
+        1,
+        at,
+        index,
+    )
+    return Event(
+        index,
+        event_id,
+        fields,
+        kind,
+        at,
+        subject,
+        None if closure is None else keys.half(closure),
+        terminal,
+        key,
+        computed[: keys.HALF],
         code,
         tuple(values),
         raw,
@@ -215,4 +220,27 @@ def _rejected(
 ) -> Rejected:
     return Rejected(
         index=index, sent_id=sent_id, app_id=envelope.app_id, code=code, event=event, lacks_reference=lacks_reference
+    )
+
+
+def subject_of_rejected(rejected: Rejected, batch_id: str) -> Subject:
+    """What can be read of an event that failed the checks; it has no dedup key (F7)."""
+    sent: Any = rejected.event
+    fields = cast("dict[str, Any]", sent) if isinstance(sent, dict) else {}
+    reference, render = fields.get("responseReference"), fields.get("renderAttemptId")
+    return Subject(
+        keys.server_event_key_without_dedup(rejected.app_id, batch_id, rejected.index),
+        rejected.app_id,
+        text_or_na(rejected.sent_id),
+        text_or_na(fields.get("eventType")),
+        text_or_na(fields.get("traceKey")),
+        text_or_na(fields.get("requestKey")),
+        text_or_na(fields.get("attemptKey")),
+        text_or_na(fields.get("opportunityKey")),
+        reference if is_text(reference) else None,
+        render if is_text(render) else None,
+        None,
+        1,
+        None,
+        rejected.index,
     )

@@ -10,16 +10,15 @@ import zstandard
 
 from patra.attribution.batch import Tick, read_batch
 from patra.attribution.commit import EVERYTHING, commit
-from patra.attribution.dedup import SCOPE
+from patra.attribution.keystore import PURGED, Keys, carry_once
 from patra.attribution.locate import INDEXED, LATEST_COMMIT, PATIENCE, Indexer, find
 from patra.attribution.queries import rejects
 from patra.attribution.reading import every_closure, every_decision
 from patra.attribution.retention import Purged, Retention, into_files, purge_once
-from patra.attribution.store import PURGED, mark
+from patra.attribution.store import mark
 from patra.kernel.clock import DAY, HOUR, SECOND
 from patra.kernel.db import Database, migrate
 from patra.kernel.db.queries import statement
-from patra.kernel.ledger import entries
 from patra.kernel.testing import ManualClock
 from tests.unit.attribution.said import PACKAGES, T0, at, envelope, event, replayed, sent
 
@@ -30,10 +29,11 @@ class House:
         self.db = db
         self.clock = ManualClock(T0)
         self.indexer = Indexer(db, self.clock, patience=0)
+        self.keys = Keys()
 
     def take(self, *events: Any, **changes: Any) -> list[str]:
         body = json.dumps(envelope(*events, **changes)).encode()
-        (ack,) = commit(self.db, [read_batch(body, self.clock.now())], due=EVERYTHING)
+        (ack,) = commit(self.db, [read_batch(body, self.clock.now())], due=EVERYTHING, keys=self.keys)
         return [f"{item.ackReasonCode} {item.serverEventKey}" for item in ack.ackItems]  # type: ignore[union-attr]
 
     def index(self) -> None:
@@ -43,6 +43,8 @@ class House:
     def wait(self, duration: int) -> None:
         self.clock.advance(duration)
         self.index()
+        while carry_once(self.db, self.keys, self.clock.now()):
+            pass
 
     def purge(self, **kept: Any) -> Purged:
         keep = kept.pop("keep", None)
@@ -173,7 +175,7 @@ def test_ledger_keys_are_forgotten_after_their_window_and_answers_stay_the_same(
     assert house.db.read(lambda tx: mark(tx, PURGED)) == 1
     house.clock.set(T0 + 30 * DAY)
     assert house.purge().ledger == 1
-    assert house.db.read(lambda tx: entries(tx, SCOPE, [])) == {}
+    assert house.db.read(lambda tx: tx.fetch(statement("keys", "SELECT key FROM krn_ledger"))) == []
 
 
 def test_a_key_within_its_window_is_never_forgotten(house: House):

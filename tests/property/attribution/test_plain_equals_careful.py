@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from patra.attribution.batch import in_order
 from patra.attribution.contract import KINDS
 from patra.attribution.intake import Envelope, as_read, plain_envelope
-from patra.attribution.plain import plain_event
+from patra.attribution.plain import plain_reader
 from patra.attribution.validate import Event, checked
 from patra.kernel.clock import parse_instant
 from tests.property.attribution.logs import logs, seeded_log
@@ -19,7 +19,7 @@ NOBODY = Envelope(batch_id="b", app_id="app", uniqueness=None, events=[])
 
 def both(sent: bytes, received_at: int, envelope: Envelope = NOBODY) -> tuple[Event | None, object]:
     raw = msgspec.Raw(sent)
-    quick = plain_event(raw, 3, envelope, received_at)
+    quick = plain_reader(envelope, received_at)(raw, 3)
     careful = checked(as_read(raw), 3, envelope, received_at)
     if quick is None:
         return None, careful

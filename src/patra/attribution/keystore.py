@@ -1,0 +1,167 @@
+"""Dedup keys go into the store and are found there again (F9): in the ledger's tree, on SQLite by way of `att_recent`.
+
+On PostgreSQL a commit writes its keys into the tree, and whoever finds that another was first decides again. On SQLite
+it appends them as one row. They are found in memory (`recent`) until they are carried into the tree, a bite at a time:
+the keys of the rows up to `carry_to`, bucket after bucket from `carry_from` on, and then those rows go. A key is either
+in memory or in the tree, never in both.
+
+Memory is right as long as the mark `recent` is the one that this process wrote last: every transaction that changes a
+key writes a mark of its own, so what another process wrote, or what was undone here, is noticed, and the rows are read
+again.
+"""
+
+import secrets
+from collections.abc import Collection
+
+from patra.attribution.dedup import SCOPE, Ledger
+from patra.attribution.recent import BUCKETS, First, Recent, packed
+from patra.attribution.store import Q, mark, set_mark
+from patra.kernel.clock import HOUR
+from patra.kernel.db import Database, Tx
+from patra.kernel.errors import StoreBusy
+from patra.kernel.ledger import Entry, begin_cycles, entries
+
+MOST = 1_000_000
+"""Keys in memory beyond which every commit carries some, however busy it is."""
+ENOUGH = 100_000
+"""Keys that are worth carrying in a quiet moment."""
+PATIENCE = HOUR
+"""How old the oldest may become before fewer are carried too."""
+BITE = 2000
+"""Keys, or rows, of one step."""
+FORGETTING = 1 << 40
+"""`carry_from` once all keys are carried and only their rows are left."""
+
+PURGED = "ledger_purged"
+"""The mark that says that the ledger has forgotten keys."""
+VERSION, CARRY_TO, CARRY_FROM = "recent", "carry_to", "carry_from"
+
+
+class Keys:
+    """The dedup keys as one process has them; its methods are called inside of a transaction that writes."""
+
+    def __init__(self, most: int = MOST) -> None:
+        self._most = most
+        self._recent = Recent()
+        self._version = -1
+        self._tree = False
+        self._to = 0
+        self._from = 0
+
+    @property
+    def count(self) -> int:
+        """How many keys are in memory."""
+        return self._recent.count
+
+    def load(self, tx: Tx, keys: Collection[bytes]) -> Ledger:
+        """The entries of the keys at hand; of keys that the ledger has forgotten, how far their cycles had come."""
+        found = self._known(tx, keys)
+        if not mark(tx, PURGED):
+            return Ledger(found)
+        past = tx.fetch(Q["past_cycles"], rows=[(key,) for key in keys if key not in found])
+        return Ledger(found, {bytes(key): cycle for key, cycle in past})
+
+    def write(self, tx: Tx, ledger: Ledger, at: int) -> None:
+        """Keys that nobody had, then new cycles of keys that are there, one layer after the other."""
+        if tx.dialect == "sqlite":
+            self._append(tx, ledger.firsts, at)
+            if ledger.layers and self._recent.known(key for layer in ledger.layers for key in layer):
+                while self.count:  # a key of a later cycle is the tree's alone
+                    self._carry(tx)
+        else:
+            _insert(tx, ledger.firsts)
+        for layer in ledger.layers:
+            begin_cycles(tx, SCOPE, layer)
+            self._tree = True
+
+    def carry(self, tx: Tx) -> int:
+        """Carry one bite into the tree; gives how many keys or rows that were, 0 when nothing is left."""
+        self._refresh(tx)
+        return self._carry(tx)
+
+    def _known(self, tx: Tx, keys: Collection[bytes]) -> dict[bytes, Entry]:
+        found: dict[bytes, Entry] = {}
+        if tx.dialect == "sqlite":
+            self._refresh(tx)
+            found = self._recent.known(keys)
+            if not self._tree:
+                return found
+        wanted = sorted(key for key in keys if key not in found) if found else sorted(keys)
+        return found | entries(tx, SCOPE, wanted)  # sorted: neighbours share the pages that are looked at
+
+    def _append(self, tx: Tx, firsts: list[First], at: int) -> None:
+        if not firsts:
+            return
+        body = packed(firsts)
+        self._stamp(tx)
+        tx.execute(Q["append_recent"], {"at": at, "body": body})
+        self._recent.add(body)
+        if self.count > self._most:
+            self._carry(tx, BITE + len(firsts))  # more than came: a carry ends some day
+
+    def _stamp(self, tx: Tx) -> None:
+        self._version = secrets.randbits(62)
+        set_mark(tx, VERSION, self._version)
+
+    def _refresh(self, tx: Tx) -> None:
+        """Read the rows again where memory is not what the store has."""
+        version = mark(tx, VERSION)
+        if version == self._version:
+            return
+        self._version = -1  # until everything is read
+        self._recent = Recent()
+        self._to, self._from = mark(tx, CARRY_TO), mark(tx, CARRY_FROM)
+        frozen = False
+        for number, body in tx.fetch(Q["recent_keys"]):
+            if number > self._to and not frozen:
+                self._recent.freeze()
+                frozen = True
+            self._recent.add(bytes(body), from_bucket=self._from if number <= self._to else 0)
+        if not frozen:
+            self._recent.freeze()
+        self._tree = bool(tx.fetch(Q["some_key"], {"scope": SCOPE}))
+        self._version = version
+
+    def _carry(self, tx: Tx, most: int = BITE) -> int:
+        if not self._to:
+            ((_, self._to),) = tx.fetch(Q["oldest_recent"])
+            if not self._to:
+                self._to = 0
+                return 0
+            self._recent.freeze()
+            self._from = 0
+            set_mark(tx, CARRY_TO, self._to)
+        self._stamp(tx)
+        if self._from == FORGETTING:
+            gone = tx.execute(Q["forget_recent"], {"last": self._to, "limit": BITE})
+            if gone < BITE:
+                self._to = self._from = 0
+                set_mark(tx, CARRY_TO, 0)
+                set_mark(tx, CARRY_FROM, 0)
+            return max(gone, 1)
+        firsts, self._from = self._recent.carried(self._from, most)
+        if self._from >= BUCKETS:
+            self._from = FORGETTING
+        set_mark(tx, CARRY_FROM, self._from)
+        _insert(tx, firsts)
+        self._tree = True
+        return max(len(firsts), 1)
+
+
+def carry_once(db: Database, keys: Keys, now: int) -> int:
+    """In a quiet moment: carry a bite of the recent keys into the tree, where they are many or old."""
+    if db.dialect != "sqlite":
+        return 0
+
+    def due(tx: Tx) -> bool:
+        oldest = tx.fetch(Q["oldest_recent_at"])
+        return bool(oldest) and (bool(mark(tx, CARRY_TO)) or keys.count >= ENOUGH or now - oldest[0][0] >= PATIENCE)
+
+    return db.run(keys.carry) if db.read(due) else 0
+
+
+def _insert(tx: Tx, firsts: list[First]) -> None:
+    """Into the tree, in the order of the keys."""
+    rows = sorted(firsts)
+    if tx.execute(Q["begin_keys"], {"scope": SCOPE}, rows=rows) != len(rows):
+        raise StoreBusy("store_busy", "another writer took a key first")
