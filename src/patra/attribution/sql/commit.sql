@@ -20,7 +20,7 @@ RETURNING number, place
 INSERT INTO att_decision (item, at, archived, body) SELECT item, at, :archived, body FROM rows WHERE true
 
 -- name: insert_closures
--- rows: key blob, app_id text, state text, source text, opened_at int, due_at int, click text, click_due int, timeout_id int, body blob
+-- rows: key blob, app_id text, opened_at int, state text, source text, due_at int, click text, click_due int, timeout_id int, body blob
 INSERT INTO att_closure (key, app_id, state, source, opened_at, due_at, click, click_due, timeout_id, body)
 SELECT key, app_id, state, source, opened_at, due_at, click, click_due, timeout_id, body FROM rows WHERE true
 ON CONFLICT (key) DO NOTHING
