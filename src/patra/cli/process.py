@@ -4,6 +4,7 @@ The first SIGTERM or SIGINT stops intake, lets what is in hand finish within `we
 closes the store. The second ends the process at once: nothing is lost by that, since every step is one transaction.
 """
 
+import gc
 import os
 import signal
 import sys
@@ -100,6 +101,7 @@ def run(
                 endpoints: list[Endpoint] = operations.routes(patra) if only_operations else every_endpoint(patra)
                 finish = settings.web.shutdown_seconds * WEB_SHARE
                 served = Serving(app(patra, endpoints), listener, finish_seconds=finish)
+            settle_memory()
             if loops is not None and not patra.start(loops) and not served:
                 raise ConfigInvalid("loops_none", "no engine of this installation has a loop: there is nothing to do")
             if served:
@@ -116,6 +118,17 @@ def run(
             log.info("stopping", by=stop.by or "an error")
             late = patra.close(until - time.monotonic())
     return _leave(late, until)
+
+
+def settle_memory() -> None:
+    """What was built to start with stays for good: the collector of cycles need not look at it again and again.
+
+    It looks less often, too: a batch of events makes thousands of objects, none of them in a cycle, and a full turn in
+    the midst of them is a pause that a client feels.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
 
 
 def _leave(late: list[str], until: float) -> int:

@@ -7,6 +7,7 @@ requests addressed to a loopback name (no DNS rebinding) and no writes that come
 
 import hmac
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from hashlib import sha256
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -129,6 +130,7 @@ def check_address(settings: WebSettings) -> None:
     )
 
 
+@lru_cache(maxsize=256)
 def is_loopback(host: str) -> bool:
     if host.lower().rstrip(".") == "localhost":
         return True

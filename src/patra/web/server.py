@@ -37,11 +37,13 @@ class App:
         by_path: dict[str, list[Endpoint]] = {}
         for endpoint in self.endpoints:
             by_path.setdefault(endpoint.path, []).append(endpoint)
+        dispatches: dict[str, ASGIApp] = {
+            path: Dispatch(group, patra=patra, gate=self.gate, bounds=bounds, threads=self.threads)
+            for path, group in by_path.items()
+        }
+        self._plain = {path: dispatch for path, dispatch in dispatches.items() if "{" not in path}
         self._router: ASGIApp = Router(
-            [
-                Route(path, Dispatch(group, patra=patra, gate=self.gate, bounds=bounds, threads=self.threads))
-                for path, group in by_path.items()
-            ],
+            [Route(path, dispatch) for path, dispatch in dispatches.items() if "{" in path],
             redirect_slashes=False,
             default=self._unknown_path,
         )
@@ -50,7 +52,7 @@ class App:
         if scope["type"] != "http":
             return
         try:
-            await self._router(scope, receive, send)
+            await self._plain.get(scope["path"], self._router)(scope, receive, send)
         except Exception as error:
             unexpected(error, f"{scope['method']} {scope['path']}")
             raise
