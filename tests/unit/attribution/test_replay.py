@@ -100,6 +100,17 @@ def test_lines_may_be_text_bytes_or_objects():
         '{"receivedAt": "2026-01-01T00:00:00", "batch": {}}',
         '{"tick": "2026-01-01T00:00:00Z", "batch": {}}',
         '{"tick": null}',
+        '{"tick": "2026-01-01T00:00:00Z",}',
+        '{"tick": "2026-01-01T00:00:00Z"} {}',
+        '{"receivedAt": "2026-01-01T00:00:00Z", "batch": {"a": NaN}}',
+        '{"receivedAt": "2026-01-01T00:00:00Z", "batch": {"a": "\\ud800"',
+        '{"receivedAt": "\\ud800", "batch": {}}',
+        '{"receivedAt": "2026-01-01T00:00:00Z", "batch": "\\ud800" 5}',
+        '{"receivedAt": "2026-01-01T00:00:00Z" "batch": "\\ud800"}',
+        '{"receivedAt": "2026-01-01T00:00:00Z", 5: "\\ud800"}',
+        b'{"receivedAt": "2026-01-01T00:00:00Z", "batch": "\\ud800\xff"}',
+        "[" * 100_000,
+        '{"receivedAt": "2026-01-01T00:00:00Z", "batch": ' + "[" * 100_000,
     ],
 )
 def test_a_line_that_is_neither_batch_nor_tick_is_refused_with_its_number(line):
@@ -115,9 +126,12 @@ def test_a_batch_may_be_any_json(batch):
 
 
 def test_a_line_deeper_than_any_stack_or_with_half_surrogates_is_read():
-    deep = json.dumps(sent(0, event("click"), "DEEP")).replace('"DEEP"', "[" * 400 + "]" * 400)
-    assert answered(deep) == [("accepted", "f_accepted"), ("rejected", "f_event_missing_required")]
+    for levels in (400, 100_000):
+        deep = json.dumps(sent(0, event("click"), "DEEP")).replace('"DEEP"', "[" * levels + "]" * levels)
+        assert answered(deep) == [("accepted", "f_accepted"), ("rejected", "f_event_missing_required")]
     assert answered(sent(0, event("click", note="\ud800"))) == [("accepted", "f_accepted")]
+    large = json.dumps(sent(0, event("click", note="\ud800", large="N"))).replace('"N"', f"[1e400, {'9' * 9000}]")
+    assert answered(large) == [("accepted", "f_accepted")]
 
 
 def test_a_batch_applies_the_deadlines_before_it_on_every_closure():
