@@ -92,38 +92,71 @@ def export(out: Any, config: str | None) -> None:
 # --- finding ----------------------------------------------------------------------------------------------------------
 
 
+def _text(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """A key as typed; bytes that are no UTF-8 are refused here, since nothing can carry them."""
+    del ctx
+    try:
+        (value or "").encode()
+    except UnicodeEncodeError:
+        raise click.BadParameter("is not UTF-8", param=param) from None
+    return value
+
+
+app_option = click.option("--app", default="", metavar="APP", callback=_text, help="Only events of this app.")
+code_option = click.option(
+    "--code", default="", metavar="CODE", callback=_text, help="Only decisions with this reason code."
+)
+after_option = click.option("--after", default=-1, metavar="NUMBER", help="Decisions that follow this number.")
+most_option = click.option(
+    "--limit", type=click.IntRange(1), default=1000, show_default=True, help="How many decisions."
+)
+
+
 @group.command()
-@click.argument("key")
+@click.argument("key", callback=_text)
+@app_option
+@code_option
+@after_option
+@most_option
 @config_option
 @json_option
-def find(key: str, config: str | None, as_json: bool) -> None:
-    """Everything that was decided about a KEY, in order.
+def find(key: str, app: str, code: str, after: int, limit: int, config: str | None, as_json: bool) -> None:
+    """What was decided about a KEY, in order.
 
-    KEY is a batchId, sourceEventId, traceKey, requestKey, opportunityKey, responseReference, closureKey, billingKey,
-    attributionKey, canonicalDedupKey, factId or recordKey.
+    KEY is a batchId, eventId, sourceEventId, traceKey, requestKey, attemptKey, opportunityKey, responseReference,
+    renderAttemptId, closureKey, billingKey, attributionKey, canonicalDedupKey, factId, recordKey or appId.
     """
+    from patra.attribution.locate import Only
     from patra.attribution.queries import timeline
 
+    only = Only(app=app, code=code)
     with opened(config) as patra:
-        found = patra.db.read(lambda tx: timeline(tx, key))
-    _decisions(found, as_json=as_json)
+        found = patra.db.read(lambda tx: timeline(tx, key, only, after=after, limit=limit))
+    _decisions(found.decisions, as_json=as_json)
+    _more(found.next)
 
 
 @group.command()
-@click.option("--batch", "batch_id", required=True, metavar="ID", help="The batch.")
-@click.option("--event", "event_id", metavar="ID", help="The event; all of the batch by default.")
+@click.option("--batch", "batch_id", required=True, metavar="ID", callback=_text, help="The batch.")
+@click.option("--event", "event_id", default="", metavar="ID", callback=_text, help="The event; all by default.")
+@app_option
+@code_option
 @config_option
 @json_option
-def event(batch_id: str, event_id: str | None, config: str | None, as_json: bool) -> None:
-    """What was decided about the events of a batch, by batchId and eventId."""
-    from patra.attribution.locate import decisions_of_batch
-    from patra.attribution.queries import decision_view
+def event(batch_id: str, event_id: str, app: str, code: str, config: str | None, as_json: bool) -> None:
+    """What was decided about the events of a batch, by batchId, eventId and reason code."""
+    from patra.attribution.locate import Only
+    from patra.attribution.queries import events_of_batch
 
+    only = Only(app=app, code=code)
     with opened(config) as patra:
-        found = patra.db.read(
-            lambda tx: [decision_view(one, batch_id) for one in decisions_of_batch(tx, batch_id, event_id)]
-        )
-    _decisions(found, as_json=as_json)
+        found = patra.db.read(lambda tx: events_of_batch(tx, batch_id, event_id, only))
+    _decisions(found.decisions, as_json=as_json)
+
+
+def _more(following: int | None) -> None:
+    if following is not None:
+        click.echo(f"there is more: --after {following}", err=True)
 
 
 def _decisions(found: list[Any], *, as_json: bool) -> None:
@@ -150,26 +183,28 @@ def _decisions(found: list[Any], *, as_json: bool) -> None:
 
 @group.command("list")
 @click.argument("what", type=click.Choice(["billable", "attribution", "audits", "records"]))
-@click.option("--key", metavar="KEY", help="Only what carries this key; see `find`.")
-@click.option("--after", default=-1, metavar="NUMBER", help="Decisions that follow this number.")
-@click.option("--limit", default=1000, show_default=True, help="How many decisions to look at.")
+@click.option("--key", default="", metavar="KEY", callback=_text, help="Only what carries this key; see `find`.")
+@app_option
+@after_option
+@most_option
 @config_option
-def list_(what: Any, key: str | None, after: int, limit: int, config: str | None) -> None:
+def list_(what: Any, key: str, app: str, after: int, limit: int, config: str | None) -> None:
     """Facts, audits or records as JSON lines, in the order of decision."""
     import msgspec
 
+    from patra.attribution.locate import Only
     from patra.attribution.queries import listing
 
+    only = Only(app=app)
     with opened(config) as patra:
-        found, following = patra.db.read(lambda tx: listing(tx, what, key=key, after=after, limit=limit))
+        found, following = patra.db.read(lambda tx: listing(tx, what, key=key, only=only, after=after, limit=limit))
     for line in found:
         click.echo(msgspec.json.encode(line).decode())
-    if following is not None:
-        click.echo(f"there is more: --after {following}", err=True)
+    _more(following)
 
 
 @group.command()
-@click.argument("key")
+@click.argument("key", callback=_text)
 @config_option
 @json_option
 def closure(key: str, config: str | None, as_json: bool) -> int:
@@ -200,8 +235,8 @@ def closures(state: str | None, limit: int, config: str | None, as_json: bool) -
 
 
 @group.command()
-@click.option("--batch", "batch_id", metavar="ID", help="Only events of this batch.")
-@click.option("--code", metavar="CODE", help="Only events with this reason code.")
+@click.option("--batch", "batch_id", metavar="ID", callback=_text, help="Only events of this batch.")
+@click.option("--code", metavar="CODE", callback=_text, help="Only events with this reason code.")
 @click.option("--quarantined", is_flag=True, help="Only events in quarantine, with their payload.")
 @click.option("--limit", default=100, show_default=True)
 @config_option

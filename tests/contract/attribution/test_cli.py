@@ -133,7 +133,15 @@ def test_find_event_and_closure_tell_the_story(patra: Patra, database_url: str):
     assert found[0]["detail"] == {"creativeId": "cr"}
     one = json.loads(patra("event", "--batch", "b9", "--event", "v", "--json"))
     assert [d["audit"]["decisionReasonCode"] for d in one] == ["f_event_type_unsupported"]
+    assert patra("event", "--batch", "b9", "--event", "v", "--code", "f_accepted", "--json") == "[]\n"
     assert "attr_failure_terminal" in patra("find", "b10")
+    for key in ("t", "att", "ra", "app"):
+        assert "attr_failure_terminal" in patra("find", key), key
+    assert len(json.loads(patra("find", "app", "--limit", "2", "--json"))) == 2
+    assert json.loads(patra("find", "ref", "--app", "other", "--json")) == []
+    assert len(json.loads(patra("find", "app", "--code", "f_event_type_unsupported", "--json"))) == 1
+    assert "is not UTF-8" in patra("find", "\udcff", code=2)
+    assert "is not UTF-8" in patra("closure", "\udcff", code=2)
     assert json.loads(patra("closure", "ref|ra", "--json"))["aggregate"] == "consistent_non_billable"
     assert "no closure" in patra("closure", "nothing", code=1)
     assert [r["ackReasonCode"] for r in json.loads(patra("rejects", "--batch", "b9", "--json"))] == [
@@ -147,6 +155,8 @@ def test_facts_audits_and_records_are_listed_as_json_lines(patra: Patra, databas
         lines = [json.loads(line) for line in patra("list", what).splitlines()]
         assert len(lines) == count
     assert len(patra("list", "records", "--key", "ref|ra").splitlines()) == 3
+    assert len(patra("list", "audits", "--app", "app").splitlines()) == 2
+    assert patra("list", "audits", "--app", "other") == ""
 
 
 def test_a_settlement_is_a_table_csv_json_or_parquet(patra: Patra, tmp_path: Path, database_url: str):

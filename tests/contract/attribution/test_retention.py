@@ -55,7 +55,7 @@ class House:
             total = {name: total[name] + getattr(done, name) for name in names}
 
     def found(self, key: str) -> list[str]:
-        return [one.archived.decision.reason for one in self.db.read(lambda tx: find(tx, key))]
+        return [one.archived.decision.reason for one in self.db.read(lambda tx: find(tx, key)).found]
 
 
 @pytest.fixture

@@ -258,7 +258,7 @@ def everything_can_be_read(house: House) -> None:
         live: list[dict[str, Any]] = []
         following: int | None = -1
         while following is not None:
-            some, following = db.read(lambda tx, w=what, f=following: listing(tx, w, key=None, after=f, limit=1000))  # type: ignore[misc]
+            some, following = db.read(lambda tx, w=what, f=following: listing(tx, w, after=f, limit=1000))  # type: ignore[misc]
             live += some
         bare = [
             {name: one for name, one in line.items() if what != "billable" or name != "recordStatus"} for line in live

@@ -21,13 +21,15 @@ from patra.attribution.apps import AppKey, add_key, app_keys, revoke_keys, rotat
 from patra.attribution.engine import NotTaken, Overloaded
 from patra.attribution.inflate import LARGEST_OVERHEAD, MOST_BYTES, inflated
 from patra.attribution.intake import Refused
+from patra.attribution.locate import Only
 from patra.attribution.queries import (
     ClosureView,
-    DecisionView,
     RejectView,
+    Timeline,
     What,
     closure_by_key,
     closures,
+    events_of_batch,
     listing,
     page_of_decisions,
     rejects,
@@ -121,6 +123,20 @@ class Page(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     limit: Annotated[int, Meta(ge=1, le=1000, description="How many to give.")] = 100
 
 
+class TimelineQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    appId: Annotated[str, Meta(description="Only events of this app.")] = ""  # noqa: N815  names of the specification
+    code: Annotated[str, Meta(description="Only decisions with this reason code.")] = ""
+    after: Annotated[int, Meta(ge=-1, le=LATEST, description="`next` of the page before.")] = -1
+    limit: Annotated[int, Meta(ge=1, le=1000, description="How many to give.")] = 1000
+
+
+class EventsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    batchId: Annotated[str, Meta(description="The batch.")]  # noqa: N815
+    eventId: Annotated[str, Meta(description="Only this event of it.")] = ""  # noqa: N815
+    appId: Annotated[str, Meta(description="Only events of this app.")] = ""  # noqa: N815
+    code: Annotated[str, Meta(description="Only decisions with this reason code.")] = ""
+
+
 class ClosuresQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     state: Annotated[
         Literal["", "open", "closed_success", "closed_failure"], Meta(description="Only closures in this state.")
@@ -144,7 +160,8 @@ class SettlementQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class ListingQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    key: Annotated[str, Meta(description="Only what carries this key, and then all of it.")] = ""
+    key: Annotated[str, Meta(description="Only what carries this key.")] = ""
+    appId: Annotated[str, Meta(description="Only what is of this app.")] = ""  # noqa: N815
     after: Annotated[int, Meta(ge=-1, le=LATEST, description="`next` of the page before.")] = -1
     limit: Annotated[int, Meta(ge=1, le=1000, description="How many decisions to look at.")] = 100
 
@@ -154,10 +171,6 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
 
     items: list[dict[str, Any]]
     next: int | None
-
-
-class Decisions(msgspec.Struct, frozen=True, kw_only=True):
-    decisions: list[DecisionView]
 
 
 class Closures(msgspec.Struct, frozen=True, kw_only=True):
@@ -184,25 +197,33 @@ class Revoked(msgspec.Struct, frozen=True, kw_only=True):
     revoked: list[str]
 
 
-def _timeline(request: Request) -> Decisions:
-    key = request.path["key"]
-    return Decisions(decisions=request.patra.db.read(lambda tx: timeline(tx, key)))
+def _timeline(request: Request) -> Timeline:
+    key, asked = request.path["key"], request.query
+    only = Only(app=asked.appId, code=asked.code)
+    return request.patra.db.read(lambda tx: timeline(tx, key, only, after=asked.after, limit=asked.limit))
+
+
+def _events(request: Request) -> Timeline:
+    asked: EventsQuery = request.query
+    only = Only(app=asked.appId, code=asked.code)
+    return request.patra.db.read(lambda tx: events_of_batch(tx, asked.batchId, asked.eventId, only))
 
 
 def _listing(what: What) -> Callable[[Request], Listing]:
     def handler(request: Request) -> Listing:
         asked: ListingQuery = request.query
+        only = Only(app=asked.appId)
         items, following = request.patra.db.read(
-            lambda tx: listing(tx, what, key=asked.key or None, after=asked.after, limit=asked.limit)
+            lambda tx: listing(tx, what, key=asked.key, only=only, after=asked.after, limit=asked.limit)
         )
         return Listing(items=items, next=following)
 
     return handler
 
 
-def _decisions(request: Request) -> Decisions:
+def _decisions(request: Request) -> Timeline:
     page: Page = request.query
-    return Decisions(decisions=request.patra.db.read(lambda tx: page_of_decisions(tx, page.after, page.limit)))
+    return request.patra.db.read(lambda tx: page_of_decisions(tx, page.after, page.limit))
 
 
 def _closure(request: Request) -> ClosureView | Problem:
@@ -304,12 +325,20 @@ def routes(patra: Patra) -> list[Endpoint]:
                 503: "Not now: too many batches wait, or the store cannot be written",
             },
         ),
-        _reading("/attribution/decisions", _decisions, "All decisions, in their order", Decisions, Page),
+        _reading("/attribution/decisions", _decisions, "All decisions, in their order", Timeline, Page),
         _reading(
             "/attribution/timeline/{key:path}",
             _timeline,
-            "Every decision that carries a key: batch, event, trace, closure, billing, record, fact …",
-            Decisions,
+            "The decisions that carry a key: batch, event, trace, closure, billing, record, fact, app …",
+            Timeline,
+            TimelineQuery,
+        ),
+        _reading(
+            "/attribution/events",
+            _events,
+            "What was decided about the events of a batch, by batchId, eventId and reason code",
+            Timeline,
+            EventsQuery,
         ),
         *(
             _reading(f"/attribution/{path}", _listing(what), summary, Listing, ListingQuery)
