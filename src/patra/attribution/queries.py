@@ -20,7 +20,7 @@ from patra.attribution.reasons import R
 from patra.attribution.store import Q, closure_of
 from patra.attribution.subject import FAILURE
 from patra.kernel.canonical import key16
-from patra.kernel.clock import format_instant
+from patra.kernel.clock import format_instant, parse_instant
 from patra.kernel.db import Row, Tx
 
 
@@ -190,18 +190,38 @@ def aggregate(found: Sequence[Found]) -> Aggregate:
     return Aggregate.COMMITTED if billed else Aggregate.NON_BILLABLE
 
 
+class RejectsPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Rejected events, the newest first; `next` stands for the last of them where there may be more."""
+
+    rejects: list[RejectView]
+    next: str | None
+
+
+_AFTER_ALL = b"\xff" * 17
+"""After every key: what was received at an instant itself is not before it."""
+LAST_PLACE = (2**62, _AFTER_ALL)
+
+
 def rejects(
-    tx: Tx, *, batch_id: str | None, code: str | None, quarantined: bool, before: int, limit: int
-) -> list[RejectView]:
-    """Rejected events, the newest first; with their payload where they are in quarantine."""
+    tx: Tx,
+    *,
+    batch_id: str | None = None,
+    code: str | None = None,
+    quarantined: bool = False,
+    before: tuple[int, bytes] = LAST_PLACE,
+    limit: int,
+) -> RejectsPage:
+    """Rejected events, with their payload where they are in quarantine; `before` is an instant and a place in it."""
     params = {
         "batch_id": batch_id or "",
         "code": code or "",
         "quarantined": int(quarantined),
-        "before": before,
+        "before": before[0],
+        "after": before[1],
         "limit": limit,
     }
-    return [
+    rows = tx.fetch(Q["rejects_page"], params)
+    found = [
         RejectView(
             at=format_instant(at),
             appId=app_id,
@@ -213,8 +233,20 @@ def rejects(
             count=count,
             raw=msgspec.Raw(bytes(raw)) if raw is not None else None,
         )
-        for at, app_id, batch, index, reason, source, digest, raw, count in tx.fetch(Q["rejects_page"], params)
+        for _, at, app_id, batch, index, reason, source, digest, raw, count in rows
     ]
+    following = f"{format_instant(rows[-1][1])}~{bytes(rows[-1][0]).hex()}" if len(rows) == limit else None
+    return RejectsPage(rejects=found, next=following)
+
+
+def reject_place(text: str) -> tuple[int, bytes] | None:
+    """Where a page of rejects begins: before an instant, or after what `next` of a page stands for; None if neither."""
+    instant, _, key = text.partition("~")
+    at = parse_instant(instant)
+    try:
+        return None if at is None else (at, bytes.fromhex(key) if key else _AFTER_ALL)
+    except ValueError:
+        return None
 
 
 def _closure_view(row: Row) -> ClosureView:

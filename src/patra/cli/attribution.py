@@ -238,20 +238,33 @@ def closures(state: str | None, limit: int, config: str | None, as_json: bool) -
 @click.option("--batch", "batch_id", metavar="ID", callback=_text, help="Only events of this batch.")
 @click.option("--code", metavar="CODE", callback=_text, help="Only events with this reason code.")
 @click.option("--quarantined", is_flag=True, help="Only events in quarantine, with their payload.")
-@click.option("--limit", default=100, show_default=True)
+@click.option("--before", metavar="INSTANT", help="Only events received before this instant, or after a page.")
+@click.option("--limit", type=click.IntRange(1), default=100, show_default=True)
 @config_option
 @json_option
 def rejects(
-    batch_id: str | None, code: str | None, quarantined: bool, limit: int, config: str | None, as_json: bool
+    batch_id: str | None,
+    code: str | None,
+    quarantined: bool,
+    before: str | None,
+    limit: int,
+    config: str | None,
+    as_json: bool,
 ) -> None:
     """Rejected events, the newest first."""
+    from patra.attribution.queries import LAST_PLACE, reject_place
     from patra.attribution.queries import rejects as page
 
+    place = reject_place(before) if before else LAST_PLACE
+    if place is None:
+        raise click.BadParameter("neither an RFC 3339 instant nor the end of a page", param_hint="--before")
     with opened(config) as patra:
         found = patra.db.read(
-            lambda tx: page(tx, batch_id=batch_id, code=code, quarantined=quarantined, before=2**62, limit=limit)
+            lambda tx: page(tx, batch_id=batch_id, code=code, quarantined=quarantined, before=place, limit=limit)
         )
-    show(found, as_json=as_json)
+    show(found.rejects, as_json=as_json)
+    if found.next is not None:
+        click.echo(f"there may be more: --before {found.next}", err=True)
 
 
 @group.command()
@@ -280,22 +293,32 @@ Examples:
 @click.option("--from", "begin", required=True, metavar="INSTANT", help="A date (UTC) or an RFC 3339 instant.")
 @click.option("--to", "end", required=True, metavar="INSTANT", help="A date (UTC) or an RFC 3339 instant.")
 @click.option("--by", type=click.Choice(["app", "day", "placement"]), default="app", show_default=True)
-@click.option("--format", "form", type=click.Choice(["table", "csv", "json", "parquet"]), default="table")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "csv", "json", "parquet"]),
+    help="By default what the name of FILE ends with, or a table.",
+)
 @click.option("--out", type=click.Path(dir_okay=False), metavar="FILE", help="Instead of standard output.")
 @config_option
-def settle(begin: str, end: str, by: Any, form: str, out: str | None, config: str | None) -> None:
+def settle(begin: str, end: str, by: Any, form: str | None, out: str | None, config: str | None) -> None:
     """Count billable facts between two instants."""
     from patra.attribution.settle import as_csv, as_parquet
     from patra.attribution.settle import settle as settled
 
     first, last = _instant(begin, "--from"), _instant(end, "--to")
+    if first > last:
+        raise click.BadParameter("lies before --from", param_hint="--to")
+    form = form or (out or "table").rpartition(".")[2].lower()
+    if form not in {"csv", "json", "parquet"} and (out is not None or form != "table"):
+        raise click.UsageError("--out needs --format csv, json or parquet")
     if form == "parquet" and out is None:
         raise click.UsageError("--format parquet needs --out FILE")
     with opened(config) as patra:
         found = patra.db.read(lambda tx: settled(tx, first, last, by))
     if form == "parquet":
         as_parquet(found, out or "")
-    elif form == "table" and out is None:
+    elif form == "table":
         rows = [[line.app_id, line.day, line.placement, line.impressions, line.clicks] for line in found.lines]
         table(
             ["app", "day", "placement", "impressions", "clicks"],
@@ -304,15 +327,15 @@ def settle(begin: str, end: str, by: Any, form: str, out: str | None, config: st
     else:
         import msgspec
 
-        text = as_csv(found) if form in {"csv", "table"} else msgspec.json.encode(found).decode() + "\n"
-        with click.open_file(out or "-", "w") as file:
+        text = as_csv(found) if form == "csv" else msgspec.json.encode(found).decode() + "\n"
+        with click.open_file(out or "-", "w", encoding="utf-8") as file:
             file.write(text)
 
 
 def _instant(text: str, option: str) -> int:
     from patra.kernel.clock import parse_instant
 
-    found = parse_instant(text) or parse_instant(f"{text}T00:00:00Z")
+    found = parse_instant(text if "T" in text.upper() else f"{text}T00:00:00Z")
     if found is None:
         raise click.BadParameter("neither a date nor an RFC 3339 instant", param_hint=option)
     return found

@@ -322,6 +322,10 @@ def test_closures_rejects_and_quarantine_can_be_read(house: House):
     quarantine = house.get("/attribution/rejects?quarantined=true")["rejects"]
     assert quarantine[0]["raw"]["eventId"] == "lost"
     assert house.get("/attribution/rejects?code=f_event_type_unsupported")["rejects"][0]["eventIndex"] == 2
+    page = house.get("/attribution/rejects?limit=1")
+    other = house.get(f"/attribution/rejects?limit=1&before={page['next']}")
+    assert page["rejects"] != other["rejects"] != []
+    assert house.get("/attribution/rejects?before=soon").status == 400
 
 
 def test_a_settlement_counts_committed_billable_facts(house: House):
@@ -341,6 +345,7 @@ def test_a_settlement_counts_committed_billable_facts(house: House):
     by_day = house.get(f"/attribution/settlement?{span}&by=day")
     assert [(line["day"], line["impressions"]) for line in by_day["lines"]] == [(now()[:10], 2)]
     assert house.get("/attribution/settlement?begin=x&end=y").status == 400
+    assert house.get(f"/attribution/settlement?begin={now()}&end=2026-01-01T00:00:00Z").status == 400
     assert house.get(f"/attribution/settlement?begin={now(10)}&end={now(20)}")["impressions"] == 0
 
 

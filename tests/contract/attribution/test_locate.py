@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from patra.attribution.locate import INDEXED, Indexer, Only, find
-from patra.attribution.queries import closure_by_key, events_of_batch, listing, timeline
+from patra.attribution.queries import closure_by_key, events_of_batch, listing, reject_place, rejects, timeline
 from patra.attribution.store import mark
 from patra.kernel.clock import DAY
 from patra.kernel.db import Database
@@ -182,3 +182,21 @@ def test_an_index_that_waits_for_its_run_changes_no_answer(database: Database):
         house.index()
         assert len(house.codes("ra")) == number + 1
     assert house.db.read(lambda tx: mark(tx, INDEXED)) == 6
+
+
+def test_rejects_of_one_instant_are_paged_through_one_by_one(house: House):
+    house.take(*[event("view", f"v{n}") for n in range(5)], batch="b1")
+    house.clock.advance(1)
+    house.take(event("view", "v"), batch="b2")
+    seen: list[tuple[str, int]] = []
+    following: str | None = at(1)
+    while following is not None:
+        place = reject_place(following)
+        assert place is not None
+        page = house.db.read(lambda tx, place=place: rejects(tx, before=place, limit=2))
+        seen += [(one.batchId, one.eventIndex) for one in page.rejects]
+        following = page.next
+    assert seen[0] == ("b2", 0)
+    assert sorted(seen[1:]) == [("b1", n) for n in range(5)]
+    assert house.db.read(lambda tx: rejects(tx, before=reject_place(at(0)) or (0, b""), limit=9)).rejects == []
+    assert [reject_place(text) for text in ("soon", f"{at(0)}~xyz", "")] == [None] * 3

@@ -23,8 +23,9 @@ from patra.attribution.inflate import LARGEST_OVERHEAD, MOST_BYTES, inflated
 from patra.attribution.intake import Refused
 from patra.attribution.locate import Only
 from patra.attribution.queries import (
+    LAST_PLACE,
     ClosureView,
-    RejectView,
+    RejectsPage,
     Timeline,
     What,
     closure_by_key,
@@ -32,6 +33,7 @@ from patra.attribution.queries import (
     events_of_batch,
     listing,
     page_of_decisions,
+    reject_place,
     rejects,
     timeline,
 )
@@ -149,7 +151,9 @@ class RejectsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     batchId: Annotated[str, Meta(description="Only events of this batch.")] = ""  # noqa: N815
     code: Annotated[str, Meta(description="Only events with this reason code.")] = ""
     quarantined: Annotated[bool, Meta(description="Only events in quarantine, with their payload.")] = False
-    before: Annotated[str, Meta(description="Only events received before this instant.")] = ""
+    before: Annotated[
+        str, Meta(description="Only events received before this instant, or after the page whose `next` this is.")
+    ] = ""
     limit: Annotated[int, Meta(ge=1, le=1000)] = 100
 
 
@@ -176,10 +180,6 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
 class Closures(msgspec.Struct, frozen=True, kw_only=True):
     closures: list[ClosureView]
     next: str | None
-
-
-class Rejects(msgspec.Struct, frozen=True, kw_only=True):
-    rejects: list[RejectView]
 
 
 class Apps(msgspec.Struct, frozen=True, kw_only=True):
@@ -240,22 +240,21 @@ def _closures(request: Request) -> Closures:
     return Closures(closures=[view for _, view in found], next=more)
 
 
-def _rejects(request: Request) -> Rejects | Problem:
+def _rejects(request: Request) -> RejectsPage | Problem:
     asked: RejectsQuery = request.query
-    before = parse_instant(asked.before) if asked.before else LATEST
-    if before is None:
+    place = reject_place(asked.before) if asked.before else LAST_PLACE
+    if place is None:
         return _no_instant("before")
-    found = request.patra.db.read(
+    return request.patra.db.read(
         lambda tx: rejects(
             tx,
             batch_id=asked.batchId,
             code=asked.code,
             quarantined=asked.quarantined,
-            before=before,
+            before=place,
             limit=asked.limit,
         )
     )
-    return Rejects(rejects=found)
 
 
 def _settlement(request: Request) -> Settlement | Problem:
@@ -263,6 +262,8 @@ def _settlement(request: Request) -> Settlement | Problem:
     begin, end = parse_instant(asked.begin), parse_instant(asked.end)
     if begin is None or end is None:
         return _no_instant("begin" if begin is None else "end")
+    if begin > end:
+        return Problem(400, "span_invalid", "begin lies after end")
     return request.patra.db.read(lambda tx: settle(tx, begin, end, asked.by))
 
 
@@ -352,7 +353,7 @@ def routes(patra: Patra) -> list[Endpoint]:
             ClosureView,
             problems={404: "There is no such closure"},
         ),
-        _reading("/attribution/rejects", _rejects, "Rejected events, the newest first", Rejects, RejectsQuery),
+        _reading("/attribution/rejects", _rejects, "Rejected events, the newest first", RejectsPage, RejectsQuery),
         _reading(
             "/attribution/settlement",
             _settlement,
