@@ -117,12 +117,17 @@ class Engine:
         self, body: bytes, received_at: int | None = None, *, app_id: str | None = None
     ) -> "Future[Reply] | Overloaded":
         """Take a batch; the future is answered when its commit is durable. `app_id`: the only app that may send it."""
-        if self._closing or len(self._queue) >= self._limits.waiting:
+        if self.full:
             return Overloaded()
         future: Future[Reply] = Future()
         with self._arriving:  # one at a time: batches wait in the order of their instants
             self._last = max(self._last, self._clock.now()) if received_at is None else received_at
             return future if self._enqueue(_Waiting(_Sent(body, self._last, app_id), future)) else Overloaded()
+
+    @property
+    def full(self) -> bool:
+        """Whether a batch would be turned away, so that its body need not even be read."""
+        return self._closing or len(self._queue) >= self._limits.waiting
 
     def sweep(self) -> Ticked:
         """Apply one bite of the deadlines that lie behind the clock by the lag, when it is their turn in the queue."""

@@ -205,6 +205,8 @@ def test_when_too_many_batches_wait_the_next_is_turned_away_with_retry_after(hou
         pass
     shed = house.post(envelope(fresh_event("click", "c9"), batch="b9"))
     assert (shed.status, shed.json()["code"], shed.headers["Retry-After"]) == (503, "f_intake_overloaded", "1")
+    unread = house.post(b"x" * MIB, Content_Encoding="gzip")  # neither inflated nor judged, and the connection goes on
+    assert (unread.status, unread.json()["code"]) == (503, "f_intake_overloaded")
     release.set()
     for sender in senders:
         sender.join()

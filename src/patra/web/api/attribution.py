@@ -73,6 +73,8 @@ class Events:
         app_id = await self._app(request)
         if isinstance(app_id, R):
             return _refusal(app_id)
+        if self._attribution.engine.full:  # before its body costs anything
+            return _refusal(R.INTAKE_OVERLOADED, retry_after=Overloaded().retry_after)
         encoding = request.headers.get("content-encoding", "")
         raw = await read_body(request, MOST_BYTES + (LARGEST_OVERHEAD if encoding else 0))
         if isinstance(raw, Problem):
