@@ -24,6 +24,7 @@ from patra.attribution.facts import attribution_fact, audit, billable_fact, clos
 from patra.attribution.intake import Refused, read_json
 from patra.attribution.reading import every_closure, every_decision, something_due
 from patra.attribution.records import RANK, Record
+from patra.attribution.store import due_closures
 from patra.kernel.clock import parse_instant
 from patra.kernel.db import Database
 from patra.kernel.errors import Invalid
@@ -53,11 +54,20 @@ def replay(lines: Iterable[Line], db: Database, *, group: Iterable[int] | None =
     """
     answers: list[Answer] = []
     for items in _grouped(_items(lines), group or ()):
-        first = instant(items[0])
-        while db.read(lambda tx, first=first: something_due(tx, first)):
-            commit(db, [Tick(at=first)], due=BITE)
-        answers += commit(db, items, due=EVERYTHING)
+        for some in _bounded(db, items):
+            first = instant(some[0])
+            while db.read(lambda tx, first=first: something_due(tx, first)):
+                commit(db, [Tick(at=first)], due=BITE)
+            answers += commit(db, some, due=EVERYTHING)
     return _output(db, [_ack(answer) for answer in answers if not isinstance(answer, Ticked)])
+
+
+def _bounded(db: Database, items: list[Item]) -> list[list[Item]]:
+    """The items of a commit; one by one where a jump in time among them brings more deadlines than a commit takes."""
+    latest = max(map(instant, items))
+    if len(items) > 1 and len(db.read(lambda tx: due_closures(tx, latest, BITE + 1))) > BITE:
+        return [[item] for item in items]
+    return [items]
 
 
 def write_output(output: ReplayOutput, folder: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from patra.attribution.commit import commit
 from patra.attribution.replay import replay, write_output
 from patra.kernel.errors import Invalid
 from tests.unit.attribution.said import answered, at, closures, event, fresh, replayed, sent, terminal, tick
@@ -162,6 +163,22 @@ def test_more_overdue_closures_than_one_commit_takes_are_all_closed():
     output = replayed(*lines, tick(120))
     assert {state for state, _ in closures(output).values()} == {"closed_failure"}
     assert len(output.closures) == 2500
+
+
+def test_a_jump_in_time_within_one_commit_closes_however_many_are_overdue(monkeypatch: pytest.MonkeyPatch):
+    lines = [
+        sent(0, *[event("ad_filled", f"e{n}", renderAttemptId=f"r{n}") for n in range(10)]),
+        sent(1, event("click", renderAttemptId="r3"), batch="b2"),
+        sent(300, event("impression", eventAt=at(300), renderAttemptId="r3"), batch="b3"),
+        sent(301, event("ad_filled", "late", eventAt=at(301), renderAttemptId="late"), batch="b4"),
+        sent(900, event("interaction", eventAt=at(900)), batch="b5"),
+    ]
+    one_by_one = replayed(*lines)
+    taken: list[int] = []
+    monkeypatch.setattr("patra.attribution.replay.BITE", 3)
+    monkeypatch.setattr("patra.attribution.replay.commit", lambda *a, **b: (taken.append(b["due"]), commit(*a, **b))[1])
+    assert replayed(*lines, group=[1, 1000]) == one_by_one
+    assert taken.count(3) == 5  # ten overdue closures in bites of three, and the late one
 
 
 def test_the_answer_keeps_the_order_of_the_request_and_says_what_it_comes_to():
