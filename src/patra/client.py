@@ -2,13 +2,14 @@
 
 This is how an SDK must behave (§3.8.6, §3.8.7), small enough to be read as its documentation:
 
-- Events wait in one queue, in order, and go out in batches of at most 100. A batch keeps its `batchId` and its events
+- Events wait in one queue, in order, and go out in batches of at most 100. An event is written down when it is queued:
+  whatever becomes of the object afterwards, every attempt sends the same. A batch keeps its `batchId` and its events
   for as long as it is retried, so that sending it again can never count anything twice.
 - Only one batch is under way at a time: what an app did first is what the server sees first.
 - 200: every item is answered. Those that are `rejected` and `retryable` go back to the front of the queue, in order,
   under their old `batchId` and no other; `accepted`, `duplicate` and other `rejected` items are never sent again.
-- 503, 429, 408, 5xx, or no answer at all: the same events are sent again, after `Retry-After` if there is one, else
-  after a pause that doubles each time and varies, so that clients do not come back together.
+- 503, 429, 408, 5xx, or no answer at all: the same events are sent again, after `Retry-After` if there is one (seconds
+  or a date), else after a pause that doubles each time and varies, so that clients do not come back together.
 - 400, 401, 403, 413, 415: sending the same again is of no use. The batch is given up, and its events are answered with
   the code of the refusal.
 """
@@ -19,6 +20,8 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import msgspec
@@ -54,11 +57,18 @@ class _Problem(msgspec.Struct, frozen=True):
     code: str = ""
 
 
+class _Queued(msgspec.Struct, frozen=True):
+    """An event, and its JSON as it was when it was queued."""
+
+    event: dict[str, Any]
+    body: bytes
+
+
 class _Batch(msgspec.Struct):
     """Events that go out together, under one id, for as long as it takes."""
 
     batch_id: str
-    events: list[dict[str, Any]]
+    events: list[_Queued]
     attempts: int = 0
 
 
@@ -93,14 +103,14 @@ class Client:
         self._most_waiting = most_waiting
         self._sleep = sleep
         self._http = urllib3.PoolManager(maxsize=1, retries=False, timeout=timeout)
-        self._waiting: deque[dict[str, Any]] = deque()
+        self._waiting: deque[_Queued] = deque()
         self._underway: deque[_Batch] = deque()
 
     def add(self, event: dict[str, Any]) -> bool:
-        """Queue an event; False when the queue is full."""
+        """Queue an event; False when the queue is full. Raises TypeError or ValueError where it has no JSON form."""
         if len(self._waiting) >= self._most_waiting:
             return False
-        self._waiting.append(event)
+        self._waiting.append(_Queued(event, msgspec.json.encode(event)))
         return True
 
     def flush(self) -> None:
@@ -126,8 +136,8 @@ class Client:
         self._underway.popleft()
         problem = _decoded(answer.data, _Problem)
         code = (problem.code if problem else "") or f"http_{answer.status}"
-        for event in batch.events:
-            self._on_answer(Answer(event=event, status="rejected", code=code))
+        for queued in batch.events:
+            self._on_answer(Answer(event=queued.event, status="rejected", code=code))
         return 0.0
 
     def close(self) -> None:
@@ -136,10 +146,10 @@ class Client:
     def _next_batch(self) -> _Batch | None:
         """The batch under way, or the next events of the queue: at most 100, and not too many bytes."""
         if not self._underway and self._waiting:
-            events: list[dict[str, Any]] = []
+            events: list[_Queued] = []
             size = 0
             while self._waiting and len(events) < MOST_EVENTS:
-                size += len(msgspec.json.encode(self._waiting[0])) + 1
+                size += len(self._waiting[0].body) + 1
                 if events and size > MOST_BYTES:
                     break
                 events.append(self._waiting.popleft())
@@ -155,7 +165,7 @@ class Client:
                 "sentAt": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
                 "schemaVersion": "1",
                 "retrySequence": batch.attempts,
-                "events": batch.events,
+                "events": [msgspec.Raw(queued.body) for queued in batch.events],
             }
         )
         if len(body) < LARGE:
@@ -164,13 +174,13 @@ class Client:
 
     def _settle(self, batch: _Batch, ack: _Ack, answer: urllib3.BaseHTTPResponse) -> float:
         """Answer what is settled; keep, in order, what the server asks for again."""
-        again: list[dict[str, Any]] = []
-        for event, item in zip(batch.events, ack.ackItems, strict=True):
+        again: list[_Queued] = []
+        for queued, item in zip(batch.events, ack.ackItems, strict=True):
             if item.ackStatus == "rejected" and item.retryable:
-                again.append(event)
+                again.append(queued)
                 continue
             said = Answer(
-                event=event, status=item.ackStatus, code=item.ackReasonCode, server_event_key=item.serverEventKey
+                event=queued.event, status=item.ackStatus, code=item.ackReasonCode, server_event_key=item.serverEventKey
             )
             self._on_answer(said)
         if again:
@@ -182,11 +192,20 @@ class Client:
     def _pause(self, batch: _Batch, answer: urllib3.BaseHTTPResponse | None) -> float:
         """How long to wait before the same batch is sent again."""
         batch.attempts += 1
-        asked = answer.headers.get("Retry-After", "") if answer is not None else ""
-        if asked.isdigit():
-            return float(asked)
+        asked = _seconds(answer.headers.get("Retry-After", "")) if answer is not None else None
+        if asked is not None:
+            return asked
         first, longest = PAUSES
         return random.uniform(0.5, 1.0) * min(longest, first * 2 ** (batch.attempts - 1))
+
+
+def _seconds(asked: str) -> float | None:
+    """A `Retry-After` of seconds or of a date, as the seconds from now."""
+    if asked.isascii() and asked.isdecimal():
+        return float(asked)
+    with suppress(ValueError):
+        return max(parsedate_to_datetime(asked).timestamp() - time.time(), 0.0)
+    return None
 
 
 def _decoded(body: bytes, kind: type[Any]) -> Any:

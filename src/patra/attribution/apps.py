@@ -41,10 +41,14 @@ def add_key(tx: Tx, app_id: str, now: int) -> str:
 
 def revoke_keys(tx: Tx, app_id: str, now: int, key_id: str | None = None) -> list[str]:
     """Revoke the keys of an app, or the one whose id begins so; gives the ids of those that were in force."""
+    if key_id == "":
+        raise Invalid("app_key_unknown", "no id of a key was given", advice="`patra attribution app list`")
     found = [key for key in app_keys(tx) if key.app_id == app_id and key.revoked_at is None]
     chosen = [key for key in found if key_id is None or key.key_id.startswith(key_id)]
     if not chosen:
         raise Invalid("app_key_unknown", f"{app_id} has no such key in force", advice="`patra attribution app list`")
+    if key_id and len(chosen) > 1:
+        raise Invalid("app_key_ambiguous", f"{len(chosen)} keys of {app_id} begin so", advice="give more of the id")
     rows = [(bytes.fromhex(key.key_id),) for key in chosen]
     tx.execute(Q["revoke_keys"], {"now": now}, rows=rows)
     return [key.key_id for key in chosen]

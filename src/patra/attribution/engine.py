@@ -106,7 +106,7 @@ class Engine:
         self, body: bytes, received_at: int | None = None, *, app_id: str | None = None
     ) -> "Future[Reply] | Overloaded":
         """Take a batch; the future is answered when its commit is durable. `app_id`: the only app that may send it."""
-        if self._closing or len(self._queue) >= self._limits.waiting:
+        if self.full:
             return Overloaded()
         future: Future[Reply] = Future()
         with self._arriving:  # one at a time: batches wait in the order of their instants
@@ -116,6 +116,11 @@ class Engine:
                 future.set_result(Refused(code=R.APP_KEY_FOREIGN, batch_id=batch.envelope.batch_id))
                 return future
             return future if self._enqueue(_Waiting(batch, future)) else Overloaded()
+
+    @property
+    def full(self) -> bool:
+        """Whether a batch would be turned away, so that its body need not even be read."""
+        return self._closing or len(self._queue) >= self._limits.waiting
 
     def sweep(self) -> Ticked:
         """Apply one bite of the deadlines that lie behind the clock by the lag, when it is their turn in the queue."""

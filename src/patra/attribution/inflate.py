@@ -9,6 +9,8 @@ from patra.attribution.reasons import R
 
 MOST_BYTES = 1024 * 1024
 LARGEST_OVERHEAD = 64 * 1024  # by which an encoding may make incompressible bytes longer
+MOST_MEMBERS = 1000
+"""Members of a gzip stream, frames of a zstd stream: one that is cut finer was made to cost time."""
 LARGEST_WINDOW = 8 * 1024 * 1024  # what a zstd frame may ask us to remember; the default of level 19 and below
 
 
@@ -32,7 +34,7 @@ def _gunzipped(body: bytes, limit: int) -> bytes | None:
     """Every member of a gzip stream, one byte past the limit at most; None if it is none, or ends too early."""
     parts: list[bytes] = []
     size = 0
-    while True:
+    for _ in range(MOST_MEMBERS):
         member = zlib.decompressobj(wbits=31)
         try:
             parts.append(member.decompress(body, limit + 1 - size))
@@ -46,6 +48,7 @@ def _gunzipped(body: bytes, limit: int) -> bytes | None:
         body = member.unused_data
         if not body:
             return b"".join(parts)
+    return None
 
 
 def _unzstd(body: bytes, limit: int) -> bytes | None:
@@ -55,14 +58,16 @@ def _unzstd(body: bytes, limit: int) -> bytes | None:
     )
     try:
         plain = reader.read(limit + 1)
-        while len(plain) <= limit:
+        if len(plain) > limit:
+            return plain
+        for _ in range(MOST_MEMBERS):
             frame = zstandard.ZstdDecompressor(max_window_size=LARGEST_WINDOW).decompressobj()
             frame.decompress(body)
             if not frame.eof:
                 return None
             body = frame.unused_data
             if not body:
-                break
+                return plain
     except zstandard.ZstdError:
         return None
-    return plain
+    return None

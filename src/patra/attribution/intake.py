@@ -10,6 +10,7 @@ beyond that:
 
 import json
 import re
+from itertools import pairwise
 from typing import Annotated, Any, cast
 
 import msgspec
@@ -26,8 +27,9 @@ UNIQUENESS = frozenset({"uuid", "ulid"})
 legal_id = re.compile(r"[A-Za-z0-9._:-]{1,128}").fullmatch
 """The form of `eventId`, `idempotencyKey`, `batchId` and `appId` (F3)."""
 
-_STRUCTURE = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+# possessive, with the closing quote optional: text that never ends is passed over once, not from each of its quotes
+_STRUCTURE = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MOST_DIGITS = 4300
@@ -191,9 +193,8 @@ def _shallow(text: str) -> str:
             if depth == 3 and deepest > DEEPEST + 2:
                 cuts.append((begin, mark.end()))
             depth -= 1
-    for begin, end in reversed(cuts):
-        text = text[:begin] + "null" + text[end:]
-    return text
+    kept = [text[end:begin] for (_, end), (begin, _) in pairwise([(0, 0), *cuts, (len(text), 0)])]
+    return "null".join(kept)
 
 
 def _no_constant(name: str) -> Any:

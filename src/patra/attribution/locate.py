@@ -1,4 +1,6 @@
-"""A key of the specification goes in; every decision that carries it comes out, with its batch (§3.8.8, §3.8.25).
+"""A key of the specification goes in; the decisions that carry it come out, with their batch, page by page.
+
+§3.8.8, §3.8.16, §3.8.20, §3.8.25, §3.8.28, §3.8.30 name the keys.
 
 Decisions are indexed behind the writer, a run of items at a time, so that finding them costs the intake nothing: a run
 is cut into buckets by the first byte of a key's hash; each bucket of a run is one value, appended and never changed. A
@@ -12,10 +14,13 @@ from hashlib import sha256
 import msgspec
 
 from patra.attribution import keys
+from patra.attribution.batch import read_batch
+from patra.attribution.closure import Action
+from patra.attribution.contract import NA
 from patra.attribution.decide import ITEM_BITS
 from patra.attribution.facts import Decision, attribution_key_of, billing_key_of
-from patra.attribution.pack import unpacked
-from patra.attribution.reading import Archived, decisions_after, decisions_by_id, decisions_of_items
+from patra.attribution.pack import decompressed, unpacked
+from patra.attribution.reading import Archived, Meets, decisions_from, decisions_of_items
 from patra.attribution.records import record_keys
 from patra.attribution.store import Q, mark
 from patra.kernel.clock import MINUTE, Clock
@@ -29,7 +34,10 @@ MOST_WAITING = 10_000
 """Items beyond which the index is filled although the intake is busy: a search reads whatever waits."""
 LATEST_COMMIT = 5 * MINUTE
 """Longer than any transaction lives: a number that is still missing by then was rolled back."""
-TAIL_PAGE = 5000
+MOST_FOUND = 1000
+"""Decisions of one page of an answer, unless one asks for fewer."""
+STEP = 100
+"""Items that are read at a time."""
 MOST_CYCLES = 9
 """Cycles of a dedup key that a search by the key looks for."""
 
@@ -55,28 +63,68 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     batch_id: str | None
 
 
+class Results(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of what was found, in the order of decision; `next` is the number to go on after, if there is more."""
+
+    found: list[Found]
+    next: int | None
+
+
 def located_by(decision: Decision) -> set[str]:
     """The keys that a decision can be found by, beyond those that name rows of their own."""
     subject = decision.subject
-    found = {subject.source, subject.trace, subject.request, subject.opportunity}
-    if subject.reference is not None:
-        found.add(subject.reference)
-    if subject.closure is not None:
-        found.add(subject.closure)
+    found = {
+        subject.source,
+        subject.app,
+        subject.event_id,
+        subject.trace,
+        subject.request,
+        subject.attempt,
+        subject.opportunity,
+        subject.reference or NA,
+        subject.render or NA,
+        subject.closure or NA,
+    }
     attribution = attribution_key_of(decision)
     if attribution is not None:
         found.add(keys.attribution_fact_id(attribution))
     found.update(record_keys(decision))
-    return found - {"NA"}
+    return found - {NA}
 
 
-def carries(decision: Decision, key: str) -> bool:
-    """Whether any key of a decision, or of one of its records, is this one."""
-    subject = decision.subject
-    own = {subject.dedup, attribution_key_of(decision)}
-    billing = billing_key_of(decision)
-    own |= {billing, keys.billable_fact_id(billing)} if billing else set()
-    return key in own or key in located_by(decision)
+class _Sought:
+    """A key that is looked for, and under which other names a decision carries it."""
+
+    def __init__(self, *names: str) -> None:
+        self.keys = frozenset(names) - {NA}
+        self._derived = any(key.startswith(("af_", "bf_", "attr_")) or "|billable_" in key for key in names)
+        self._record = any(len(key) == 64 for key in names)
+
+    def met_by(self, decision: Decision) -> bool:
+        """Whether any key of a decision, or of one of its records, is this one; hashes are made only where needed."""
+        subject, sought = decision.subject, self.keys
+        return (
+            subject.source in sought
+            or subject.app in sought
+            or subject.event_id in sought
+            or subject.trace in sought
+            or subject.request in sought
+            or subject.attempt in sought
+            or subject.opportunity in sought
+            or subject.reference in sought
+            or subject.render in sought
+            or subject.closure in sought
+            or subject.dedup in sought
+            or (self._derived and not sought.isdisjoint(_derived(decision)))
+            or (self._record and not sought.isdisjoint(record_keys(decision)))
+        )
+
+
+def _derived(decision: Decision) -> set[str]:
+    """Keys and ids of the facts of a decision."""
+    billing, attribution = billing_key_of(decision), attribution_key_of(decision)
+    found = {billing, keys.billable_fact_id(billing)} if billing else set[str]()
+    return found | ({attribution, keys.attribution_fact_id(attribution)} if attribution else set[str]())
 
 
 class Indexer:
@@ -188,24 +236,97 @@ def _items(body: bytes, key: bytes) -> Iterator[int]:
         at = body.find(key, at + 1)
 
 
-def find(tx: Tx, key: str) -> list[Found]:
-    """Every decision that carries a key, in the order of decision; a batch's id stands for all of its events."""
-    wanted = [key, *_sources(key)]
-    ids = [number for (number,) in tx.fetch(Q["billable_by_key"], {"key": _billing16(key)})]
-    seen = decisions_by_id(tx, ids) + decisions_of_items(tx, _located(tx, wanted))
-    found = {one.id: one for one in seen if any(carries(one.decision, one_key) for one_key in wanted)}
-    found |= {one.id: one for one in _tail(tx, wanted)}
-    found |= {one.id: one for one in decisions_of_batch(tx, key)}
-    return _with_batches(tx, [found[number] for number in sorted(found)])
+class Only(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked for beside a key; what is empty is not asked."""
+
+    app: str = ""
+    code: str = ""
+    """A `decisionReasonCode`."""
+    action: str = ""
+
+    def met_by(self, decision: Decision) -> bool:
+        return (
+            (not self.app or decision.subject.app == self.app)
+            and (not self.code or decision.reason == self.code)
+            and (not self.action or decision.action == self.action)
+        )
 
 
-def decisions_of_batch(tx: Tx, batch_id: str, event_id: str | None = None) -> list[Archived]:
-    """What was decided about the events of a batch, or about one of them."""
-    if "\x00" in batch_id:
-        return []
-    numbers = [number for (number,) in tx.fetch(Q["log_of_batch"], {"batch_id": batch_id})]
-    found = [one for one in decisions_of_items(tx, numbers) if one.decision.subject.index is not None]
-    return [one for one in found if event_id is None or one.decision.subject.event_id == event_id]
+ANY = Only()
+
+
+def find(tx: Tx, key: str, only: Only = ANY, *, after: int = -1, limit: int = MOST_FOUND) -> Results:
+    """The decisions that carry a key, in their order: those that follow a number, so many of them.
+
+    A batch's id stands for all of its events. An app's id matches very many: it is found page by page, like any key.
+    """
+    batch = set(_log_of_batch(tx, key))
+    billed = {number >> ITEM_BITS for (number,) in tx.fetch(Q["billable_by_key"], {"key": _billing16(key)})}
+    sought = _Sought(key, *_sources(key))
+
+    def meets(number: int, decision: Decision) -> bool:
+        of_batch = number >> ITEM_BITS in batch and decision.subject.index is not None
+        return number > after and only.met_by(decision) and (of_batch or sought.met_by(decision))
+
+    found = _search(tx, batch | billed | _located(tx, sought.keys), meets, (after + 1) >> ITEM_BITS, limit)
+    page = found[:limit]
+    return Results(found=_with_batches(tx, page), next=page[-1].id if len(found) > limit else None)
+
+
+def _search(tx: Tx, items: Collection[int], meets: Meets, first: int, limit: int) -> list[Archived]:
+    """Decisions of some items from one on, and of all that no run has reached; at most a step past the limit."""
+    indexed = mark(tx, INDEXED)
+    gaps = {item for (item,) in tx.fetch(Q["gaps"])}
+    early = sorted(item for item in gaps.union(items) if first <= item <= indexed)
+    found: list[Archived] = []
+    for start in range(0, len(early), STEP):
+        found += decisions_of_items(tx, early[start : start + STEP], meets)
+        if len(found) > limit:
+            return found
+    item: int | None = max(indexed + 1, first)
+    while item is not None and len(found) <= limit:
+        some, item = decisions_from(tx, item, STEP, meets)
+        found += some
+    return found
+
+
+def decisions_of_batch(tx: Tx, batch_id: str, event_id: str = "", only: Only = ANY) -> list[Found]:
+    """What was decided about the events of a batch, or about one of them.
+
+    An event that was dropped before for the same reason, in another batch, left its audit there (F20): of one event
+    that is asked for by its id, that audit is found too.
+    """
+
+    def meets(_: int, decision: Decision) -> bool:
+        asked = decision.subject.index is not None and (not event_id or decision.subject.event_id == event_id)
+        return asked and only.met_by(decision)
+
+    found = decisions_of_items(tx, _log_of_batch(tx, batch_id), meets)
+    if event_id:
+        sought = _Sought(*_dropped_as(tx, batch_id, event_id, only.app))
+        found += _search(
+            tx,
+            _located(tx, sought.keys),
+            lambda _, one: one.action == Action.DROP.value and only.met_by(one) and sought.met_by(one),
+            0,
+            MOST_FOUND,
+        )
+    answer = {one.id: one for one in found}
+    return _with_batches(tx, [answer[number] for number in sorted(answer)])
+
+
+def _log_of_batch(tx: Tx, batch_id: str) -> list[int]:
+    return [] if "\x00" in batch_id else [number for (number,) in tx.fetch(Q["log_of_batch"], {"batch_id": batch_id})]
+
+
+def _dropped_as(tx: Tx, batch_id: str, event_id: str, app: str) -> set[str]:
+    """Sources that an event of a batch has by its dedup key, as far as the log still has the batch."""
+    found: set[str] = set()
+    for app_id, at, body in tx.fetch(Q["bodies_of_batch"], {"batch_id": batch_id}):
+        events = read_batch(decompressed(bytes(body)), at).events if app in {"", app_id} else []
+        dedups = {event.subject.dedup or "" for event in events if event.sent_id == event_id}
+        found.update(keys.server_event_key(dedup, cycle) for dedup in dedups for cycle in range(1, MOST_CYCLES + 1))
+    return found
 
 
 def _sources(key: str) -> list[str]:
@@ -217,16 +338,6 @@ def _sources(key: str) -> list[str]:
     if dedup is not key:  # an attribution key carries its cycle
         return [f"fe_{keys.half(dedup).hex()}"]
     return [keys.server_event_key(dedup, cycle) for cycle in range(1, MOST_CYCLES + 1)]
-
-
-def _tail(tx: Tx, wanted: Collection[str]) -> list[Archived]:
-    """Decisions that the indexer has not reached yet."""
-    after = ((mark(tx, INDEXED) + 1) << ITEM_BITS) - 1
-    found: list[Archived] = []
-    while page := decisions_after(tx, after, TAIL_PAGE):
-        found += [one for one in page if any(carries(one.decision, key) for key in wanted)]
-        after = page[-1].id
-    return found
 
 
 def _billing16(key: str) -> bytes:

@@ -37,7 +37,7 @@ class _Plain(NamedTuple):
 
 def _struct(kind: Kind, *, more: bool) -> type[msgspec.Struct]:
     """The shape of a type: its required fields are texts. `more`: others than the contract names may stand there."""
-    required = [("eventId", str), ("eventAt", str), ("eventVersion", Any), *[(name, Text) for name in kind.required]]
+    required = [("eventId", str), ("eventAt", Text), ("eventVersion", Any), *[(name, Text) for name in kind.required]]
     names = {name for name, _ in required}
     optional: list[tuple[str, Any, Any]] = [
         (name, MaybeText, None) for name in ("responseReference", "renderAttemptId") if name not in names

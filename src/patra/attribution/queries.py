@@ -14,13 +14,13 @@ from patra.attribution.closure import Status
 from patra.attribution.contract import KINDS
 from patra.attribution.facts import attribution_fact, audit, billable_fact
 from patra.attribution.keys import key_source
-from patra.attribution.locate import Found, find
+from patra.attribution.locate import ANY, MOST_FOUND, Found, Only, decisions_of_batch, find
 from patra.attribution.reading import Archived, decisions_after
 from patra.attribution.reasons import R
 from patra.attribution.store import Q, closure_of
 from patra.attribution.subject import FAILURE
 from patra.kernel.canonical import key16
-from patra.kernel.clock import format_instant
+from patra.kernel.clock import format_instant, parse_instant
 from patra.kernel.db import Row, Tx
 
 
@@ -78,9 +78,26 @@ class DecisionView(msgspec.Struct, frozen=True, kw_only=True):
     records: list[dict[str, Any]]
 
 
-def timeline(tx: Tx, key: str) -> list[DecisionView]:
-    """Every decision that carries a key, in the order of decision."""
-    return [decision_view(found.archived, found.batch_id) for found in find(tx, key)]
+class Timeline(msgspec.Struct, frozen=True, kw_only=True):
+    """Decisions in their order; `next` is the number to go on after, if there are more."""
+
+    decisions: list[DecisionView]
+    next: int | None = None
+
+
+def timeline(tx: Tx, key: str, only: Only = ANY, *, after: int = -1, limit: int = MOST_FOUND) -> Timeline:
+    """The decisions that carry a key, in the order of decision, page by page."""
+    results = find(tx, key, only, after=after, limit=limit)
+    return Timeline(decisions=_views(results.found), next=results.next)
+
+
+def events_of_batch(tx: Tx, batch_id: str, event_id: str = "", only: Only = ANY) -> Timeline:
+    """What was decided about the events of a batch, or about one of them (§3.8.8)."""
+    return Timeline(decisions=_views(decisions_of_batch(tx, batch_id, event_id, only)))
+
+
+def _views(found: Sequence[Found]) -> list[DecisionView]:
+    return [decision_view(one.archived, one.batch_id) for one in found]
 
 
 def decision_view(archived: Archived, batch_id: str | None = None) -> DecisionView:
@@ -100,17 +117,22 @@ def decision_view(archived: Archived, batch_id: str | None = None) -> DecisionVi
     )
 
 
-def page_of_decisions(tx: Tx, after: int, limit: int) -> list[DecisionView]:
-    return [decision_view(archived) for archived in decisions_after(tx, after, limit)]
+def page_of_decisions(tx: Tx, after: int, limit: int) -> Timeline:
+    found = decisions_after(tx, after, limit)
+    following = found[-1].id if len(found) == limit else None
+    return Timeline(decisions=[decision_view(archived) for archived in found], next=following)
 
 
-def listing(tx: Tx, what: What, *, key: str | None, after: int, limit: int) -> tuple[list[dict[str, Any]], int | None]:
-    """Facts, audits or records in the order of decision: those of a key, or a page of all; and where the next begins.
+def listing(
+    tx: Tx, what: What, *, key: str = "", only: Only = ANY, after: int = -1, limit: int = MOST_FOUND
+) -> tuple[list[dict[str, Any]], int | None]:
+    """Facts, audits or records in the order of decision, of a key, an app, or all; and where the next page begins.
 
     A page looks at `limit` decisions, so it may hold fewer lines, or more.
     """
-    if key is not None:
-        found, following = [one.archived for one in find(tx, key)], None
+    if key or only.app:
+        results = find(tx, key or only.app, only, after=after, limit=limit)
+        found, following = [one.archived for one in results.found], results.next
     else:
         found = decisions_after(tx, after, limit)
         following = found[-1].id if len(found) == limit else None
@@ -136,7 +158,18 @@ def closure_by_key(tx: Tx, closure_key: str) -> ClosureView | None:
     if not rows:
         return None
     view = _closure_view(rows[0])
-    return msgspec.structs.replace(view, aggregate=aggregate(find(tx, closure_key)))
+    return msgspec.structs.replace(view, aggregate=aggregate(_of_closure(tx, closure_key)))
+
+
+def _of_closure(tx: Tx, closure_key: str) -> list[Found]:
+    """Every decision on a closure; another key that happens to be the same text is not asked for."""
+    found: list[Found] = []
+    after: int | None = -1
+    while after is not None:
+        page = find(tx, closure_key, after=after)
+        found += [one for one in page.found if one.archived.decision.subject.closure == closure_key]
+        after = page.next
+    return found
 
 
 def closures(tx: Tx, *, state: str | None, after: bytes, limit: int) -> list[tuple[bytes, ClosureView]]:
@@ -157,18 +190,38 @@ def aggregate(found: Sequence[Found]) -> Aggregate:
     return Aggregate.COMMITTED if billed else Aggregate.NON_BILLABLE
 
 
+class RejectsPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Rejected events, the newest first; `next` stands for the last of them where there may be more."""
+
+    rejects: list[RejectView]
+    next: str | None
+
+
+_AFTER_ALL = b"\xff" * 17
+"""After every key: what was received at an instant itself is not before it."""
+LAST_PLACE = (2**62, _AFTER_ALL)
+
+
 def rejects(
-    tx: Tx, *, batch_id: str | None, code: str | None, quarantined: bool, before: int, limit: int
-) -> list[RejectView]:
-    """Rejected events, the newest first; with their payload where they are in quarantine."""
+    tx: Tx,
+    *,
+    batch_id: str | None = None,
+    code: str | None = None,
+    quarantined: bool = False,
+    before: tuple[int, bytes] = LAST_PLACE,
+    limit: int,
+) -> RejectsPage:
+    """Rejected events, with their payload where they are in quarantine; `before` is an instant and a place in it."""
     params = {
         "batch_id": batch_id or "",
         "code": code or "",
         "quarantined": int(quarantined),
-        "before": before,
+        "before": before[0],
+        "after": before[1],
         "limit": limit,
     }
-    return [
+    rows = tx.fetch(Q["rejects_page"], params)
+    found = [
         RejectView(
             at=format_instant(at),
             appId=app_id,
@@ -180,8 +233,20 @@ def rejects(
             count=count,
             raw=msgspec.Raw(bytes(raw)) if raw is not None else None,
         )
-        for at, app_id, batch, index, reason, source, digest, raw, count in tx.fetch(Q["rejects_page"], params)
+        for _, at, app_id, batch, index, reason, source, digest, raw, count in rows
     ]
+    following = f"{format_instant(rows[-1][1])}~{bytes(rows[-1][0]).hex()}" if len(rows) == limit else None
+    return RejectsPage(rejects=found, next=following)
+
+
+def reject_place(text: str) -> tuple[int, bytes] | None:
+    """Where a page of rejects begins: before an instant, or after what `next` of a page stands for; None if neither."""
+    instant, _, key = text.partition("~")
+    at = parse_instant(instant)
+    try:
+        return None if at is None else (at, bytes.fromhex(key) if key else _AFTER_ALL)
+    except ValueError:
+        return None
 
 
 def _closure_view(row: Row) -> ClosureView:

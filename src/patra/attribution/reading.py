@@ -1,6 +1,6 @@
 """Rows of the store go in; decisions with the status of their records, and closures, come out."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -40,9 +40,19 @@ def decisions_by_id(tx: Tx, ids: Collection[int]) -> list[Archived]:
     return _archived(tx, [one for row in rows for one in _unpacked(row) if one.id in wanted])
 
 
-def decisions_of_items(tx: Tx, items: Collection[int]) -> list[Archived]:
-    """All that was decided in some items of the log, in its order."""
-    return _archived(tx, [one for row in _packs(tx, items) for one in _unpacked(row)])
+Meets = Callable[[int, Decision], bool]
+"""Whether a decision, by its number and what it says, is one that is asked for."""
+
+
+def decisions_of_items(tx: Tx, items: Collection[int], meets: Meets) -> list[Archived]:
+    """What was decided in some items of the log and meets what is asked for, in its order."""
+    return _archived(tx, _meeting(_packs(tx, items), meets))
+
+
+def decisions_from(tx: Tx, item: int, items: int, meets: Meets) -> tuple[list[Archived], int | None]:
+    """The same of so many items from one on, whatever they are; and the item to go on with, if there are more."""
+    rows = tx.fetch(Q["packs_from"], {"item": item, "limit": items})
+    return _archived(tx, _meeting(rows, meets)), rows[-1][0] + 1 if len(rows) == items else None
 
 
 def decisions_after(tx: Tx, after: int, limit: int) -> list[Archived]:
@@ -96,6 +106,10 @@ def _packs(tx: Tx, items: Collection[int]) -> list[Row]:
 def _unpacked(row: Row) -> list[_Born]:
     item, archived, body = row
     return [_Born(number, decision, bool(archived)) for number, decision in unpacked(item, bytes(body))]
+
+
+def _meeting(rows: Sequence[Row], meets: Meets) -> list[_Born]:
+    return [one for row in rows for one in _unpacked(row) if meets(one.id, one.decision)]
 
 
 def _archived(tx: Tx, born: Sequence[_Born]) -> list[Archived]:

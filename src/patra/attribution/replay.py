@@ -8,6 +8,7 @@ its key. None of it depends on a clock, on the database, or on how batches are g
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, repeat
 from pathlib import Path
@@ -20,10 +21,11 @@ from patra.attribution.batch import Item, Tick, instant, read_batch
 from patra.attribution.commit import EVERYTHING, commit
 from patra.attribution.decide import Answer, Ticked
 from patra.attribution.facts import attribution_fact, audit, billable_fact, closure_line
-from patra.attribution.intake import Refused
+from patra.attribution.intake import Refused, read_json
 from patra.attribution.keystore import Keys
 from patra.attribution.reading import every_closure, every_decision, something_due
 from patra.attribution.records import RANK, Record
+from patra.attribution.store import due_closures
 from patra.kernel.clock import parse_instant
 from patra.kernel.db import Database
 from patra.kernel.errors import Invalid
@@ -54,11 +56,20 @@ def replay(lines: Iterable[Line], db: Database, *, group: Iterable[int] | None =
     answers: list[Answer] = []
     keys = Keys()
     for items in _grouped(_items(lines), group or ()):
-        first = instant(items[0])
-        while db.read(lambda tx, first=first: something_due(tx, first)):
-            commit(db, [Tick(at=first)], due=BITE, keys=keys)
-        answers += commit(db, items, due=EVERYTHING, keys=keys)
+        for some in _bounded(db, items):
+            first = instant(some[0])
+            while db.read(lambda tx, first=first: something_due(tx, first)):
+                commit(db, [Tick(at=first)], due=BITE, keys=keys)
+            answers += commit(db, some, due=EVERYTHING, keys=keys)
     return _output(db, [_ack(answer) for answer in answers if not isinstance(answer, Ticked)])
+
+
+def _bounded(db: Database, items: list[Item]) -> list[list[Item]]:
+    """The items of a commit; one by one where a jump in time among them brings more deadlines than a commit takes."""
+    latest = max(map(instant, items))
+    if len(items) > 1 and len(db.read(lambda tx: due_closures(tx, latest, BITE + 1))) > BITE:
+        return [[item] for item in items]
+    return [items]
 
 
 def write_output(output: ReplayOutput, folder: Path) -> None:
@@ -105,16 +116,49 @@ _ADVICE = 'a line is {"receivedAt": "…", "batch": …} or {"tick": "…"}'
 
 
 def _careful_line(text: str | bytes, place: str) -> _Line:
-    """A line that msgspec cannot read because of what its batch holds: half surrogates, or deep nesting."""
+    """A line that msgspec cannot read because of what its batch holds: half surrogates, or nesting past any stack.
+
+    Its members are found by their brackets and read one by one, the batch as a live one is read (`intake`).
+    """
     try:
-        found: Any = json.loads(text)
-        fields = {name: found[name] for name in ("receivedAt", "tick") if name in found}
-        line = msgspec.convert(fields, _Line)
-        if "batch" in found:
-            line.batch = msgspec.Raw(json.dumps(found["batch"]).encode())
-    except (ValueError, TypeError, RecursionError) as error:
+        members = _members(text if isinstance(text, str) else text.decode())
+        read = {name: read_json(value.encode()) for name, value in members.items()}
+        line = msgspec.convert({name: read[name] for name in ("receivedAt", "tick") if name in read}, _Line)
+        if "batch" in members:
+            line.batch = msgspec.Raw(members["batch"].encode())
+    except (ValueError, RecursionError) as error:
         raise Invalid("log_line_invalid", f"not a line of a log: {error}", place=place, advice=_ADVICE) from None
     return line
+
+
+_MARKS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{},:]', re.DOTALL)
+
+
+def _members(text: str) -> dict[str, str]:
+    """The members of a JSON object, unread, by name; raises ValueError where it is none."""
+    found: dict[str, str] = {}
+    depth = begin = 0
+    name: str | None = None
+    for mark in _MARKS.finditer(text):
+        sign = mark[0]
+        if depth == 1 and sign in {",", "}"}:
+            if name is not None:
+                found[name] = text[begin : mark.start()]
+            elif sign == "," or found or text[begin : mark.start()].strip():
+                raise ValueError("a member without a name")
+            name, begin = None, mark.end()
+        elif depth == 1 and sign == ":" and name is None:
+            name, begin = msgspec.json.decode(text[begin : mark.start()], type=str), mark.end()
+        if sign in {"{", "["}:
+            if depth == 0 and (sign == "[" or begin or text[: mark.start()].strip()):
+                raise ValueError("not a JSON object")
+            depth += 1
+            begin = mark.end() if depth == 1 else begin
+        elif sign in {"}", "]"}:
+            depth -= 1
+    if depth or not begin or text[begin:].strip():
+        raise ValueError("not a JSON object")
+    return found
 
 
 def _instant(text: str, name: str, place: str) -> int:

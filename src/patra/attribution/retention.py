@@ -2,7 +2,7 @@
 
 | what | kept for | by default |
 |---|---|---|
-| ledger keys | their window (3 or 14 days) | then forgotten, but for how many cycles they had |
+| ledger keys | their window (3 or 14 days) and an hour | then forgotten, but for how many cycles they had |
 | the log (batches as received) | `log` | 30 days |
 | rejected and quarantined events | `rejects` | 90 days |
 | audits of dropped events | `audits` | for ever |
@@ -31,6 +31,7 @@ from patra.attribution.pack import packed, packs, unpacked
 from patra.attribution.reading import Archived, decisions_after
 from patra.attribution.records import Record
 from patra.attribution.store import Q, mark, set_mark
+from patra.kernel.clock import HOUR
 from patra.kernel.db import Database, Row, Tx
 
 BITE = 1000
@@ -38,7 +39,12 @@ BITE = 1000
 Keep = Callable[[Sequence[Record]], None]
 """Where the records of purged facts go; it has them durably when it returns."""
 
-SCANNED = "purge_scanned"
+ON_THE_WAY = HOUR
+"""How long after its arrival a batch may still be on its way to a writer, by whichever clock: keys past their window
+are kept that much longer, so that no answer depends on when they were forgotten (A1)."""
+
+AUDITS, FACTS = "purge_scanned_audits", "purge_scanned_facts"
+"""The marks: the decisions that were looked at already. Each kind has its own, since it has its own time."""
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,23 +64,27 @@ class Purged(msgspec.Struct, frozen=True, kw_only=True):
     rejects: int = 0
     audits: int = 0
     facts: int = 0
+    passed: int = 0
+    """Decisions that were looked at and stay, for good."""
 
 
 def purge_once(db: Database, now: int, retention: Retention, *, keep: Keep | None = None) -> Purged:
     """Take one bite of everything that is past its time."""
-    decisions = _purge_decisions(db, now, retention, keep) if retention.audits or retention.facts else (0, 0)
+    audits, passed_by = _purge_decisions(db, AUDITS, now, retention.audits, keep)
+    facts, passed = _purge_decisions(db, FACTS, now, retention.facts, keep)
     return Purged(
         ledger=db.run(lambda tx: _purge_ledger(tx, now)),
         log=db.run(lambda tx: _purge_log(tx, now, retention.log)),
         rejects=db.run(lambda tx: _purge_rejects(tx, now, retention.rejects)),
-        audits=decisions[0],
-        facts=decisions[1],
+        audits=audits,
+        facts=facts,
+        passed=passed_by + passed,
     )
 
 
 def _purge_ledger(tx: Tx, now: int) -> int:
     """Forget keys past their window; what is kept of them is how many cycles they had (F9)."""
-    gone = tx.fetch(Q["forget_keys"], {"scope": SCOPE, "before": now, "limit": BITE})
+    gone = tx.fetch(Q["forget_keys"], {"scope": SCOPE, "before": now - ON_THE_WAY, "limit": BITE})
     tx.execute(Q["remember_keys"], rows=sorted((bytes(key), cycle) for key, cycle in gone))
     if gone and not mark(tx, PURGED):
         set_mark(tx, PURGED, 1)
@@ -90,11 +100,17 @@ def _purge_rejects(tx: Tx, now: int, kept: int | None) -> int:
     return tx.execute(Q["purge_rejects"], {"before": now - kept, "limit": BITE}) if kept else 0
 
 
-def _purge_decisions(db: Database, now: int, retention: Retention, keep: Keep | None) -> tuple[int, int]:
-    """Look at the oldest decisions that were not looked at yet; gives how many audits and facts went."""
-    page = db.read(lambda tx: decisions_after(tx, mark(tx, SCANNED), BITE))
-    stop = next((i for i, one in enumerate(page) if _waits(one, now, retention)), len(page))
-    gone = [one for one in page[:stop] if _kept_for(one, retention)]
+def _purge_decisions(db: Database, scanned: str, now: int, kept: int | None, keep: Keep | None) -> tuple[int, int]:
+    """Look at the oldest decisions that were not looked at yet; gives how many of the kind went, and how many stay.
+
+    The scan stops at one that will go later and comes back to it; decisions of the other kind are passed over.
+    """
+    if not kept:
+        return 0, 0
+    page = db.read(lambda tx: decisions_after(tx, mark(tx, scanned), BITE))
+    own = [_is_fact(one) is (scanned == FACTS) for one in page]
+    stop = next((i for i, one in enumerate(page) if own[i] and _waits(one, now - kept)), len(page))
+    gone = [one for i, one in enumerate(page[:stop]) if own[i]]
     if keep is not None:
         keep([record for one in gone for record in one.records])
 
@@ -102,16 +118,20 @@ def _purge_decisions(db: Database, now: int, retention: Retention, keep: Keep | 
         _rewrite(tx, {one.id for one in gone})
         tx.execute(Q["purge_statuses"], rows=[(one.id,) for one in gone])
         tx.execute(Q["purge_drops"], rows=[(half(audit_key_of(one.decision)),) for one in gone])
-        facts = [one.decision.subject.dedup for one in gone if one.decision.action != Action.DROP.value]
+        facts = [one.decision.subject.dedup for one in gone if _is_fact(one)]
         tx.execute(Q["purge_past"], rows=[(half(dedup),) for dedup in facts if dedup is not None])
         oldest = tx.fetch(Q["oldest_item"])[0][0]
         tx.execute(Q["purge_runs"], {"oldest": mark(tx, INDEXED) + 1 if oldest is None else oldest})
-        set_mark(tx, SCANNED, page[stop - 1].id)
+        set_mark(tx, scanned, page[stop - 1].id)
 
     if stop:
         db.run(work)
-    facts = [one for one in gone if one.decision.action != Action.DROP.value]
-    return len(gone) - len(facts), len(facts)
+    return len(gone), stop - len(gone)
+
+
+def _is_fact(one: Archived) -> bool:
+    """Whether it is kept as facts are: a decision that emitted something."""
+    return one.decision.action != Action.DROP.value
 
 
 def _rewrite(tx: Tx, gone: set[int]) -> None:
@@ -129,16 +149,9 @@ def _rewrite(tx: Tx, gone: set[int]) -> None:
     tx.execute(Q["purge_items"], rows=empty)
 
 
-def _kept_for(one: Archived, retention: Retention) -> int | None:
-    return retention.audits if one.decision.action == Action.DROP.value else retention.facts
-
-
-def _waits(one: Archived, now: int, retention: Retention) -> bool:
-    """Whether a decision will be purged one day, but not yet: the scan stops there and comes back to it."""
-    kept = _kept_for(one, retention)
-    if not kept:
-        return False
-    return one.decision.at >= now - kept or any(record.status is Status.NEW for record in one.records)
+def _waits(one: Archived, before: int) -> bool:
+    """Whether a decision will be purged one day, but not yet: it is too young, or the archive has not all of it."""
+    return one.decision.at >= before or any(record.status is Status.NEW for record in one.records)
 
 
 def into_files(folder: Path) -> Keep:
@@ -154,5 +167,10 @@ def into_files(folder: Path) -> Keep:
             file.write(zstandard.ZstdCompressor(level=6).compress(lines))
             file.flush()
             os.fsync(file.fileno())
+        entry = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(entry)  # its name too must outlive the machine
+        finally:
+            os.close(entry)
 
     return keep

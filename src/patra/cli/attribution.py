@@ -92,38 +92,71 @@ def export(out: Any, config: str | None) -> None:
 # --- finding ----------------------------------------------------------------------------------------------------------
 
 
+def _text(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """A key as typed; bytes that are no UTF-8 are refused here, since nothing can carry them."""
+    del ctx
+    try:
+        (value or "").encode()
+    except UnicodeEncodeError:
+        raise click.BadParameter("is not UTF-8", param=param) from None
+    return value
+
+
+app_option = click.option("--app", default="", metavar="APP", callback=_text, help="Only events of this app.")
+code_option = click.option(
+    "--code", default="", metavar="CODE", callback=_text, help="Only decisions with this reason code."
+)
+after_option = click.option("--after", default=-1, metavar="NUMBER", help="Decisions that follow this number.")
+most_option = click.option(
+    "--limit", type=click.IntRange(1), default=1000, show_default=True, help="How many decisions."
+)
+
+
 @group.command()
-@click.argument("key")
+@click.argument("key", callback=_text)
+@app_option
+@code_option
+@after_option
+@most_option
 @config_option
 @json_option
-def find(key: str, config: str | None, as_json: bool) -> None:
-    """Everything that was decided about a KEY, in order.
+def find(key: str, app: str, code: str, after: int, limit: int, config: str | None, as_json: bool) -> None:
+    """What was decided about a KEY, in order.
 
-    KEY is a batchId, sourceEventId, traceKey, requestKey, opportunityKey, responseReference, closureKey, billingKey,
-    attributionKey, canonicalDedupKey, factId or recordKey.
+    KEY is a batchId, eventId, sourceEventId, traceKey, requestKey, attemptKey, opportunityKey, responseReference,
+    renderAttemptId, closureKey, billingKey, attributionKey, canonicalDedupKey, factId, recordKey or appId.
     """
+    from patra.attribution.locate import Only
     from patra.attribution.queries import timeline
 
+    only = Only(app=app, code=code)
     with opened(config) as patra:
-        found = patra.db.read(lambda tx: timeline(tx, key))
-    _decisions(found, as_json=as_json)
+        found = patra.db.read(lambda tx: timeline(tx, key, only, after=after, limit=limit))
+    _decisions(found.decisions, as_json=as_json)
+    _more(found.next)
 
 
 @group.command()
-@click.option("--batch", "batch_id", required=True, metavar="ID", help="The batch.")
-@click.option("--event", "event_id", metavar="ID", help="The event; all of the batch by default.")
+@click.option("--batch", "batch_id", required=True, metavar="ID", callback=_text, help="The batch.")
+@click.option("--event", "event_id", default="", metavar="ID", callback=_text, help="The event; all by default.")
+@app_option
+@code_option
 @config_option
 @json_option
-def event(batch_id: str, event_id: str | None, config: str | None, as_json: bool) -> None:
-    """What was decided about the events of a batch, by batchId and eventId."""
-    from patra.attribution.locate import decisions_of_batch
-    from patra.attribution.queries import decision_view
+def event(batch_id: str, event_id: str, app: str, code: str, config: str | None, as_json: bool) -> None:
+    """What was decided about the events of a batch, by batchId, eventId and reason code."""
+    from patra.attribution.locate import Only
+    from patra.attribution.queries import events_of_batch
 
+    only = Only(app=app, code=code)
     with opened(config) as patra:
-        found = patra.db.read(
-            lambda tx: [decision_view(one, batch_id) for one in decisions_of_batch(tx, batch_id, event_id)]
-        )
-    _decisions(found, as_json=as_json)
+        found = patra.db.read(lambda tx: events_of_batch(tx, batch_id, event_id, only))
+    _decisions(found.decisions, as_json=as_json)
+
+
+def _more(following: int | None) -> None:
+    if following is not None:
+        click.echo(f"there is more: --after {following}", err=True)
 
 
 def _decisions(found: list[Any], *, as_json: bool) -> None:
@@ -150,26 +183,28 @@ def _decisions(found: list[Any], *, as_json: bool) -> None:
 
 @group.command("list")
 @click.argument("what", type=click.Choice(["billable", "attribution", "audits", "records"]))
-@click.option("--key", metavar="KEY", help="Only what carries this key; see `find`.")
-@click.option("--after", default=-1, metavar="NUMBER", help="Decisions that follow this number.")
-@click.option("--limit", default=1000, show_default=True, help="How many decisions to look at.")
+@click.option("--key", default="", metavar="KEY", callback=_text, help="Only what carries this key; see `find`.")
+@app_option
+@after_option
+@most_option
 @config_option
-def list_(what: Any, key: str | None, after: int, limit: int, config: str | None) -> None:
+def list_(what: Any, key: str, app: str, after: int, limit: int, config: str | None) -> None:
     """Facts, audits or records as JSON lines, in the order of decision."""
     import msgspec
 
+    from patra.attribution.locate import Only
     from patra.attribution.queries import listing
 
+    only = Only(app=app)
     with opened(config) as patra:
-        found, following = patra.db.read(lambda tx: listing(tx, what, key=key, after=after, limit=limit))
+        found, following = patra.db.read(lambda tx: listing(tx, what, key=key, only=only, after=after, limit=limit))
     for line in found:
         click.echo(msgspec.json.encode(line).decode())
-    if following is not None:
-        click.echo(f"there is more: --after {following}", err=True)
+    _more(following)
 
 
 @group.command()
-@click.argument("key")
+@click.argument("key", callback=_text)
 @config_option
 @json_option
 def closure(key: str, config: str | None, as_json: bool) -> int:
@@ -200,23 +235,36 @@ def closures(state: str | None, limit: int, config: str | None, as_json: bool) -
 
 
 @group.command()
-@click.option("--batch", "batch_id", metavar="ID", help="Only events of this batch.")
-@click.option("--code", metavar="CODE", help="Only events with this reason code.")
+@click.option("--batch", "batch_id", metavar="ID", callback=_text, help="Only events of this batch.")
+@click.option("--code", metavar="CODE", callback=_text, help="Only events with this reason code.")
 @click.option("--quarantined", is_flag=True, help="Only events in quarantine, with their payload.")
-@click.option("--limit", default=100, show_default=True)
+@click.option("--before", metavar="INSTANT", help="Only events received before this instant, or after a page.")
+@click.option("--limit", type=click.IntRange(1), default=100, show_default=True)
 @config_option
 @json_option
 def rejects(
-    batch_id: str | None, code: str | None, quarantined: bool, limit: int, config: str | None, as_json: bool
+    batch_id: str | None,
+    code: str | None,
+    quarantined: bool,
+    before: str | None,
+    limit: int,
+    config: str | None,
+    as_json: bool,
 ) -> None:
     """Rejected events, the newest first."""
+    from patra.attribution.queries import LAST_PLACE, reject_place
     from patra.attribution.queries import rejects as page
 
+    place = reject_place(before) if before else LAST_PLACE
+    if place is None:
+        raise click.BadParameter("neither an RFC 3339 instant nor the end of a page", param_hint="--before")
     with opened(config) as patra:
         found = patra.db.read(
-            lambda tx: page(tx, batch_id=batch_id, code=code, quarantined=quarantined, before=2**62, limit=limit)
+            lambda tx: page(tx, batch_id=batch_id, code=code, quarantined=quarantined, before=place, limit=limit)
         )
-    show(found, as_json=as_json)
+    show(found.rejects, as_json=as_json)
+    if found.next is not None:
+        click.echo(f"there may be more: --before {found.next}", err=True)
 
 
 @group.command()
@@ -245,22 +293,32 @@ Examples:
 @click.option("--from", "begin", required=True, metavar="INSTANT", help="A date (UTC) or an RFC 3339 instant.")
 @click.option("--to", "end", required=True, metavar="INSTANT", help="A date (UTC) or an RFC 3339 instant.")
 @click.option("--by", type=click.Choice(["app", "day", "placement"]), default="app", show_default=True)
-@click.option("--format", "form", type=click.Choice(["table", "csv", "json", "parquet"]), default="table")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "csv", "json", "parquet"]),
+    help="By default what the name of FILE ends with, or a table.",
+)
 @click.option("--out", type=click.Path(dir_okay=False), metavar="FILE", help="Instead of standard output.")
 @config_option
-def settle(begin: str, end: str, by: Any, form: str, out: str | None, config: str | None) -> None:
+def settle(begin: str, end: str, by: Any, form: str | None, out: str | None, config: str | None) -> None:
     """Count billable facts between two instants."""
     from patra.attribution.settle import as_csv, as_parquet
     from patra.attribution.settle import settle as settled
 
     first, last = _instant(begin, "--from"), _instant(end, "--to")
+    if first > last:
+        raise click.BadParameter("lies before --from", param_hint="--to")
+    form = form or (out or "table").rpartition(".")[2].lower()
+    if form not in {"csv", "json", "parquet"} and (out is not None or form != "table"):
+        raise click.UsageError("--out needs --format csv, json or parquet")
     if form == "parquet" and out is None:
         raise click.UsageError("--format parquet needs --out FILE")
     with opened(config) as patra:
         found = patra.db.read(lambda tx: settled(tx, first, last, by))
     if form == "parquet":
         as_parquet(found, out or "")
-    elif form == "table" and out is None:
+    elif form == "table":
         rows = [[line.app_id, line.day, line.placement, line.impressions, line.clicks] for line in found.lines]
         table(
             ["app", "day", "placement", "impressions", "clicks"],
@@ -269,15 +327,15 @@ def settle(begin: str, end: str, by: Any, form: str, out: str | None, config: st
     else:
         import msgspec
 
-        text = as_csv(found) if form in {"csv", "table"} else msgspec.json.encode(found).decode() + "\n"
-        with click.open_file(out or "-", "w") as file:
+        text = as_csv(found) if form == "csv" else msgspec.json.encode(found).decode() + "\n"
+        with click.open_file(out or "-", "w", encoding="utf-8") as file:
             file.write(text)
 
 
 def _instant(text: str, option: str) -> int:
     from patra.kernel.clock import parse_instant
 
-    found = parse_instant(text) or parse_instant(f"{text}T00:00:00Z")
+    found = parse_instant(text if "T" in text.upper() else f"{text}T00:00:00Z")
     if found is None:
         raise click.BadParameter("neither a date nor an RFC 3339 instant", param_hint=option)
     return found

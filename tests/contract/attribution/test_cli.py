@@ -133,9 +133,19 @@ def test_find_event_and_closure_tell_the_story(patra: Patra, database_url: str):
     assert found[0]["detail"] == {"creativeId": "cr"}
     one = json.loads(patra("event", "--batch", "b9", "--event", "v", "--json"))
     assert [d["audit"]["decisionReasonCode"] for d in one] == ["f_event_type_unsupported"]
+    assert patra("event", "--batch", "b9", "--event", "v", "--code", "f_accepted", "--json") == "[]\n"
     assert "attr_failure_terminal" in patra("find", "b10")
+    for key in ("t", "att", "ra", "app"):
+        assert "attr_failure_terminal" in patra("find", key), key
+    assert len(json.loads(patra("find", "app", "--limit", "2", "--json"))) == 2
+    assert json.loads(patra("find", "ref", "--app", "other", "--json")) == []
+    assert len(json.loads(patra("find", "app", "--code", "f_event_type_unsupported", "--json"))) == 1
+    assert "is not UTF-8" in patra("find", "\udcff", code=2)
+    assert "is not UTF-8" in patra("closure", "\udcff", code=2)
     assert json.loads(patra("closure", "ref|ra", "--json"))["aggregate"] == "consistent_non_billable"
     assert "no closure" in patra("closure", "nothing", code=1)
+    assert json.loads(patra("rejects", "--before", at(0), "--json")) == []
+    assert "--before" in patra("rejects", "--before", "soon", code=2)
     assert [r["ackReasonCode"] for r in json.loads(patra("rejects", "--batch", "b9", "--json"))] == [
         "f_event_type_unsupported"
     ]
@@ -147,6 +157,8 @@ def test_facts_audits_and_records_are_listed_as_json_lines(patra: Patra, databas
         lines = [json.loads(line) for line in patra("list", what).splitlines()]
         assert len(lines) == count
     assert len(patra("list", "records", "--key", "ref|ra").splitlines()) == 3
+    assert len(patra("list", "audits", "--app", "app").splitlines()) == 2
+    assert patra("list", "audits", "--app", "other") == ""
 
 
 def test_a_settlement_is_a_table_csv_json_or_parquet(patra: Patra, tmp_path: Path, database_url: str):
@@ -167,6 +179,18 @@ def test_a_settlement_is_a_table_csv_json_or_parquet(patra: Patra, tmp_path: Pat
     assert duckdb.sql(f"SELECT app_id, impressions, clicks FROM '{tmp_path}/s.parquet'").fetchall() == [("app", 1, 1)]
     assert patra("settle", "--from", "2026-01-02", "--to", "2026-01-03").splitlines()[-1].split("\t")[3:] == ["0", "0"]
     assert "--from" in patra("settle", "--from", "soon", "--to", "2026-01-03", code=2)
+    assert "--to" in patra("settle", "--from", "2026-01-03", "--to", "2026-01-02", code=2)
+    assert patra("settle", "--from", "1970-01-01T00:00:00Z", "--to", "9999-12-31").endswith("total\t\t\t1\t1\n")
+    for name in ("s.csv", "s.JSON"):
+        patra("settle", *span, "--out", str(tmp_path / name))
+    assert (tmp_path / "s.csv").read_text() == "app_id,day,placement,impressions,clicks\napp,,,1,1\n"
+    assert json.loads((tmp_path / "s.JSON").read_text())["impressions"] == 1
+    assert "--format" in patra("settle", *span, "--out", str(tmp_path / "s.txt"), code=2)
+    assert "--out" in patra("settle", *span, "--format", "table", "--out", str(tmp_path / "s.csv"), code=2)
+    assert "--out" in patra("settle", *span, "--format", "parquet", code=2)
+    empty = ["--from", "2026-02-01", "--to", "2026-02-02"]
+    patra("settle", *empty, "--by", "placement", "--out", str(tmp_path / "none.parquet"))
+    assert duckdb.sql(f"SELECT count(*) FROM '{tmp_path}/none.parquet'").fetchall() == [(0,)]
     assert T0
 
 
@@ -179,6 +203,15 @@ def test_app_keys_are_added_listed_rotated_and_revoked(patra: Patra):
     patra("app", "revoke", "shop")
     assert all(k["revoked_at"] for k in json.loads(patra("app", "list", "--json")))
     assert "app_key_unknown" in patra("app", "revoke", "shop", code=5)
+    assert "app_key_unknown" in patra("app", "rotate", "nobody", code=5)
+    for _ in range(17):  # two of them begin with the same digit
+        patra("app", "add", "many")
+    ids = [k["key_id"] for k in json.loads(patra("app", "list", "--json")) if k["app_id"] == "many"]
+    twice = next(one[0] for one in ids if sum(other[0] == one[0] for other in ids) > 1)
+    assert "app_key_ambiguous" in patra("app", "revoke", "many", "--key", twice, code=5)
+    assert "app_key_unknown" in patra("app", "revoke", "many", "--key", "", code=5)
+    assert patra("app", "revoke", "many", "--key", ids[0]).split() == [ids[0]]
+    assert len(patra("app", "revoke", "many").split()) == 16
     assert "app_id_invalid" in patra("app", "add", "not legal", code=5)
 
 

@@ -3,10 +3,14 @@
 import gzip
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+import pytest
 
 from patra.attribution.apps import add_key
 from patra.client import Answer, Client
@@ -154,6 +158,49 @@ def test_when_the_server_cannot_now_the_whole_batch_is_sent_again_after_retry_af
     assert pauses[0] == 7.0
     assert 0.5 <= pauses[1] <= 1.0 < pauses[2] <= 2.0 <= pauses[3] <= 4.0
     assert [a.status for a in answers] == ["accepted"] * 2
+
+
+def test_retry_after_may_be_a_date_and_what_is_neither_is_not_looked_at():
+    later = formatdate(time.time() + 3600, usegmt=True)
+    asked = [later, "Mon, 01 Jan 2001 00:00:00 GMT", "0", "soon", "-5", "\xb2", "1.5"]
+    _, answers, pauses = sending([(503, {"Retry-After": text}, {}) for text in asked], 1)
+    assert 3000 < pauses[0] <= 3600
+    assert pauses[1:3] == [0.0, 0.0]
+    assert all(1.0 <= pause <= 60.0 for pause in pauses[3:7])
+    assert [a.status for a in answers] == ["accepted"]
+
+
+def test_every_attempt_sends_the_event_as_it_was_when_it_was_queued():
+    with endpoint() as (state, url):
+        state.script = [(503, {}, {})]
+        client = Client(url, app_id="app", sleep=lambda seconds: None)
+        event = {"eventId": "e", "note": "first"}
+        client.add(event)
+        event["note"] = "changed"
+        client.flush()
+        client.close()
+    assert [batch["events"] for batch in state.batches] == [[{"eventId": "e", "note": "first"}]] * 2
+
+
+def test_an_event_that_has_no_json_form_is_refused_when_it_is_queued_and_stops_nobody_else():
+    with endpoint() as (state, url):
+        client = Client(url, app_id="app")
+        for bad in ({"eventId": object()}, {"eventId": "\ud800"}):
+            with pytest.raises((TypeError, ValueError)):
+                client.add(bad)
+        client.add({"eventId": "e"})
+        client.flush()
+        client.close()
+    assert [ids(batch) for batch in state.batches] == [["e"]]
+
+
+def test_an_ack_that_comes_with_503_is_read_item_by_item():
+    item = {"eventId": "e", "ackStatus": "rejected", "ackReasonCode": "f_store_unavailable", "serverEventKey": "fe_"}
+    items = [{**item, "eventIndex": 0, "retryable": True}, {**item, "eventIndex": 1, "retryable": False}]
+    state, answers, pauses = sending([(503, {"Retry-After": "1"}, {"ackItems": items})], 2)
+    assert [ids(batch) for batch in state.batches] == [["e0", "e1"], ["e0"]]
+    assert pauses[0] == 1.0
+    assert [(a.event["eventId"], a.status) for a in answers] == [("e1", "rejected"), ("e0", "accepted")]
 
 
 def test_nothing_overtakes_a_batch_that_is_retried():

@@ -150,7 +150,7 @@ def test_once_an_app_is_registered_a_key_is_needed_and_it_is_good_for_its_app_al
     assert house.post(batch, Authorization=f"Bearer {key}").status == 200
     foreign = house.post(envelope(event("click"), app="other"), Authorization=f"Bearer {key}")
     assert (foreign.status, foreign.json()["code"]) == (403, "f_app_key_foreign")
-    assert house.get("/attribution/timeline/other") == {"decisions": []}
+    assert house.get("/attribution/timeline/other") == {"decisions": [], "next": None}
 
 
 def test_a_revoked_or_rotated_key_is_refused_and_revoking_the_last_one_opens_nothing(house: House):
@@ -205,6 +205,8 @@ def test_when_too_many_batches_wait_the_next_is_turned_away_with_retry_after(hou
         pass
     shed = house.post(envelope(fresh_event("click", "c9"), batch="b9"))
     assert (shed.status, shed.json()["code"], shed.headers["Retry-After"]) == (503, "f_intake_overloaded", "1")
+    unread = house.post(b"x" * MIB, Content_Encoding="gzip")  # neither inflated nor judged, and the connection goes on
+    assert (unread.status, unread.json()["code"]) == (503, "f_intake_overloaded")
     release.set()
     for sender in senders:
         sender.join()
@@ -254,7 +256,11 @@ def test_a_dispute_is_settled_by_any_key_of_the_specification(house: House):
             impression["records"][0]["relationKeys"]["canonicalDedupKey"],
             "trace",
             "req",
+            "att",
             "opp",
+            "ra",
+            "i",
+            "app",
             "ref",
             "ref|ra",
             "b7",
@@ -265,7 +271,14 @@ def test_a_dispute_is_settled_by_any_key_of_the_specification(house: House):
         rejected = house.get("/attribution/timeline/b7")["decisions"]
         assert "f_event_type_unsupported" in {d["audit"]["decisionReasonCode"] for d in rejected}
         assert {d["batchId"] for d in rejected if d["batchId"]} == {"b7"}
-        assert house.get("/attribution/timeline/nothing") == {"decisions": []}
+        page = house.get("/attribution/timeline/app?limit=1")
+        assert house.get(f"/attribution/timeline/app?limit=1&after={page['next']}")["decisions"] != page["decisions"]
+        (view,) = house.get("/attribution/events?batchId=b7&eventId=v&code=f_event_type_unsupported")["decisions"]
+        assert view["audit"]["decisionReasonCode"] == "f_event_type_unsupported"
+        assert house.get("/attribution/events?eventId=v").status == 400
+        assert house.get("/attribution/events?batchId=b7&appId=other")["decisions"] == []
+        assert house.get("/attribution/audits?appId=other")["items"] == []
+        assert house.get("/attribution/timeline/nothing") == {"decisions": [], "next": None}
 
 
 def test_facts_audits_and_records_can_be_listed_and_paged(house: House):
@@ -311,6 +324,10 @@ def test_closures_rejects_and_quarantine_can_be_read(house: House):
     quarantine = house.get("/attribution/rejects?quarantined=true")["rejects"]
     assert quarantine[0]["raw"]["eventId"] == "lost"
     assert house.get("/attribution/rejects?code=f_event_type_unsupported")["rejects"][0]["eventIndex"] == 2
+    page = house.get("/attribution/rejects?limit=1")
+    other = house.get(f"/attribution/rejects?limit=1&before={page['next']}")
+    assert page["rejects"] != other["rejects"] != []
+    assert house.get("/attribution/rejects?before=soon").status == 400
 
 
 def test_a_settlement_counts_committed_billable_facts(house: House):
@@ -330,6 +347,7 @@ def test_a_settlement_counts_committed_billable_facts(house: House):
     by_day = house.get(f"/attribution/settlement?{span}&by=day")
     assert [(line["day"], line["impressions"]) for line in by_day["lines"]] == [(now()[:10], 2)]
     assert house.get("/attribution/settlement?begin=x&end=y").status == 400
+    assert house.get(f"/attribution/settlement?begin={now()}&end=2026-01-01T00:00:00Z").status == 400
     assert house.get(f"/attribution/settlement?begin={now(10)}&end={now(20)}")["impressions"] == 0
 
 

@@ -84,6 +84,8 @@ def test_a_changed_field_never_tells_the_two_ways_apart(kind, data):
         "2026-11-16 00:00:00Z",
         "2026-11-16T00:00:000Z",
         "Z" * 20,
+        f"2026-11-16T00:00:00.{'0' * 1003}Z",
+        f"2026-11-16T00:00:00.{'0' * 1004}Z",
     ],
 )
 def test_instants_are_read_as_the_clock_reads_them(at):

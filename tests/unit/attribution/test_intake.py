@@ -132,3 +132,15 @@ def test_brackets_inside_text_do_not_count_as_nesting():
 def test_unmatched_brackets_are_malformed_however_many():
     assert code(b"[" * 100_000) == "f_batch_malformed"
     assert code(b'{"events":' + b"[" * 100_000 + b"}") == "f_batch_malformed"
+
+
+def test_text_that_never_ends_is_read_once_and_not_from_each_of_its_quotes():
+    never = b'"' + b'\\"' * 400_000
+    assert code(b"[" * 300 + never) == "f_batch_malformed"
+    assert code(b'{"events":[' + b'{"a":' * 300 + never) == "f_batch_malformed"
+
+
+def test_of_many_events_that_nest_too_deeply_each_is_null_and_what_stands_between_them_stays():
+    deep = b'{"a":' + b"[" * DEEPEST + b"]" * DEEPEST + b"}"
+    body = json.dumps(batch("DEEP", event("click"), "DEEP", 7, "DEEP")).encode().replace(b'"DEEP"', deep)
+    assert events_of(body) == [None, event("click"), None, 7, None]

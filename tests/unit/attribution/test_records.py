@@ -1,5 +1,7 @@
 """Facts, audits and output records: §3.8.21 to §3.8.28, F20, F22."""
 
+from typing import Any
+
 import pytest
 
 from patra.attribution.closure import Status
@@ -277,3 +279,33 @@ def test_output_at_is_the_instant_of_the_decision():
     at_deadlines = {r["outputAt"] for r in output.records if "timeout" in r["decisionReasonCode"]}
     assert at_deadlines == {at(123)}
     assert {r["outputAt"] for r in output.records} - at_deadlines <= {at(i) for i in (0, 1, 2, 3, 4, 5, 201)}
+
+
+def test_the_conflict_decision_of_an_audit_says_how_a_conflict_was_decided():
+    def said(*lines: Any) -> set[tuple[str, str]]:
+        return {(one["decisionReasonCode"], one["conflictDecision"]) for one in replayed(*lines).audits}
+
+    late = event("impression", "late", eventAt=at(200))
+    click = event("click", "c", eventAt=at(200))
+    assert said(sent(0, event("ad_filled")), sent(200, late)) == {
+        ("f_accepted", "none"),
+        ("f_terminal_timeout_autofill", "none"),
+        ("f_accepted", "superseded"),
+    }
+    assert ("f_billing_conflict_duplicate_impression", "duplicate") in said(
+        sent(0, event("impression")), sent(1, event("impression", "again"))
+    )
+    assert ("f_terminal_conflict_impression_after_failure", "conflicted") in said(
+        sent(0, terminal()), sent(1, event("impression"))
+    )
+    assert ("f_billing_ineligible_terminal_failure", "non_billable") in said(
+        sent(0, event("ad_filled")), sent(200, click)
+    )
+    assert ("f_billing_click_without_impression", "non_billable") in said(sent(0, event("click")), tick(120))
+    assert ("f_postback_terminal_conflict", "conflicted") in said(sent(0, terminal()), sent(1, event("postback")))
+    assert said(sent(0, event("view"))) == {("f_event_type_unsupported", "none")}
+    assert ("f_dedup_committed_duplicate", "duplicate") in said(sent(0, event("click")), sent(1, event("click")))
+    assert ("f_dedup_payload_conflict", "rejected") in said(
+        sent(0, event("click")), sent(1, event("click", clickTarget="other"))
+    )
+    assert ("f_closure_foreign_app", "rejected") in said(sent(0, event("click")), sent(1, event("click"), app="other"))

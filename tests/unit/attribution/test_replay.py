@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from patra.attribution.commit import commit
 from patra.attribution.replay import replay, write_output
 from patra.kernel.errors import Invalid
 from tests.unit.attribution.said import answered, at, closures, event, fresh, replayed, sent, terminal, tick
@@ -100,6 +101,17 @@ def test_lines_may_be_text_bytes_or_objects():
         '{"receivedAt": "2026-01-01T00:00:00", "batch": {}}',
         '{"tick": "2026-01-01T00:00:00Z", "batch": {}}',
         '{"tick": null}',
+        '{"tick": "2026-01-01T00:00:00Z",}',
+        '{"tick": "2026-01-01T00:00:00Z"} {}',
+        '{"receivedAt": "2026-01-01T00:00:00Z", "batch": {"a": NaN}}',
+        '{"receivedAt": "2026-01-01T00:00:00Z", "batch": {"a": "\\ud800"',
+        '{"receivedAt": "\\ud800", "batch": {}}',
+        '{"receivedAt": "2026-01-01T00:00:00Z", "batch": "\\ud800" 5}',
+        '{"receivedAt": "2026-01-01T00:00:00Z" "batch": "\\ud800"}',
+        '{"receivedAt": "2026-01-01T00:00:00Z", 5: "\\ud800"}',
+        b'{"receivedAt": "2026-01-01T00:00:00Z", "batch": "\\ud800\xff"}',
+        "[" * 100_000,
+        '{"receivedAt": "2026-01-01T00:00:00Z", "batch": ' + "[" * 100_000,
     ],
 )
 def test_a_line_that_is_neither_batch_nor_tick_is_refused_with_its_number(line):
@@ -115,9 +127,12 @@ def test_a_batch_may_be_any_json(batch):
 
 
 def test_a_line_deeper_than_any_stack_or_with_half_surrogates_is_read():
-    deep = json.dumps(sent(0, event("click"), "DEEP")).replace('"DEEP"', "[" * 400 + "]" * 400)
-    assert answered(deep) == [("accepted", "f_accepted"), ("rejected", "f_event_missing_required")]
+    for levels in (400, 100_000):
+        deep = json.dumps(sent(0, event("click"), "DEEP")).replace('"DEEP"', "[" * levels + "]" * levels)
+        assert answered(deep) == [("accepted", "f_accepted"), ("rejected", "f_event_missing_required")]
     assert answered(sent(0, event("click", note="\ud800"))) == [("accepted", "f_accepted")]
+    large = json.dumps(sent(0, event("click", note="\ud800", large="N"))).replace('"N"', f"[1e400, {'9' * 9000}]")
+    assert answered(large) == [("accepted", "f_accepted")]
 
 
 def test_a_batch_applies_the_deadlines_before_it_on_every_closure():
@@ -148,6 +163,22 @@ def test_more_overdue_closures_than_one_commit_takes_are_all_closed():
     output = replayed(*lines, tick(120))
     assert {state for state, _ in closures(output).values()} == {"closed_failure"}
     assert len(output.closures) == 2500
+
+
+def test_a_jump_in_time_within_one_commit_closes_however_many_are_overdue(monkeypatch: pytest.MonkeyPatch):
+    lines = [
+        sent(0, *[event("ad_filled", f"e{n}", renderAttemptId=f"r{n}") for n in range(10)]),
+        sent(1, event("click", renderAttemptId="r3"), batch="b2"),
+        sent(300, event("impression", eventAt=at(300), renderAttemptId="r3"), batch="b3"),
+        sent(301, event("ad_filled", "late", eventAt=at(301), renderAttemptId="late"), batch="b4"),
+        sent(900, event("interaction", eventAt=at(900)), batch="b5"),
+    ]
+    one_by_one = replayed(*lines)
+    taken: list[int] = []
+    monkeypatch.setattr("patra.attribution.replay.BITE", 3)
+    monkeypatch.setattr("patra.attribution.replay.commit", lambda *a, **b: (taken.append(b["due"]), commit(*a, **b))[1])
+    assert replayed(*lines, group=[1, 1000]) == one_by_one
+    assert taken.count(3) == 5  # ten overdue closures in bites of three, and the late one
 
 
 def test_the_answer_keeps_the_order_of_the_request_and_says_what_it_comes_to():

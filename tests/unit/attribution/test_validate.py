@@ -104,9 +104,13 @@ def test_event_version_may_be_an_integer(value, code):
     assert code_of(event("click", eventVersion=value)) == code
 
 
-@pytest.mark.parametrize("value", [ABSENT, None, "", "x" * 1025])
+@pytest.mark.parametrize("value", [ABSENT, None, "", "x" * 1025, f"2026-01-01T00:00:00.{'0' * 1004}Z"])
 def test_event_at_is_missing_when_absent_null_empty_or_too_long(value):
     assert code_of(event("click", eventAt=value)) == "f_event_missing_required"
+
+
+def test_an_event_at_of_1024_characters_is_an_instant():
+    assert code_of(event("click", eventAt=f"2026-01-01T00:00:00.{'0' * 1003}Z")) == "f_accepted"
 
 
 @pytest.mark.parametrize("name", ["opportunity_created", "auction_started"])

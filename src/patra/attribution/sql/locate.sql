@@ -1,6 +1,9 @@
 -- name: log_of_batch
 SELECT number FROM att_log WHERE batch_id = :batch_id ORDER BY number
 
+-- name: bodies_of_batch
+SELECT app_id, at, body FROM att_log WHERE batch_id = :batch_id AND body IS NOT NULL AND kind = 'batch' ORDER BY number
+
 -- name: batch_ids
 -- rows: number int
 SELECT l.number, l.batch_id FROM rows JOIN att_log l ON l.number = rows.number
@@ -10,6 +13,9 @@ SELECT item, at, body FROM att_decision WHERE item > :after ORDER BY item LIMIT 
 
 -- name: newest_item
 SELECT max(item) FROM att_decision
+
+-- name: gaps
+SELECT item FROM att_gap ORDER BY item
 
 -- name: gaps_seen_before
 SELECT item FROM att_gap WHERE seen_at < :before ORDER BY item

@@ -6,8 +6,8 @@ SELECT key, app_id, state, source, opened_at, click, click_due, timeout_id, body
 WHERE key > :after AND (:state = '' OR state = :state) ORDER BY key LIMIT :limit
 
 -- name: rejects_page
-SELECT r.at, r.app_id, r.batch_id, r.event_index, r.code, r.server_event_key, r.digest, r.raw, coalesce(d.count, 1)
+SELECT r.key, r.at, r.app_id, r.batch_id, r.event_index, r.code, r.server_event_key, r.digest, r.raw, coalesce(d.count, 1)
 FROM att_reject r LEFT JOIN att_drop d ON d.key = r.key
-WHERE r.at < :before AND (:batch_id = '' OR r.batch_id = :batch_id) AND (:code = '' OR r.code = :code)
+WHERE (r.at < :before OR (r.at = :before AND r.key > :after)) AND (:batch_id = '' OR r.batch_id = :batch_id) AND (:code = '' OR r.code = :code)
   AND (:quarantined = 0 OR r.raw IS NOT NULL)
 ORDER BY r.at DESC, r.key LIMIT :limit

@@ -21,15 +21,19 @@ from patra.attribution.apps import AppKey, add_key, app_keys, revoke_keys, rotat
 from patra.attribution.engine import NotTaken, Overloaded
 from patra.attribution.inflate import LARGEST_OVERHEAD, MOST_BYTES, inflated
 from patra.attribution.intake import Refused
+from patra.attribution.locate import Only
 from patra.attribution.queries import (
+    LAST_PLACE,
     ClosureView,
-    DecisionView,
-    RejectView,
+    RejectsPage,
+    Timeline,
     What,
     closure_by_key,
     closures,
+    events_of_batch,
     listing,
     page_of_decisions,
+    reject_place,
     rejects,
     timeline,
 )
@@ -69,6 +73,8 @@ class Events:
         app_id = await self._app(request)
         if isinstance(app_id, R):
             return _refusal(app_id)
+        if self._attribution.engine.full:  # before its body costs anything
+            return _refusal(R.INTAKE_OVERLOADED, retry_after=Overloaded().retry_after)
         encoding = request.headers.get("content-encoding", "")
         raw = await read_body(request, MOST_BYTES + (LARGEST_OVERHEAD if encoding else 0))
         if isinstance(raw, Problem):
@@ -121,6 +127,20 @@ class Page(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     limit: Annotated[int, Meta(ge=1, le=1000, description="How many to give.")] = 100
 
 
+class TimelineQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    appId: Annotated[str, Meta(description="Only events of this app.")] = ""  # noqa: N815  names of the specification
+    code: Annotated[str, Meta(description="Only decisions with this reason code.")] = ""
+    after: Annotated[int, Meta(ge=-1, le=LATEST, description="`next` of the page before.")] = -1
+    limit: Annotated[int, Meta(ge=1, le=1000, description="How many to give.")] = 1000
+
+
+class EventsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    batchId: Annotated[str, Meta(description="The batch.")]  # noqa: N815
+    eventId: Annotated[str, Meta(description="Only this event of it.")] = ""  # noqa: N815
+    appId: Annotated[str, Meta(description="Only events of this app.")] = ""  # noqa: N815
+    code: Annotated[str, Meta(description="Only decisions with this reason code.")] = ""
+
+
 class ClosuresQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     state: Annotated[
         Literal["", "open", "closed_success", "closed_failure"], Meta(description="Only closures in this state.")
@@ -133,7 +153,9 @@ class RejectsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     batchId: Annotated[str, Meta(description="Only events of this batch.")] = ""  # noqa: N815
     code: Annotated[str, Meta(description="Only events with this reason code.")] = ""
     quarantined: Annotated[bool, Meta(description="Only events in quarantine, with their payload.")] = False
-    before: Annotated[str, Meta(description="Only events received before this instant.")] = ""
+    before: Annotated[
+        str, Meta(description="Only events received before this instant, or after the page whose `next` this is.")
+    ] = ""
     limit: Annotated[int, Meta(ge=1, le=1000)] = 100
 
 
@@ -144,7 +166,8 @@ class SettlementQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class ListingQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    key: Annotated[str, Meta(description="Only what carries this key, and then all of it.")] = ""
+    key: Annotated[str, Meta(description="Only what carries this key.")] = ""
+    appId: Annotated[str, Meta(description="Only what is of this app.")] = ""  # noqa: N815
     after: Annotated[int, Meta(ge=-1, le=LATEST, description="`next` of the page before.")] = -1
     limit: Annotated[int, Meta(ge=1, le=1000, description="How many decisions to look at.")] = 100
 
@@ -156,17 +179,9 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
     next: int | None
 
 
-class Decisions(msgspec.Struct, frozen=True, kw_only=True):
-    decisions: list[DecisionView]
-
-
 class Closures(msgspec.Struct, frozen=True, kw_only=True):
     closures: list[ClosureView]
     next: str | None
-
-
-class Rejects(msgspec.Struct, frozen=True, kw_only=True):
-    rejects: list[RejectView]
 
 
 class Apps(msgspec.Struct, frozen=True, kw_only=True):
@@ -184,25 +199,33 @@ class Revoked(msgspec.Struct, frozen=True, kw_only=True):
     revoked: list[str]
 
 
-def _timeline(request: Request) -> Decisions:
-    key = request.path["key"]
-    return Decisions(decisions=request.patra.db.read(lambda tx: timeline(tx, key)))
+def _timeline(request: Request) -> Timeline:
+    key, asked = request.path["key"], request.query
+    only = Only(app=asked.appId, code=asked.code)
+    return request.patra.db.read(lambda tx: timeline(tx, key, only, after=asked.after, limit=asked.limit))
+
+
+def _events(request: Request) -> Timeline:
+    asked: EventsQuery = request.query
+    only = Only(app=asked.appId, code=asked.code)
+    return request.patra.db.read(lambda tx: events_of_batch(tx, asked.batchId, asked.eventId, only))
 
 
 def _listing(what: What) -> Callable[[Request], Listing]:
     def handler(request: Request) -> Listing:
         asked: ListingQuery = request.query
+        only = Only(app=asked.appId)
         items, following = request.patra.db.read(
-            lambda tx: listing(tx, what, key=asked.key or None, after=asked.after, limit=asked.limit)
+            lambda tx: listing(tx, what, key=asked.key, only=only, after=asked.after, limit=asked.limit)
         )
         return Listing(items=items, next=following)
 
     return handler
 
 
-def _decisions(request: Request) -> Decisions:
+def _decisions(request: Request) -> Timeline:
     page: Page = request.query
-    return Decisions(decisions=request.patra.db.read(lambda tx: page_of_decisions(tx, page.after, page.limit)))
+    return request.patra.db.read(lambda tx: page_of_decisions(tx, page.after, page.limit))
 
 
 def _closure(request: Request) -> ClosureView | Problem:
@@ -219,22 +242,21 @@ def _closures(request: Request) -> Closures:
     return Closures(closures=[view for _, view in found], next=more)
 
 
-def _rejects(request: Request) -> Rejects | Problem:
+def _rejects(request: Request) -> RejectsPage | Problem:
     asked: RejectsQuery = request.query
-    before = parse_instant(asked.before) if asked.before else LATEST
-    if before is None:
+    place = reject_place(asked.before) if asked.before else LAST_PLACE
+    if place is None:
         return _no_instant("before")
-    found = request.patra.db.read(
+    return request.patra.db.read(
         lambda tx: rejects(
             tx,
             batch_id=asked.batchId,
             code=asked.code,
             quarantined=asked.quarantined,
-            before=before,
+            before=place,
             limit=asked.limit,
         )
     )
-    return Rejects(rejects=found)
 
 
 def _settlement(request: Request) -> Settlement | Problem:
@@ -242,6 +264,8 @@ def _settlement(request: Request) -> Settlement | Problem:
     begin, end = parse_instant(asked.begin), parse_instant(asked.end)
     if begin is None or end is None:
         return _no_instant("begin" if begin is None else "end")
+    if begin > end:
+        return Problem(400, "span_invalid", "begin lies after end")
     return request.patra.db.read(lambda tx: settle(tx, begin, end, asked.by))
 
 
@@ -304,12 +328,20 @@ def routes(patra: Patra) -> list[Endpoint]:
                 503: "Not now: too many batches wait, or the store cannot be written",
             },
         ),
-        _reading("/attribution/decisions", _decisions, "All decisions, in their order", Decisions, Page),
+        _reading("/attribution/decisions", _decisions, "All decisions, in their order", Timeline, Page),
         _reading(
             "/attribution/timeline/{key:path}",
             _timeline,
-            "Every decision that carries a key: batch, event, trace, closure, billing, record, fact …",
-            Decisions,
+            "The decisions that carry a key: batch, event, trace, closure, billing, record, fact, app …",
+            Timeline,
+            TimelineQuery,
+        ),
+        _reading(
+            "/attribution/events",
+            _events,
+            "What was decided about the events of a batch, by batchId, eventId and reason code",
+            Timeline,
+            EventsQuery,
         ),
         *(
             _reading(f"/attribution/{path}", _listing(what), summary, Listing, ListingQuery)
@@ -323,7 +355,7 @@ def routes(patra: Patra) -> list[Endpoint]:
             ClosureView,
             problems={404: "There is no such closure"},
         ),
-        _reading("/attribution/rejects", _rejects, "Rejected events, the newest first", Rejects, RejectsQuery),
+        _reading("/attribution/rejects", _rejects, "Rejected events, the newest first", RejectsPage, RejectsQuery),
         _reading(
             "/attribution/settlement",
             _settlement,

@@ -1,0 +1,202 @@
+"""Locating: every key that the specification names leads to its decisions, in pages (§3.8.8, .16, .20, .25, .28, .30)."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from patra.attribution.locate import INDEXED, Indexer, Only, find
+from patra.attribution.queries import closure_by_key, events_of_batch, listing, reject_place, rejects, timeline
+from patra.attribution.store import mark
+from patra.kernel.clock import DAY
+from patra.kernel.db import Database
+from patra.kernel.db.queries import statement
+from tests.contract.attribution.test_retention import House as Store
+from tests.unit.attribution.said import at, event, terminal
+
+KEYS = {
+    "traceKey": "t-1",
+    "requestKey": "r-1",
+    "attemptKey": "a-1",
+    "opportunityKey": "o-1",
+    "responseReference": "ref-1",
+    "renderAttemptId": "ra-1",
+}
+
+
+class House(Store):
+    def codes(self, key: str, **asked: Any) -> list[str]:
+        return [
+            one.audit["decisionReasonCode"] for one in self.db.read(lambda tx: timeline(tx, key, **asked)).decisions
+        ]
+
+    def of_batch(self, batch: str, event_id: str = "", **only: str) -> list[str]:
+        found = self.db.read(lambda tx: events_of_batch(tx, batch, event_id, Only(**only)))
+        return [one.audit["decisionReasonCode"] for one in found.decisions]
+
+
+@pytest.fixture
+def house(database: Database) -> Iterator[House]:
+    return House(database)
+
+
+def both(house: House) -> Iterator[bool]:
+    """Before the index has reached anything, and after it has reached everything."""
+    yield False
+    house.index()
+    assert house.db.read(lambda tx: mark(tx, INDEXED)) > 0
+    yield True
+
+
+def test_every_key_of_a_record_leads_to_its_decision(house: House):
+    house.take(event("click", "e-1", **KEYS), batch="batch-1", app="app-1")
+    house.take(event("impression", "e-2", **KEYS), batch="batch-2", app="app-1")
+    house.take(event("impression", "other"), batch="batch-3", app="app-2")
+    click = house.db.read(lambda tx: timeline(tx, "e-1")).decisions[-1]
+    keys: set[str] = {"app-1", click.audit["sourceEventId"], click.billable["factId"], click.attribution["factId"]}  # type: ignore[index]
+    for record in click.records:
+        keys |= {*record["sourceKeys"].values(), *record["relationKeys"].values(), record["recordKey"]} - {"NA"}
+    assert {"e-1", "a-1", "ra-1", "ref-1|ra-1", "ref-1|ra-1|billable_click"} <= keys
+    assert len(keys) == 18
+    for _ in both(house):
+        for key in keys:
+            found = house.db.read(lambda tx, key=key: find(tx, key)).found
+            assert click.number in [one.archived.id for one in found], key
+            assert {one.archived.decision.subject.app for one in found} == {"app-1"}, key
+
+
+def test_rejected_events_are_found_by_what_can_be_read_of_them(house: House):
+    house.take({"eventType": "view", "eventId": "lost", "attemptKey": "a-9", "renderAttemptId": "ra-9"}, batch="b")
+    for _ in both(house):
+        for key in ("lost", "a-9", "ra-9", "view"):
+            assert house.codes(key) == (["f_event_type_unsupported"] if key != "view" else []), key
+
+
+def test_a_key_that_matches_many_is_answered_page_by_page(house: House):
+    for number in range(7):
+        house.take(*[event("interaction", f"i{place}") for place in range(5)], batch=f"b{number}", app="shop")
+    house.take(event("interaction", "foreign", responseReference="other"), app="other")
+    for _ in both(house):
+        for limit in (1, 4, 5, 34, 35, 36):
+            seen: list[int] = []
+            after: int | None = -1
+            while after is not None:
+                page = house.db.read(
+                    lambda tx, after=after, limit=limit: timeline(tx, "shop", after=after, limit=limit)
+                )
+                assert len(page.decisions) <= limit
+                seen += [one.number for one in page.decisions]
+                after = page.next
+            assert len(seen) == 35
+            assert seen == sorted(set(seen))
+
+
+def test_lists_can_be_of_one_app_and_go_on_where_a_page_ended(house: House):
+    for number in range(4):
+        house.take(event("impression", "i", renderAttemptId=f"r{number}"), batch=f"b{number}", app=f"app{number % 2}")
+    for _ in both(house):
+        first, following = house.db.read(lambda tx: listing(tx, "billable", only=Only(app="app1"), limit=1))
+        assert following is not None
+        second, end = house.db.read(
+            lambda tx, after=following: listing(tx, "billable", only=Only(app="app1"), after=after, limit=1)
+        )
+        assert [fact["renderAttemptId"] for fact in first + second] == ["r1", "r3"]
+        assert end is None
+        keyed, _ = house.db.read(lambda tx: listing(tx, "records", key="ref", only=Only(app="app0")))
+        assert len(keyed) == 6
+
+
+def test_a_reason_code_and_an_app_narrow_what_a_key_leads_to(house: House):
+    house.take(event("impression", "i"), event("impression", "j"), event("view", "v"))
+    house.take(event("impression", "i"), app="other", batch="b2")
+    for _ in both(house):
+        assert house.codes("ref|ra", only=Only(code="f_billing_conflict_duplicate_impression")) == [
+            "f_billing_conflict_duplicate_impression"
+        ]
+        assert house.codes("ref|ra", only=Only(app="other")) == ["f_closure_foreign_app"]
+        assert house.codes("i", only=Only(app="app")) == ["f_accepted"]
+        assert house.codes("i", only=Only(app="app", code="f_closure_foreign_app")) == []
+
+
+def test_any_rejection_is_found_by_batch_event_and_code(house: House):
+    house.take(event("click", "c", clickTarget="one", idempotencyKey="same"), batch="b1")
+    house.take(event("click", "c", clickTarget="two", idempotencyKey="same"), event("view", "v"), batch="b2")
+    for _ in both(house):
+        assert sorted(house.of_batch("b2")) == ["f_dedup_payload_conflict", "f_event_type_unsupported"]
+        assert house.of_batch("b2", "c", code="f_dedup_payload_conflict") == ["f_dedup_payload_conflict"]
+        assert house.of_batch("b2", "v", code="f_event_type_unsupported") == ["f_event_type_unsupported"]
+        assert house.of_batch("b2", "v", app="other") == []
+        assert house.of_batch("b1", "v") == []
+
+
+def test_an_event_whose_drop_was_counted_with_that_of_another_batch_is_found_by_its_own_batch(house: House):
+    house.take(event("click", "c", clickTarget="one", idempotencyKey="same"), batch="b1")
+    for batch in ("b2", "b3", "b4"):
+        house.take(event("click", "c", clickTarget="two", idempotencyKey="same"), batch=batch)
+    house.take(event("click", "d", clickTarget="one", idempotencyKey="same"), batch="b5")
+    house.take(event("click", "d", clickTarget="one", idempotencyKey="same"), batch="b6")
+    for _ in both(house):
+        for batch in ("b2", "b3", "b4"):
+            assert house.of_batch(batch, "c", code="f_dedup_payload_conflict") == ["f_dedup_payload_conflict"]
+        assert house.of_batch("b6", "d", code="f_dedup_committed_duplicate") == ["f_dedup_committed_duplicate"]
+        found = house.db.read(lambda tx: events_of_batch(tx, "b4", "c", Only(code="f_dedup_payload_conflict")))
+        assert [one.count for one in found.decisions] == [3]
+
+
+def test_a_later_cycle_is_found_by_the_dedup_key_of_all(house: House):
+    for days in (0, 15, 30):
+        house.clock.set(house.clock.now() if not days else house.clock.now() + 15 * DAY)
+        house.take(event("postback", "p", eventAt=at(days * 86_400), renderAttemptId=f"r{days}"))
+    key = "f_dedup_v1:client_event_id:app|b1|p"
+    for _ in both(house):
+        assert house.codes(key) == ["f_accepted"] * 3
+        assert house.codes(f"attr_postback|{key}#3") == ["f_accepted"]
+
+
+def test_an_item_that_was_committed_after_the_index_had_passed_it_is_found_at_once(house: House):
+    house.take(event("ad_filled", "one"), batch="one")
+    house.take(event("ad_filled", "two", traceKey="late"), batch="two")
+    house.take(event("ad_filled", "three"), batch="three")
+    hide = "UPDATE att_decision SET item = {} WHERE item = {}"
+    house.db.run(lambda tx: tx.script(hide.format(-2, 2)))
+    house.index()
+    house.db.run(lambda tx: tx.script(hide.format(2, -2)))
+    assert house.db.read(lambda tx: tx.fetch(statement("gaps", "SELECT item FROM att_gap"))) == [(2,)]
+    assert house.codes("late") == ["f_accepted"]
+
+
+def test_the_aggregate_of_a_closure_does_not_count_what_only_shares_its_text(house: House):
+    house.take(terminal("t"))
+    house.take(event("impression", "i", traceKey="ref|ra", responseReference="other"), batch="b2")
+    for _ in both(house):
+        view = house.db.read(lambda tx: closure_by_key(tx, "ref|ra"))
+        assert view is not None
+        assert view.aggregate == "consistent_non_billable"
+
+
+def test_an_index_that_waits_for_its_run_changes_no_answer(database: Database):
+    house = House(database)
+    house.indexer = Indexer(database, house.clock, run=3, patience=DAY)
+    for number in range(8):
+        house.take(event("interaction", f"e{number}"), batch=f"b{number}")
+        house.index()
+        assert len(house.codes("ra")) == number + 1
+    assert house.db.read(lambda tx: mark(tx, INDEXED)) == 6
+
+
+def test_rejects_of_one_instant_are_paged_through_one_by_one(house: House):
+    house.take(*[event("view", f"v{n}") for n in range(5)], batch="b1")
+    house.clock.advance(1)
+    house.take(event("view", "v"), batch="b2")
+    seen: list[tuple[str, int]] = []
+    following: str | None = at(1)
+    while following is not None:
+        place = reject_place(following)
+        assert place is not None
+        page = house.db.read(lambda tx, place=place: rejects(tx, before=place, limit=2))
+        seen += [(one.batchId, one.eventIndex) for one in page.rejects]
+        following = page.next
+    assert seen[0] == ("b2", 0)
+    assert sorted(seen[1:]) == [("b1", n) for n in range(5)]
+    assert house.db.read(lambda tx: rejects(tx, before=reject_place(at(0)) or (0, b""), limit=9)).rejects == []
+    assert [reject_place(text) for text in ("soon", f"{at(0)}~xyz", "")] == [None] * 3
