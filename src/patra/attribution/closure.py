@@ -12,7 +12,7 @@ import msgspec
 from patra.attribution import keys
 from patra.attribution.contract import KINDS, WAIT_WINDOW
 from patra.attribution.reasons import R
-from patra.attribution.subject import Subject, subject_of_timeout
+from patra.attribution.subject import Origin, Subject, origin, subject_of_timeout
 from patra.attribution.validate import Event
 from patra.kernel.machine import Machine
 
@@ -129,11 +129,14 @@ class Closure(msgspec.Struct, kw_only=True):
     """Whom a timeout takes its keys from; not kept once the closure is closed."""
     state: C = C.OPEN
     source: Terminal | None = None
-    ended_by: Subject | None = None
+    ended_by: Origin | None = None
     timeout: int | None = None
     """The decision of the timeout, whose record a late impression supersedes."""
     click: Click | None = None
     clicked_by: Subject | None = None
+    """The click that waits."""
+    billed: Origin | None = None
+    """The click that was billed."""
     click_code: R | None = None
     click_due: int | None = None
     is_new: bool = True
@@ -161,7 +164,7 @@ def end(closure: Closure, on: On, source: Terminal, subject: Subject) -> None:
     """Close along an edge of the table."""
     closure.state = CLOSURE.target(closure.state, on)
     closure.source = source
-    closure.ended_by = subject
+    closure.ended_by = origin(subject)
     closure.changed = True
 
 
@@ -226,7 +229,7 @@ def _impression(closure: Closure, event: Event, subject: Subject) -> Ruling:
     supersedes: str | None = None
     if closure.state is C.CLOSED_SUCCESS:
         return _duplicate(
-            R.DUPLICATE_IMPRESSION, ATTR_IMPRESSION, billable_record(closure.ended_by, BILLABLE_IMPRESSION)
+            R.DUPLICATE_IMPRESSION, ATTR_IMPRESSION, billable_record(closure, closure.ended_by, BILLABLE_IMPRESSION)
         )
     if closure.state is C.CLOSED_FAILURE:
         ended = attribution_record(closure.ended_by, ATTR_FAILURE)
@@ -261,9 +264,10 @@ def _failure(closure: Closure, event: Event, subject: Subject) -> Ruling:
 def _click(closure: Closure, event: Event, subject: Subject, received_at: int) -> Ruling:
     match closure.click:
         case Click.BILLABLE:
-            return _duplicate(R.DUPLICATE_CLICK, ATTR_CLICK, billable_record(closure.clicked_by, BILLABLE_CLICK))
+            return _duplicate(R.DUPLICATE_CLICK, ATTR_CLICK, billable_record(closure, closure.billed, BILLABLE_CLICK))
         case Click.PENDING:
-            return _duplicate(R.DUPLICATE_CLICK, ATTR_CLICK, attribution_record(closure.clicked_by, ATTR_CLICK_PENDING))
+            waiting = None if closure.clicked_by is None else origin(closure.clicked_by)
+            return _duplicate(R.DUPLICATE_CLICK, ATTR_CLICK, attribution_record(waiting, ATTR_CLICK_PENDING))
         case Click.LAPSED | None:
             pass
     if closure.state is C.CLOSED_FAILURE:
@@ -275,11 +279,12 @@ def _click(closure: Closure, event: Event, subject: Subject, received_at: int) -
             conflict=Conflict.NON_BILLABLE,
             attribution=ATTR_CLICK,
         )
-    closure.clicked_by, closure.click_code, closure.changed = subject, event.code, True
+    closure.changed = True
     if closure.state is C.OPEN:
+        closure.clicked_by, closure.click_code = subject, event.code
         closure.click, closure.click_due = Click.PENDING, received_at + WAIT_WINDOW
         return accepted(event, ATTR_CLICK_PENDING)
-    closure.click, closure.click_due = Click.BILLABLE, None
+    closure.click, closure.click_due, closure.billed = Click.BILLABLE, None, origin(subject)
     return Ruling(
         ack=Ack.ACCEPTED,
         code=event.code,
@@ -319,13 +324,15 @@ def upgrade(closure: Closure) -> tuple[Subject, Ruling] | None:
     """The click that was waiting for the impression that has just come: billable from now on (F16)."""
     if closure.state is not C.CLOSED_SUCCESS or closure.click is not Click.PENDING:
         return None
-    if closure.clicked_by is None or closure.click_code is None:
+    clicked, code = closure.clicked_by, closure.click_code
+    if clicked is None or code is None:
         raise AssertionError("a pending click is there")
-    closure.click, closure.click_due, closure.changed = Click.BILLABLE, None, True
-    return closure.clicked_by, Ruling(
+    closure.click, closure.click_due, closure.billed, closure.changed = Click.BILLABLE, None, origin(clicked), True
+    closure.clicked_by = closure.click_code = None
+    return clicked, Ruling(
         ack=Ack.ACCEPTED,
-        code=closure.click_code,
-        reason=closure.click_code,
+        code=code,
+        reason=code,
         action=Action.BOTH,
         attribution=ATTR_CLICK,
         billable=BILLABLE_CLICK,
@@ -343,10 +350,12 @@ def lapse(closure: Closure, due: int) -> tuple[Subject, Ruling]:
         return subject, Ruling(
             ack=Ack.ACCEPTED, code=R.TIMEOUT, reason=R.TIMEOUT, action=Action.ATTRIBUTION, attribution=ATTR_FAILURE
         )
-    if closure.clicked_by is None:
+    clicked = closure.clicked_by
+    if clicked is None:
         raise AssertionError("a pending click is there")
     closure.click, closure.click_due = Click.LAPSED, None
-    return closure.clicked_by, Ruling(
+    closure.clicked_by = closure.click_code = None
+    return clicked, Ruling(
         ack=Ack.ACCEPTED,
         code=R.CLICK_WITHOUT_IMPRESSION,
         reason=R.CLICK_WITHOUT_IMPRESSION,
@@ -358,17 +367,17 @@ def lapse(closure: Closure, due: int) -> tuple[Subject, Ruling]:
 # --- the records that a conflict points to ----------------------------------------------------------------------------
 
 
-def attribution_record(subject: Subject | None, attribution_type: str) -> str | None:
+def attribution_record(source: Origin | None, attribution_type: str) -> str | None:
     """The `recordKey` of an attribution fact."""
-    if subject is None or subject.dedup is None:
+    if source is None:
         return None
-    attribution = keys.attribution_key(attribution_type, subject.dedup, subject.cycle)
-    return keys.record_key("attribution_fact", keys.attribution_fact_id(attribution), subject.dedup)
+    attribution = keys.attribution_key(attribution_type, source.dedup, source.cycle)
+    return keys.record_key("attribution_fact", keys.attribution_fact_id(attribution), source.dedup)
 
 
-def billable_record(subject: Subject | None, billable_type: str) -> str | None:
-    """The `recordKey` of a billable fact."""
-    if subject is None or subject.reference is None or subject.render is None:
+def billable_record(closure: Closure, source: Origin | None, billable_type: str) -> str | None:
+    """The `recordKey` of a billable fact, whose `billingKey` is its closure's key and its type."""
+    if source is None:
         return None
-    billing = keys.billing_key(subject.reference, subject.render, billable_type)
-    return keys.record_key("billable_fact", keys.billable_fact_id(billing), subject.dedup)
+    billing = f"{closure.closure}|{billable_type}"
+    return keys.record_key("billable_fact", keys.billable_fact_id(billing), source.dedup)

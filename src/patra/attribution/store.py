@@ -25,7 +25,7 @@ from patra.attribution.keys import billing_key, half
 from patra.attribution.pack import compressed, packed, packs
 from patra.attribution.reasons import R
 from patra.attribution.records import RECORD, On
-from patra.attribution.subject import Subject
+from patra.attribution.subject import Origin, Subject
 from patra.kernel.canonical import fingerprint, sha256_hex
 from patra.kernel.db import Queries, Row, Tx
 from patra.kernel.errors import NotCanonical, StoreBusy
@@ -43,9 +43,11 @@ class ClosureBody(msgspec.Struct, frozen=True, array_like=True):
     closure: str
     opener: Subject | None
     """Only while it is open: a timeout asks for it."""
-    ended_by: Subject | None
+    ended_by: Origin | None
     clicked_by: Subject | None
+    """Only while it waits."""
     click_code: R | None
+    billed: Origin | None
 
 
 _decode_closure = msgspec.json.Decoder(ClosureBody).decode
@@ -75,6 +77,7 @@ def closure_of(row: Row) -> Closure:
         click=Click(click) if click else None,
         clicked_by=rest.clicked_by,
         click_code=rest.click_code,
+        billed=rest.billed,
         click_due=click_due,
         is_new=False,
         changed=False,
@@ -156,7 +159,9 @@ def _write_closures(tx: Tx, closures: Sequence[Closure]) -> None:
 
 def _moving(closure: Closure) -> Row:
     opener = closure.opener if closure.state is C.OPEN else None
-    body = ClosureBody(closure.closure, opener, closure.ended_by, closure.clicked_by, closure.click_code)
+    body = ClosureBody(
+        closure.closure, opener, closure.ended_by, closure.clicked_by, closure.click_code, closure.billed
+    )
     source, click = closure.source, closure.click
     return (  # plain texts: a member of an enum costs the driver four times as much
         closure.state.value,

@@ -41,6 +41,19 @@ class Subject(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return keys.closure_key(self.reference, self.render)
 
 
+class Origin(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What of a subject the keys of its records are made of: all that a closure keeps of the one that closed it."""
+
+    dedup: str
+    cycle: int
+
+
+def origin(subject: Subject) -> Origin:
+    if subject.dedup is None:
+        raise AssertionError("only an event with a dedup key reaches a closure")
+    return Origin(subject.dedup, subject.cycle)
+
+
 def in_cycle(subject: Subject, cycle: int) -> Subject:
     """The same event in a later cycle of its dedup key (F9)."""
     if subject.dedup is None:
