@@ -5,12 +5,13 @@ start when another process was first with something (STYLE, "thin shells").
 """
 
 from collections.abc import Callable, Sequence
+from itertools import count
 
 from patra.attribution.batch import Batch, Item, instant, received
 from patra.attribution.decide import Answer, Superseded, Ticked, decide
 from patra.attribution.facts import Decision
 from patra.attribution.keystore import Keys
-from patra.attribution.store import append_log, due_closures, load_closures, write
+from patra.attribution.store import append_log, due_closures, enter, load_closures, write
 from patra.kernel.db import Database, Tx
 
 Hand = Callable[[Tx, Sequence[tuple[int, Decision]], Sequence[Superseded]], None]
@@ -32,7 +33,10 @@ def commit(
     closure_keys = {key for item in items if isinstance(item, Batch) for key in item.closure_keys}
     latest = max(map(instant, items))
 
+    tries = count()
+
     def work(tx: Tx) -> list[Answer]:
+        enter(tx, alone=next(tries) > 0)
         overdue = due_closures(tx, latest, due) if due else []
         closures = load_closures(tx, closure_keys.union(overdue))
         # a tick that finds nothing to do leaves no trace

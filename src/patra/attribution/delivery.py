@@ -1,7 +1,8 @@
 """Decisions are handed over in their transaction; their records reach an archive outside the store, in order (§3.8.29).
 
 One message of the outbox stands for one decision, in the group of its closure and trace. In every call the audits go
-first, then the billable facts of those whose audit is written, then the attribution facts. What the archive cannot take
+first, then the billable facts of those whose audit is written, then the attribution facts; a group in which something
+has to be tried again waits with the rest. What the archive cannot take
 now is tried again under the same keys after 1 s, 5 s, 30 s, 120 s and so on; after 15 minutes what is still missing
 becomes `conflicted`, and the row says so.
 """
@@ -119,9 +120,13 @@ class Delivery:
         return sent
 
     def _attempt(self, messages: Sequence[Pending]) -> dict[int, list[Fate]]:
-        """Write the records of all messages, type by type; a fact only after the audit of its decision."""
+        """Write the records of all messages, type by type; a fact only after the audit of its decision.
+
+        Nothing of a group is written once something of it has to be tried again: it comes in order or not yet.
+        """
         owners = self._records(messages)
         outcomes: dict[str, Outcome] = {}
+        waiting: set[str] = set()
         for kind in RANK:
             ready = [
                 record
@@ -132,11 +137,13 @@ class Delivery:
             ]
             ordered = in_write_order(ready)
             for start in range(0, len(ordered), MOST):
-                part = ordered[start : start + MOST]
-                for record, outcome in zip(part, self._archive.write(part), strict=True):
+                part = [record for record in ordered[start : start + MOST] if record.group not in waiting]
+                for record, outcome in zip(part, self._archive.write(part) if part else (), strict=True):
                     # of a record that is written twice, as committed and as superseded, the worse outcome counts
                     if not isinstance(outcomes.get(record.key), Again):
                         outcomes[record.key] = outcome
+                    if isinstance(outcome, Again):
+                        waiting.add(record.group)
         refused = {seq for seq, found in owners.items() if isinstance(outcomes.get(found[0].key), Never)}
         return {
             seq: [Fate(r, outcomes.get(r.key, outcomes[found[0].key] if seq in refused else None)) for r in found]

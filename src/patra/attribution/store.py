@@ -2,6 +2,8 @@
 
 Locking, where several processes write (PostgreSQL; SQLite has one writer at a time):
 
+0. a commit enters together with others; one that was undone because another was first enters alone: it waits until
+   those at work are done, and others wait for it, so it is not overtaken a second time (`enter`);
 1. the closures that are there are locked in the order of their keys (`closures_by_key … FOR UPDATE`), so what is read
    of them stays true until the commit;
 2. the numbers in the log are drawn next: two commits that meet on a closure are numbered in the order of their locks;
@@ -54,6 +56,12 @@ _decode_closure = msgspec.json.Decoder(ClosureBody).decode
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def enter(tx: Tx, *, alone: bool) -> None:
+    """Begin to commit, together with others or alone, until the transaction ends."""
+    if tx.dialect == "postgres":
+        tx.fetch(Q["enter_alone" if alone else "enter"])
 
 
 def load_closures(tx: Tx, keys: Collection[bytes]) -> dict[bytes, Closure]:

@@ -101,6 +101,25 @@ def test_no_fact_is_written_before_its_audit_is(house: House):
     assert {status for _, _, status in house.statuses()} == {"new"}
 
 
+def test_no_attribution_fact_of_a_group_is_written_before_its_billable_facts_are(house: House):
+    house.take(sent(0, event("impression"), event("click")))
+    house.archive.fails = lambda record: Again(R.ARCHIVE_TIMEOUT) if record.type is RecordType.BILLABLE else None
+    house.deliver()
+    assert {record.type for record in house.archive.written} == {RecordType.AUDIT}
+    house.archive.fails = lambda record: None
+    house.clock.advance(SECOND)
+    house.deliver()
+    ranks = [RANK[record.type] for record in house.archive.written]
+    assert ranks == sorted(ranks) == [0, 0, 0, 1, 1, 2, 2, 2]
+
+
+def test_a_billable_fact_that_is_refused_for_good_does_not_hold_up_its_attribution_fact(house: House):
+    house.take(sent(0, event("impression")))
+    house.archive.fails = lambda record: Never("g_no") if record.type is RecordType.BILLABLE else None
+    house.deliver()
+    assert [record.type for record in house.archive.written] == [RecordType.AUDIT, RecordType.ATTRIBUTION]
+
+
 @pytest.mark.parametrize("code", [R.ARCHIVE_TIMEOUT, R.ARCHIVE_UNAVAILABLE, R.ARCHIVE_RATE_LIMITED])
 def test_what_can_be_retried_is_tried_again_after_1_5_30_120_seconds_and_so_on(house: House, code: R):
     house.take(sent(0, event("opportunity_created")))

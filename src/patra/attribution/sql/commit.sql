@@ -1,3 +1,9 @@
+-- name: enter
+SELECT 1
+
+-- name: enter_alone
+SELECT 1
+
 -- name: closures_by_key
 -- rows: key blob
 SELECT c.key, c.app_id, c.state, c.source, c.opened_at, c.click, c.click_due, c.timeout_id, c.body
