@@ -78,22 +78,52 @@ class DecisionView(msgspec.Struct, frozen=True, kw_only=True):
     records: list[dict[str, Any]]
 
 
+class RefusedView(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch that was refused as a whole (F11); its events were not looked at."""
+
+    number: int
+    receivedAt: str  # noqa: N815
+    batchId: str | None  # noqa: N815
+    code: str
+
+
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
-    """Decisions in their order; `next` is the number to go on after, if there are more."""
+    """Decisions in their order; `next` is the number to go on after, if there are more.
+
+    `refused` are envelopes of a batch of that id that were refused, the newest first: nothing was decided on them.
+    """
 
     decisions: list[DecisionView]
     next: int | None = None
+    refused: list[RefusedView] = []
 
 
 def timeline(tx: Tx, key: str, only: Only = ANY, *, after: int = -1, limit: int = MOST_FOUND) -> Timeline:
     """The decisions that carry a key, in the order of decision, page by page."""
     results = find(tx, key, only, after=after, limit=limit)
-    return Timeline(decisions=_views(results.found), next=results.next)
+    unread = [] if only.app else refused(tx, batch_id=key, code=only.code, limit=MOST_REFUSED)
+    return Timeline(decisions=_views(results.found), next=results.next, refused=unread)
 
 
 def events_of_batch(tx: Tx, batch_id: str, event_id: str = "", only: Only = ANY) -> Timeline:
     """What was decided about the events of a batch, or about one of them (§3.8.8)."""
-    return Timeline(decisions=_views(decisions_of_batch(tx, batch_id, event_id, only)))
+    unread = [] if only.app else refused(tx, batch_id=batch_id, code=only.code, limit=MOST_REFUSED)
+    return Timeline(decisions=_views(decisions_of_batch(tx, batch_id, event_id, only)), refused=unread)
+
+
+MOST_REFUSED = 100
+
+
+def refused(tx: Tx, *, batch_id: str = "", code: str = "", before: int = 2**62, limit: int) -> list[RefusedView]:
+    """Batches that were refused as a whole, as far as the log reaches, the newest first; `before` is a number."""
+    if "\x00" in batch_id or "\x00" in code:
+        return []
+    name = "refused_by_batch" if batch_id else "refused_page"
+    asked = {"code": code, "before": before, "limit": limit} | ({"batch_id": batch_id} if batch_id else {})
+    return [
+        RefusedView(number=number, receivedAt=format_instant(at), batchId=batch, code=reason)
+        for number, at, batch, reason in tx.fetch(Q[name], asked)
+    ]
 
 
 def _views(found: Sequence[Found]) -> list[DecisionView]:

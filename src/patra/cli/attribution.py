@@ -134,6 +134,7 @@ def find(key: str, app: str, code: str, after: int, limit: int, config: str | No
         found = patra.db.read(lambda tx: timeline(tx, key, only, after=after, limit=limit))
     _decisions(found.decisions, as_json=as_json)
     _more(found.next)
+    _unread(found.refused)
 
 
 @group.command()
@@ -152,6 +153,12 @@ def event(batch_id: str, event_id: str, app: str, code: str, config: str | None,
     with opened(config) as patra:
         found = patra.db.read(lambda tx: events_of_batch(tx, batch_id, event_id, only))
     _decisions(found.decisions, as_json=as_json)
+    _unread(found.refused)
+
+
+def _unread(refused: list[Any]) -> None:
+    for one in refused:
+        click.echo(f"a batch of this id was refused as a whole at {one.receivedAt}: {one.code}", err=True)
 
 
 def _more(following: int | None) -> None:
@@ -265,6 +272,22 @@ def rejects(
     show(found.rejects, as_json=as_json)
     if found.next is not None:
         click.echo(f"there may be more: --before {found.next}", err=True)
+
+
+@group.command()
+@click.option("--batch", "batch_id", default="", metavar="ID", callback=_text, help="Only batches of this id.")
+@click.option("--code", default="", metavar="CODE", callback=_text, help="Only with this code.")
+@click.option("--before", default=2**62, metavar="NUMBER", show_default="the newest", help="Only with a lower number.")
+@click.option("--limit", type=click.IntRange(1), default=100, show_default=True)
+@config_option
+@json_option
+def refused(batch_id: str, code: str, before: int, limit: int, config: str | None, as_json: bool) -> None:
+    """Batches that were refused as a whole, the newest first, as far as the log reaches."""
+    from patra.attribution.queries import refused as page
+
+    with opened(config) as patra:
+        found = patra.db.read(lambda tx: page(tx, batch_id=batch_id, code=code, before=before, limit=limit))
+    show(found, as_json=as_json)
 
 
 @group.command()

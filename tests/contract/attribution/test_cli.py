@@ -151,6 +151,27 @@ def test_find_event_and_closure_tell_the_story(patra: Patra, database_url: str):
     ]
 
 
+def test_a_batch_that_was_refused_as_a_whole_is_found_by_its_id_with_its_code(patra: Patra, database_url: str):
+    fed(
+        database_url,
+        sent(0, event("click"), batch="b1", schemaVersion="9"),
+        sent(1, batch="b1"),
+        {"receivedAt": at(2), "raw": b"{"},
+        sent(3, event("click"), batch="b1"),
+    )
+    listed = json.loads(patra("refused", "--json"))
+    assert [(one["batchId"], one["code"]) for one in listed] == [
+        (None, "f_batch_malformed"),
+        ("b1", "f_batch_events_invalid"),
+        ("b1", "f_batch_schema_unsupported"),
+    ]
+    of_batch = json.loads(patra("refused", "--batch", "b1", "--json"))
+    assert [one["receivedAt"] for one in of_batch] == [at(1), at(0)]
+    assert len(json.loads(patra("refused", "--before", str(listed[0]["number"]), "--limit", "1", "--json"))) == 1
+    assert json.loads(patra("refused", "--batch", "b1", "--code", "f_batch_malformed", "--json")) == []
+    assert len(json.loads(patra("find", "b1", "--json"))) == 1
+
+
 def test_facts_audits_and_records_are_listed_as_json_lines(patra: Patra, database_url: str):
     fed(database_url, sent(0, event("impression"), event("view", "v")))
     for what, count in (("billable", 1), ("attribution", 1), ("audits", 2), ("records", 4)):

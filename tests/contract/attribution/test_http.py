@@ -150,7 +150,7 @@ def test_once_an_app_is_registered_a_key_is_needed_and_it_is_good_for_its_app_al
     assert house.post(batch, Authorization=f"Bearer {key}").status == 200
     foreign = house.post(envelope(event("click"), app="other"), Authorization=f"Bearer {key}")
     assert (foreign.status, foreign.json()["code"]) == (403, "f_app_key_foreign")
-    assert house.get("/attribution/timeline/other") == {"decisions": [], "next": None}
+    assert house.get("/attribution/timeline/other") == {"decisions": [], "next": None, "refused": []}
 
 
 def test_a_revoked_or_rotated_key_is_refused_and_revoking_the_last_one_opens_nothing(house: House):
@@ -278,7 +278,7 @@ def test_a_dispute_is_settled_by_any_key_of_the_specification(house: House):
         assert house.get("/attribution/events?eventId=v").status == 400
         assert house.get("/attribution/events?batchId=b7&appId=other")["decisions"] == []
         assert house.get("/attribution/audits?appId=other")["items"] == []
-        assert house.get("/attribution/timeline/nothing") == {"decisions": [], "next": None}
+        assert house.get("/attribution/timeline/nothing") == {"decisions": [], "next": None, "refused": []}
 
 
 def test_facts_audits_and_records_can_be_listed_and_paged(house: House):

@@ -1,5 +1,6 @@
 """Locating: every key that the specification names leads to its decisions, in pages (§3.8.8, .16, .20, .25, .28, .30)."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ from patra.kernel.clock import DAY
 from patra.kernel.db import Database
 from patra.kernel.db.queries import statement
 from tests.contract.attribution.test_retention import House as Store
-from tests.unit.attribution.said import at, event, terminal
+from tests.unit.attribution.said import ABSENT, at, event, terminal
 
 KEYS = {
     "traceKey": "t-1",
@@ -200,3 +201,48 @@ def test_rejects_of_one_instant_are_paged_through_one_by_one(house: House):
     assert sorted(seen[1:]) == [("b1", n) for n in range(5)]
     assert house.db.read(lambda tx: rejects(tx, before=reject_place(at(0)) or (0, b""), limit=9)).rejects == []
     assert [reject_place(text) for text in ("soon", f"{at(0)}~xyz", "")] == [None] * 3
+
+
+def test_a_batch_that_was_refused_as_a_whole_stands_beside_what_was_decided_on_another_of_its_id(house: House):
+    with pytest.raises(AttributeError):  # there is no item to tell of
+        house.take(event("click", "c"), schemaVersion="9")
+    house.clock.advance(1)
+    house.take(event("click", "c"))
+    for _ in both(house):
+        for found in (
+            house.db.read(lambda tx: timeline(tx, "b1")),
+            house.db.read(lambda tx: events_of_batch(tx, "b1", "c")),
+        ):
+            assert [one.code for one in found.refused] == ["f_batch_schema_unsupported"]
+            assert [one.audit["decisionReasonCode"] for one in found.decisions] == ["f_accepted"]
+        assert house.db.read(lambda tx: timeline(tx, "c")).refused == []
+
+
+def test_every_rejected_event_leaves_a_row_and_only_one_that_lacks_its_reference_keeps_its_payload(house: House):
+    house.take(event("click", "owned"), batch="b1")
+    house.take(
+        event("click", "foreign"),
+        event("view", "type"),
+        event("impression", "lacking", responseReference=None, renderAttemptId="r9"),
+        event("impression", "not legal", responseReference=None, renderAttemptId="r9"),
+        event("error", "error", responseReference=ABSENT),
+        event("opportunity_created", "place", placementKey=ABSENT, responseReference=ABSENT),
+        "no object",
+        batch="b2",
+        app="other",
+    )
+    house.take(event("click", "owned", clickTarget="another"), batch="b1")
+    page = house.db.read(lambda tx: rejects(tx, limit=100)).rejects
+    assert {(one.batchId, one.eventIndex, one.ackReasonCode, one.raw is not None) for one in page} == {
+        ("b2", 0, "f_closure_foreign_app", False),
+        ("b2", 1, "f_event_type_unsupported", False),
+        ("b2", 2, "f_event_missing_required", True),
+        ("b2", 3, "f_event_id_invalid_no_fallback", True),
+        ("b2", 4, "f_event_missing_required", True),
+        ("b2", 5, "f_event_missing_required", False),
+        ("b2", 6, "f_event_missing_required", False),
+        ("b1", 0, "f_dedup_payload_conflict", False),
+    }
+    kept = house.db.read(lambda tx: rejects(tx, quarantined=True, limit=100)).rejects
+    assert {json.loads(bytes(one.raw))["eventId"] for one in kept if one.raw} == {"lacking", "not legal", "error"}
+    assert all(len(one.digest) == 64 and one.serverEventKey.startswith("fe_") for one in page)

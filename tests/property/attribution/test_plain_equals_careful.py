@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from patra.attribution.batch import in_order
-from patra.attribution.contract import KINDS
+from patra.attribution.contract import FUTURE_LIMIT, KINDS
 from patra.attribution.intake import Envelope, as_read, plain_envelope
 from patra.attribution.plain import plain_reader
 from patra.attribution.validate import Event, checked
@@ -128,3 +128,12 @@ def test_an_unusual_envelope_is_read_with_care(change):
 def test_events_in_their_order_stay_in_it():
     quick = [both(msgspec.json.encode(event("ad_filled", name)), T0)[1] for name in ("b", "a", "c")]
     assert [one.sent_id for one in in_order(quick)] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_an_event_at_the_edge_of_a_bound_is_read_the_same(kind):
+    for bound in (KINDS[kind].window, -FUTURE_LIMIT):
+        for beyond in (-1, 0, 1):
+            quick, careful = both(msgspec.json.encode(event(kind)), T0 + bound + beyond)
+            assert quick is None or quick == careful
+            assert isinstance(careful, Event) is ((beyond <= 0) if bound > 0 else (beyond >= 0))

@@ -309,3 +309,31 @@ def test_the_conflict_decision_of_an_audit_says_how_a_conflict_was_decided():
         sent(0, event("click")), sent(1, event("click", clickTarget="other"))
     )
     assert ("f_closure_foreign_app", "rejected") in said(sent(0, event("click")), sent(1, event("click"), app="other"))
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "points_at"),
+    [
+        (event("impression"), event("impression", "again"), ("billable_fact", "impression")),
+        (event("impression"), terminal(), ("attribution_fact", "impression")),
+        (terminal(), terminal("again"), ("attribution_fact", "terminal")),
+        (terminal(), event("impression"), ("attribution_fact", "terminal")),
+        (event("click"), event("click", "again"), ("attribution_fact", "click")),
+        (terminal(), event("postback"), ("attribution_fact", "terminal")),
+        (event("impression"), event("postback", postbackStatus="failed"), ("attribution_fact", "impression")),
+    ],
+)
+def test_a_record_in_conflict_names_the_record_that_it_conflicts_with(first, then, points_at):
+    output = replayed(sent(0, first), sent(1, then))
+    known = {one["recordKey"]: (one["recordType"], one["sourceKeys"]["eventId"]) for one in output.records}
+    (conflicting,) = [one for one in output.records if one["recordStatus"] in {"duplicate", "conflicted"}]
+    assert conflicting["sourceKeys"]["eventId"] == then["eventId"]
+    assert known[conflicting["conflictWithRecordKey"]] == points_at
+
+
+def test_a_late_impression_names_the_record_that_it_supersedes():
+    output = replayed(sent(0, event("ad_filled")), sent(200, event("impression", eventAt=at(200))))
+    (gone,) = [one for one in output.records if one["recordStatus"] == "superseded"]
+    (heir,) = [one for one in output.records if one.get("supersededRecordKey")]
+    assert (heir["recordType"], heir["supersededRecordKey"]) == ("attribution_fact", gone["recordKey"])
+    assert gone["decisionReasonCode"] == "f_terminal_timeout_autofill"

@@ -11,3 +11,12 @@ FROM att_reject r LEFT JOIN att_drop d ON d.key = r.key
 WHERE (r.at < :before OR (r.at = :before AND r.key > :after)) AND (:batch_id = '' OR r.batch_id = :batch_id) AND (:code = '' OR r.code = :code)
   AND (:quarantined = 0 OR r.raw IS NOT NULL)
 ORDER BY r.at DESC, r.key LIMIT :limit
+
+-- name: refused_page
+SELECT number, at, batch_id, code FROM att_log
+WHERE kind = 'refused' AND number < :before AND (:code = '' OR code = :code) ORDER BY number DESC LIMIT :limit
+
+-- name: refused_by_batch
+SELECT number, at, batch_id, code FROM att_log
+WHERE batch_id = :batch_id AND kind = 'refused' AND number < :before AND (:code = '' OR code = :code)
+ORDER BY number DESC LIMIT :limit

@@ -25,6 +25,7 @@ from patra.attribution.locate import Only
 from patra.attribution.queries import (
     LAST_PLACE,
     ClosureView,
+    RefusedView,
     RejectsPage,
     Timeline,
     What,
@@ -33,6 +34,7 @@ from patra.attribution.queries import (
     events_of_batch,
     listing,
     page_of_decisions,
+    refused,
     reject_place,
     rejects,
     timeline,
@@ -159,6 +161,13 @@ class RejectsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     limit: Annotated[int, Meta(ge=1, le=1000)] = 100
 
 
+class RefusedQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    batchId: Annotated[str, Meta(description="Only batches of this id.")] = ""  # noqa: N815
+    code: Annotated[str, Meta(description="Only batches that were refused with this code.")] = ""
+    before: Annotated[int, Meta(ge=0, le=LATEST, description="`number` of the last one of the page before.")] = LATEST
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 100
+
+
 class SettlementQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     begin: Annotated[str, Meta(description="First instant of `factAt`, RFC 3339.")]
     end: Annotated[str, Meta(description="First instant that no longer counts.")]
@@ -182,6 +191,10 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
 class Closures(msgspec.Struct, frozen=True, kw_only=True):
     closures: list[ClosureView]
     next: str | None
+
+
+class RefusedBatches(msgspec.Struct, frozen=True, kw_only=True):
+    refused: list[RefusedView]
 
 
 class Apps(msgspec.Struct, frozen=True, kw_only=True):
@@ -257,6 +270,14 @@ def _rejects(request: Request) -> RejectsPage | Problem:
             limit=asked.limit,
         )
     )
+
+
+def _refused(request: Request) -> RefusedBatches:
+    asked: RefusedQuery = request.query
+    found = request.patra.db.read(
+        lambda tx: refused(tx, batch_id=asked.batchId, code=asked.code, before=asked.before, limit=asked.limit)
+    )
+    return RefusedBatches(refused=found)
 
 
 def _settlement(request: Request) -> Settlement | Problem:
@@ -356,6 +377,13 @@ def routes(patra: Patra) -> list[Endpoint]:
             problems={404: "There is no such closure"},
         ),
         _reading("/attribution/rejects", _rejects, "Rejected events, the newest first", RejectsPage, RejectsQuery),
+        _reading(
+            "/attribution/refused",
+            _refused,
+            "Batches that were refused as a whole, the newest first",
+            RefusedBatches,
+            RefusedQuery,
+        ),
         _reading(
             "/attribution/settlement",
             _settlement,
