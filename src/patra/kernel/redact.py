@@ -84,6 +84,9 @@ _SHAPES = re.compile(
     r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bAIza[\w-]{30,}",
     re.DOTALL,
 )
+# What these look for is in every text that the patterns beside them match, and is found at a fraction of their cost.
+_SHAPELY = re.compile(r"-----BEGIN|eyJ|[-_][A-Za-z0-9_-]{16}|A(?:KI|SI)A|AIza").search
+_DIGITS = re.compile(r"[0-9]{17}").search
 _EMAIL = re.compile(
     r"(?:(?<![\w.!#$%'+^`~-])[\w.!#$%'+^`~-]+(?:@|(?<=\w)%40)"
     r"|(?<!://\*\*)[*/=?&{|}]@)"  # legal before the @, but rather a part of what stands before the address
@@ -122,11 +125,17 @@ def _text_once(text: str) -> str:
 
 def _plain_text(text: str) -> str:
     text = _named_values(text)
-    text = _BEARER.sub(rf"\g<1>{MASK}", text)
-    text = _BASIC.sub(_basic, text)
-    text = _SHAPES.sub(MASK, text)
-    text = _EMAIL.sub(MASK, text)
-    text = _IDENTITY_CARD.sub(MASK, text)
+    folded = text.casefold()
+    if "bearer" in folded:
+        text = _BEARER.sub(rf"\g<1>{MASK}", text)
+    if "basic" in folded:
+        text = _BASIC.sub(_basic, text)
+    if _SHAPELY(text):
+        text = _SHAPES.sub(MASK, text)
+    if "@" in text or "%40" in text:
+        text = _EMAIL.sub(MASK, text)
+    if _DIGITS(text):
+        text = _IDENTITY_CARD.sub(MASK, text)
     return _PHONE.sub(_phone, text)
 
 
