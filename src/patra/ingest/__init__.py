@@ -37,7 +37,7 @@ Running, from the queue to the record; the planner and the executors meet only i
 | drafting/ | a sample answer | a pack to start from |
 | executor.py, trial.py | leases, a pack | finished tasks; one request, tried |
 | progress.py, draining.py | a trigger | its own work, done; what is left of it and why |
-| blackbox.py, replay.py | a run and a batch | its evidence; the same request again, compared, nothing written |
+| blackbox.py, rehearsal.py, replay.py | a run and a batch | its evidence; the same again, compared, nothing written |
 | alerts.py, watch.py | the store | gauges; alerts, each told once |
 | retention.py | the store | what is past its time goes, in bites |
 | works*.py, export.py | records | the common shape, joined works, files |
