@@ -32,7 +32,7 @@ def item_reader(needs: frozenset[str] | None) -> Callable[[Any], Any]:
 
 
 def _whole(item: Any) -> Any:
-    return read_item(item) if type(item) is msgspec.Raw else item
+    return read_item(item) if type(item) in {msgspec.Raw, bytes} else item
 
 
 def both(one: frozenset[str] | None, other: frozenset[str] | None) -> frozenset[str] | None:

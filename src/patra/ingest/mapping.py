@@ -194,6 +194,8 @@ class Mapper:
 
 def raw_of(record: Any) -> Any:
     """The record as it came, for keeping: JSON stays JSON, an element becomes the text of its XML."""
+    if isinstance(record, bytes):  # XML that was set apart
+        return record.decode()
     if isinstance(record, etree._Element):  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  lxml exports no public name
         return etree.tostring(record, encoding="unicode", with_tail=False)
     return record

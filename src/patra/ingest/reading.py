@@ -6,7 +6,7 @@ One `Reader` a leg, compiled once. It knows where things stand, not what they me
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any, TypeAlias, cast
 from urllib.parse import parse_qsl, urljoin, urlsplit
@@ -14,11 +14,13 @@ from urllib.parse import parse_qsl, urljoin, urlsplit
 import msgspec
 from lxml import etree
 
+from patra.ingest.bits import Field
 from patra.ingest.cleaners import clean
 from patra.ingest.codes import ResponseFormat
 from patra.ingest.paths import Path, compile_path, items_at, json_path, parse_xml, text_at
 from patra.ingest.reasons_running import X
 from patra.ingest.spec import Leg
+from patra.ingest.splitting import LARGE, Split, split, split_of
 from patra.ingest.times import read_instant
 from patra.kernel.clock import parse_instant
 from patra.kernel.errors import Invalid
@@ -39,6 +41,8 @@ class Document(msgspec.Struct, frozen=True):
 
     root: Any
     format: ResponseFormat
+    items: list[bytes] | None = None
+    """XML: the items of a large body, taken out of it as texts of their own."""
 
 
 class Unreadable(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,10 +83,16 @@ class Polluted(msgspec.Struct, frozen=True, kw_only=True):
 Parsed: TypeAlias = Document | Unreadable
 
 
-def parse(body: bytes, fmt: ResponseFormat, charset: str = "utf-8", place: tuple[str, ...] = ()) -> Parsed:
-    """The document of a body; the items of the list at `place` stay as they stand in it."""
+def parse(
+    body: bytes,
+    fmt: ResponseFormat,
+    charset: str = "utf-8",
+    place: tuple[str, ...] = (),
+    apart: Split | None = None,
+) -> Parsed:
+    """The document of a body; the items of the list at `place` stay as they stand in it, large XML is set `apart`."""
     if fmt is ResponseFormat.XML:
-        return _xml(body)
+        return _xml(body, apart if len(body) >= LARGE else None)
     text = body.removeprefix(_BOM)
     try:
         if place and (text.isascii() or text.decode()):  # what is skipped is not looked at
@@ -90,6 +100,27 @@ def parse(body: bytes, fmt: ResponseFormat, charset: str = "utf-8", place: tuple
         return Document(_json(text), fmt)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return _lenient(body, charset, str(error))
+
+
+def list_split(leg: Leg) -> Split | None:
+    """How large answers of a leg in XML can be split."""
+    response, pagination = leg.response, leg.pagination
+    if response.format is not ResponseFormat.XML:
+        return None
+    own = [response.total_path, response.has_more_path, pagination.next_token_path, pagination.next_url_path]
+    outside = [path for path in [*own, *(rule.path for rule in leg.errors)] if path is not None]
+    named = [response.id_path, response.updated_at_path, response.version_path, response.deleted_path]
+    inside = [path for path in [*named, *_field_paths(leg.mapping.output.fields)] if path]
+    return split_of(response.items_path, outside, inside, response.namespaces)
+
+
+def _field_paths(fields: Mapping[str, Field | str]) -> Iterator[str]:
+    for field in fields.values():
+        if isinstance(field, str):
+            yield field
+            continue
+        yield from (path for path in (field.path, field.each, field.expr) if path)
+        yield from _field_paths(field.fields)
 
 
 def list_place(leg: Leg) -> tuple[str, ...]:
@@ -141,7 +172,7 @@ class Reader:
         if following is None and self._url is not None:
             following = self._url.text(root)
         return Listed(
-            items=self._listed(root),
+            items=self._listed(root) if document.items is None else list(document.items),
             total=_whole(self._total.text(root)) if self._total else None,
             has_more=_truth(self._has_more.first(root)) if self._has_more else None,
             token=self._next_token(root),
@@ -217,6 +248,8 @@ class Reader:
 
 def read_item(item: bytes | msgspec.Raw) -> Any:
     """An item that was left as it stood in its body; None where nobody can read it."""
+    if type(item) is bytes:
+        return parse_xml(item)
     try:
         return _json(item)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:  # numbers past every bound: the rest is sound
@@ -263,8 +296,10 @@ def _around(body: bytes | msgspec.Raw, place: tuple[str, ...]) -> Any:
     return {name: _around(part, place[1:]) if name == place[0] else _json(part) for name, part in parts.items()}
 
 
-def _xml(body: bytes) -> Parsed:
+def _xml(body: bytes, apart: Split | None) -> Parsed:
     try:
+        if apart is not None and (found := split(body, apart)) is not None and found[1]:
+            return Document(found[0], ResponseFormat.XML, found[1])
         return Document(parse_xml(body), ResponseFormat.XML)
     except etree.XMLSyntaxError as error:
         text = str(error)
