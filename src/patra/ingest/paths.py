@@ -189,21 +189,16 @@ def _getter(steps: Steps) -> Callable[[Any], Any]:
                 return inner[index] if _kind(inner) is list and -len(inner) <= index < len(inner) else None
 
             return one
+        case (int(index),):
+            return lambda node: node[index] if _kind(node) is list and -len(node) <= index < len(node) else None
+        case (_, _, _, *_):
+            head, tail = _getter(steps[:2]), _getter(steps[2:])
+            return lambda node: tail(head(node))
+        case (int(), _):
+            head, tail = _getter(steps[:1]), _getter(steps[1:])
+            return lambda node: tail(head(node))
         case _:
-            return lambda node: _walk(steps, node)
-
-
-def _walk(steps: Steps, node: Any) -> Any:
-    for step in steps:
-        if isinstance(step, str):
-            if _kind(node) is not dict:
-                return None
-            node = node.get(step)
-        elif step is not None and _kind(node) is list:
-            node = node[step] if -len(node) <= step < len(node) else None
-        else:
-            return None
-    return node
+            return lambda node: node  # the whole
 
 
 _kind: Callable[[Any], type] = type
