@@ -15,6 +15,7 @@ Examples:
   patra ingest errors crossref                    the latest failed batches, with run and number
   patra ingest replay p1f….t000003.r1 4           ask the provider again, as it was asked
   patra ingest replay p1f….t000003.r1 4 --kept    read the kept body again; needs no network
+  patra ingest replay p1f….t000003.r1 4 --full --why "TICKET-7"   the way into the store too, undone
 Exit code 0 when the answer is the same, 1 when it is not, 5 when there is nothing to replay."""
 BLACKBOX = """\b
 Examples:
@@ -78,21 +79,29 @@ def _write(out: Path, evidence: dict[str, Any], body: bytes | None, suffix: str)
 @click.argument("run_id", metavar="RUN")
 @click.argument("batch_no", metavar="BATCH", type=int)
 @click.option("--kept", is_flag=True, help="Read the kept body again instead of asking the provider.")
+@click.option("--full", is_flag=True, help="Go the way into the store too, in a transaction that is undone.")
+@click.option("--why", default="", help="With --full: the reason, for the audit.")
 @config_option
 @json_option
-def replay(config: str | None, run_id: str, batch_no: int, *, kept: bool, as_json: bool) -> int:
+def replay(config: str | None, run_id: str, batch_no: int, *, kept: bool, full: bool, why: str, as_json: bool) -> int:
     """Do one batch again and compare; nothing is written, no cursor moves."""
     import threading
 
     from patra.app.actor import command_line_actor
+    from patra.app.audit import audit
     from patra.app.ingest import Ingest
     from patra.ingest.replay import replay as replayed
     from patra.kernel.errors import Invalid
     from patra.kernel.telemetry import get_logger
 
-    stopping = threading.Event()
+    if full and not why:
+        raise click.UsageError("--full holds rows of the store while it runs: say --why, which is audited")
+    stopping, actor = threading.Event(), command_line_actor()
     with opened(config) as patra:
         services = patra.engine(Ingest).services
+        if full:
+            now, act = patra.clock.now(), {"why": why}
+            patra.db.run(lambda tx: audit(tx, actor, "ingest.replay.full", f"{run_id}/{batch_no}", act, now))
         found = replayed(
             patra.db,
             services,
@@ -100,6 +109,7 @@ def replay(config: str | None, run_id: str, batch_no: int, *, kept: bool, as_jso
             batch_no,
             lambda microseconds: not stopping.wait(microseconds / 1_000_000),
             kept=kept,
+            full=full,
         )
         if found is None:
             raise Invalid("batch_missing", f"there is no batch {batch_no} of run {run_id}")
@@ -107,7 +117,7 @@ def replay(config: str | None, run_id: str, batch_no: int, *, kept: bool, as_jso
             "ingest_replayed",
             run_id=run_id,
             batch_no=batch_no,
-            by=command_line_actor().name,
+            by=actor.name,
             how=found.how,
             conclusion=found.conclusion.value,
         )
@@ -138,6 +148,9 @@ def _tell(found: "Report") -> None:
     if found.would:
         done = ", ".join(f"{count} {name}" for name, count in found.would.items() if count) or "nothing"
         click.echo(f"taken in now, this would be: {done} (nothing was written)")
+    for one in found.written:
+        mark = {True: "same", False: "DIFFERS", None: "cannot be told"}[one.same]
+        click.echo(f"  {one.what}: {one.then} then, {one.now} now: {mark} (undone)")
     click.echo(f"\n{found.text}{f' ({found.detail})' if found.detail and not found.equal else ''}")
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from patra.app.wiring import Patra
     from patra.ingest.draining import Drained
     from patra.ingest.progress import Progress
+    from patra.ingest.trigger import Trigger
 
 EPILOG = """\b
 Examples:
@@ -21,7 +22,8 @@ Examples:
   patra ingest run pubmed search                       from the watermark until now
   patra ingest run crossref works --operation BACKFILL --from 2020-01-01 --activity history
 \b
-Run the same again to go on where it stopped: what has landed is not read again.
+Run the same again to go on where it stopped: what has landed is not read again. So it is with a backfill
+from P7D, too, unless it is given another --activity.
 Exit code 0 when all of it is done, 1 when something of it was left behind (it says what and why),
 5 when it cannot be planned, 130 when it was interrupted."""
 
@@ -52,7 +54,7 @@ def run(config: str | None, executors: int, patience: str, as_json: bool, **said
     except Invalid as error:
         raise click.BadParameter(str(error), param_hint="--patience") from None
     with opened(config) as patra:
-        trigger = trigger_of(patra.clock.now(), **said)
+        trigger = going_on(trigger_of(patra.clock.now(), **said), said["since"], said["until"])
         services = patra.engine(Ingest).services
         _say_if_alone(patra)
         drain = Drain(
@@ -72,6 +74,14 @@ def run(config: str | None, executors: int, patience: str, as_json: bool, **said
     else:
         _tell(done)
     return _code(done)
+
+
+def going_on(trigger: "Trigger", since: str | None, until: str | None) -> "Trigger":
+    """The trigger, known again when the same is said later: `--from P7D` begins elsewhere every time."""
+    from msgspec.structs import replace
+
+    by_the_clock = any(text is not None and text.startswith("P") for text in (since, until))
+    return replace(trigger, said=(since, until)) if by_the_clock else trigger
 
 
 def _code(done: "Drained") -> int:

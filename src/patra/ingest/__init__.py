@@ -26,7 +26,8 @@ Running, from the queue to the record; the planner and the executors meet only i
 |---|---|---|
 | rategate.py, ratepolicy.py, gates.py, rategate_redis.py | a request for permits | allow, wait or reject |
 | credentials.py, transport.py, decoding.py | a rendered request, a permit | an answer, or the kind of its failure |
-| classify.py, reading.py, paging.py | an answer | its class; items; the next place in the list |
+| splitting.py, classify.py, reading.py, paging.py | an answer | its class; items; the next place in the list |
+| items.py | an item as it stands in the body | the parts of it that the pack looks for |
 | mapping.py, records.py, landing.py | items | records, quarantined ones; new, newer, equal, older |
 | cursor.py, watermarks.py | finished windows | cursor events and the forward watermark |
 | line.py, fetching.py | a place in a list | its answer, judged |
@@ -36,7 +37,7 @@ Running, from the queue to the record; the planner and the executors meet only i
 | drafting/ | a sample answer | a pack to start from |
 | executor.py, trial.py | leases, a pack | finished tasks; one request, tried |
 | progress.py, draining.py | a trigger | its own work, done; what is left of it and why |
-| blackbox.py, replay.py | a run and a batch | its evidence; the same request again, compared, nothing written |
+| blackbox.py, rehearsal.py, replay.py | a run and a batch | its evidence; the same again, compared, nothing written |
 | alerts.py, watch.py | the store | gauges; alerts, each told once |
 | retention.py | the store | what is past its time goes, in bites |
 | works*.py, export.py | records | the common shape, joined works, files |

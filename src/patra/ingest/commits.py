@@ -24,6 +24,7 @@ from patra.kernel import leases, outbox
 from patra.kernel.canonical import sha256_hex
 from patra.kernel.clock import DAY, HOUR
 from patra.kernel.db import Tx
+from patra.kernel.errors import Fenced
 
 CHANNEL = "ingest.record"
 """The outbox channel of changed records; the bus publishes each as `ingest.record.changed`."""
@@ -91,15 +92,8 @@ def land(
     now: int,
 ) -> Committed:
     """Write one batch, and with it the end of the run if it was the last. Raises Fenced where the lease was lost."""
-    taken, spec = work.taken, work.spec
-    leases.guard(tx, TASKS, [taken.lease])
-    task = taken.task
-    status = tx.fetch_one(Q["task_status"], {"task_id": task.task_id})
-    if status is None or status[0] == TaskStatus.CANCELLED:
-        return Committed(sorted=NOTHING, stats=stats, cancelled=True)
-    key = sha256_hex(f"{taken.run_id}|{batch.no}|{batch.before_key or ''}")
-    if tx.fetch(Q["batch_there"], {"key": key}):
-        return Committed(sorted=NOTHING, stats=stats, repeated=True)
+    taken, spec, task = work.taken, work.spec, work.taken.task
+    _hold(tx, work, now)
     place = running_store.Place(
         source=spec.provenance_code,
         endpoint=spec.endpoint_code,
@@ -111,11 +105,17 @@ def land(
         run_id=taken.run_id,
         batch_no=batch.no,
     )
+    key = batch_key(taken.run_id, batch.no, batch.before_key)
+    found = running_store.before(tx, place, key)
+    if found is None or found.status == TaskStatus.CANCELLED:
+        return Committed(sorted=NOTHING, stats=stats, cancelled=True)
+    if found.there:
+        return Committed(sorted=NOTHING, stats=stats, repeated=True)
     remap = spec.operation is Operation.UPDATE
     out = running_store.store_records(tx, place, landing.records, now, remap=remap) if landing.records else NOTHING
     if work.publish and (message := message_of(place, out)) is not None:
         outbox.append(tx, CHANNEL, [message], now)
-    _set_aside(tx, place, landing, out, batch.request, now)
+    _set_aside(tx, place, landing, out, batch.request, now, quarantined=bool(found.quarantined))
     _write(tx, work, batch, key, stats_of(out), now)
     if batch.body is not None and batch.body_hash is not None:
         tx.execute(Q["body_keep"], rows=[(batch.body_hash, batch.body, len(batch.body), now)])
@@ -133,9 +133,19 @@ def land(
     tx.execute(Q["run_progress"], params)
     if closing is not None:
         _end(tx, work, closing, now)
-    else:
-        leases.renew(tx, TASKS, [taken.lease], now=tx.server_now() if work.server_clock else now, ttl=work.ttl)
     return Committed(sorted=out, stats=stats, cursor=moved)
+
+
+def batch_key(run_id: str, batch_no: int, before_key: str | None) -> str:
+    """What finds a batch again that is committed twice."""
+    return sha256_hex(f"{run_id}|{batch_no}|{before_key or ''}")
+
+
+def _hold(tx: Tx, work: Work, now: int) -> None:
+    """Hold on to the lease for the next batch too; its row stays locked until this one is written."""
+    lease = work.taken.lease
+    if not leases.renew(tx, TASKS, [lease], now=tx.server_now() if work.server_clock else now, ttl=work.ttl):
+        raise Fenced("lease_lost", f"{work.taken.task.task_id} went to another executor")
 
 
 def close(tx: Tx, work: Work, closing: Closing, checkpoint: Checkpoint, stats: Stats, now: int) -> bool:
@@ -257,7 +267,9 @@ def message_of(place: running_store.Place, out: Sorted) -> outbox.Message | None
     )
 
 
-def _set_aside(tx: Tx, place: running_store.Place, landing: Landing, out: Sorted, request: str, now: int) -> None:
+def _set_aside(
+    tx: Tx, place: running_store.Place, landing: Landing, out: Sorted, request: str, now: int, *, quarantined: bool
+) -> None:
     if landing.bad:
         fresh = running_store.quarantine(tx, place, landing.bad, request, now)
         store.raise_signals(
@@ -271,7 +283,7 @@ def _set_aside(tx: Tx, place: running_store.Place, landing: Landing, out: Sorted
             now=now,
         )
     good = [r.id for r in out.new] + [r.id for r, _ in out.newer] + out.equal
-    if good:
+    if good and (quarantined or landing.bad):
         running_store.resolve(tx, place.source, place.endpoint, good, now)
 
 

@@ -34,10 +34,11 @@ def ids_of(line: Line, items: Sequence[Any]) -> Landing:
     ids: list[str] = []
     wrong: list[Bad] = []
     newest: int | None = None
-    for item in items:
+    for one in items:
+        item = line.item(one)
         found = line.reader.identity(item, dated=False)
         if isinstance(found, Polluted) and found.id is None:
-            wrong.append(bad(raw_of(item), None, found.code, found.path, found.detail))
+            wrong.append(bad(raw_of(one), None, found.code, found.path, found.detail))
             continue
         ids.append(found.id or "")
         if not isinstance(found, Polluted) and found.updated_at is not None:
@@ -56,10 +57,11 @@ def records_of(
     newest: int | None = None
     outside = 0
     keep_raw = line.leg.mapping.output.keep_raw
-    for item in items:
+    for one in items:
+        item = line.item(one)
         found = line.reader.identity(item)
         if isinstance(found, Polluted):
-            wrong.append(bad(raw_of(item), found.id, found.code, found.path, found.detail))
+            wrong.append(bad(raw_of(one), found.id, found.code, found.path, found.detail))
             if found.id is not None:
                 ids.append(found.id)
             continue
@@ -72,10 +74,10 @@ def records_of(
         fields = {} if found.deleted else line.mapper(item, now, plan)
         if isinstance(fields, Flaw):
             code = X.FIELD_MISSING if "required" in fields.detail else X.FIELD_INVALID
-            wrong.append(bad(raw_of(item), found.id, code, fields.place, fields.detail))
+            wrong.append(bad(raw_of(one), found.id, code, fields.place, fields.detail))
             continue
         record = incoming(
-            found.id, updated_at, found.version, fields, raw_of(item) if keep_raw else None, deleted=found.deleted
+            found.id, updated_at, found.version, fields, raw_of(one) if keep_raw else None, deleted=found.deleted
         )
         if record is None:
             wrong.append(bad("", found.id, X.RECORD_TOO_LARGE, line.leg.response.items_path, "the record is too large"))

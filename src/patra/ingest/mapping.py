@@ -6,8 +6,8 @@ is left out; a field whose name begins with `_` is only there for those below it
 record goes to the quarantine, the others go on.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, cast
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias, cast
 
 import msgspec
 from lxml import etree
@@ -16,7 +16,8 @@ from patra.ingest.bits import Expr, Field, Output, Response
 from patra.ingest.cleaners import clean
 from patra.ingest.codes import FieldType, ResponseFormat
 from patra.ingest.names import output_names
-from patra.ingest.paths import compile_path, text_at
+from patra.ingest.paths import Path, compile_path, text_at
+from patra.ingest.reading import first_names
 from patra.ingest.template import compile_template, has_expression
 from patra.ingest.times import read_instant
 from patra.ingest.values import Context, Env, Instant, Span, number_of
@@ -43,6 +44,8 @@ class Row(msgspec.Struct):
 
 
 Get = Callable[[Row], Any]
+Fields: TypeAlias = list[tuple[str, Callable[[Any], Any] | None, Get]]
+"""Name, and how it is got: from the node alone, or else from the row."""
 
 
 class _Flawed(Exception):  # noqa: N818  carries a flaw out of nested fields; never leaves this module
@@ -62,6 +65,7 @@ class Mapper:
         self._format = response.format
         self._namespaces = response.namespaces
         self._zone = zone
+        self._reads_record = False
         self._fields = self._compiled(output.fields, "fields", item=False)
         self._private = any(name.startswith("_") for name in output.fields)
         self._env = Env(now=0, time_format=expr.time_format, zone=expr.timezone, max_text=expr.max_output)
@@ -78,25 +82,42 @@ class Mapper:
             return flawed.flaw
         return _public(found) if self._private else found
 
-    def _compiled(self, fields: Mapping[str, Field | str], at: str, *, item: bool) -> list[tuple[str, Get]]:
-        out: list[tuple[str, Get]] = []
+    @property
+    def needs(self) -> frozenset[str] | None:
+        """The names of the record's parts that the fields are made of; None: it is not known which."""
+        if self._reads_record:
+            return None
+        return first_names([self._path(path) for path in _paths_from_the_record(self.output.fields)])
+
+    def _compiled(self, fields: Mapping[str, Field | str], at: str, *, item: bool) -> Fields:
+        out: Fields = []
         for name, field in fields.items():
-            known = [done for done, _ in out]
-            if isinstance(field, str):
-                whole = Field(expr=field) if has_expression(field) else Field(path=field)
-            else:
-                whole = field
-            out.append((name, self._field(whole, f"{at}.{name}", known, item=item)))
+            known = [done for done, _, _ in out]
+            whole = _whole(field)
+            plain = None if whole.fields or not self._as_it_stands(whole) else self._plain(whole)
+            get = _nothing if plain is not None else self._field(whole, f"{at}.{name}", known, item=item)
+            out.append((name, plain, get))
         return out
+
+    def _as_it_stands(self, field: Field) -> bool:
+        """Nothing happens to what is found; so it is with most fields."""
+        done = field.expr is not None or field.apply or field.map or field.required or field.default is not None
+        return not done and field.type is FieldType.JSON
+
+    def _plain(self, field: Field) -> Callable[[Any], Any] | None:
+        """A field of which nothing but the node is needed."""
+        if field.path is None or field.all or self._format is ResponseFormat.XML:
+            return None
+        return self._path(field.path).first
 
     def _field(self, field: Field, place: str, above: list[str], *, item: bool) -> Get:
         find = self._finder(field, place, item=item)
+        if self._as_it_stands(field):
+            return find
         compute = self._computed(field.expr, above, item=item) if field.expr is not None else None
         names, translate = tuple(field.apply), field.map
         convert = None if field.type is FieldType.JSON else _CONVERT[field.type]
         formats, zone = field.format, self._zone
-        if compute is None and convert is None and not (names or translate or field.required) and field.default is None:
-            return find  # most fields are taken as they stand
 
         def get(row: Row) -> Any:
             value = find(row)
@@ -130,6 +151,9 @@ class Mapper:
             made = _shown_object if any(name.startswith("_") for name in field.fields) else _object
             if field.each is not None:
                 each = self._path(field.each)
+                if made is _object and all(plain is not None for _, plain, _ in inner):
+                    plain = [(name, get) for name, get, _ in inner if get is not None]
+                    return lambda row: [found for node in each.find(row.node) if (found := _taken(plain, node))] or None
                 return lambda row: (
                     [found for node in each.find(row.node) if (found := made(inner, _below(row, node)))] or None
                 )
@@ -144,16 +168,15 @@ class Mapper:
                 [found for node in path.find(row.node) if (found := value(node)) not in (None, "")] or None
             )
         first = path.first
-        if value is _same:
-            return lambda row: first(row.node)
         return lambda row: value(first(row.node))
 
-    def _path(self, text: str) -> Any:
+    def _path(self, text: str) -> Path:
         return compile_path(text, self._format, self._namespaces)
 
     def _computed(self, text: str, above: list[str], *, item: bool) -> Callable[[Row, Any], Any]:
         names = output_names(self._params, above, item=item)
         template = compile_template(text, names, self._expr.allowed_functions)
+        self._reads_record = self._reads_record or "record" in template.names
 
         def compute(row: Row, value: Any) -> Any:
             values = {
@@ -171,21 +194,45 @@ class Mapper:
 
 def raw_of(record: Any) -> Any:
     """The record as it came, for keeping: JSON stays JSON, an element becomes the text of its XML."""
+    if isinstance(record, bytes):  # XML that was set apart
+        return record.decode()
     if isinstance(record, etree._Element):  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  lxml exports no public name
         return etree.tostring(record, encoding="unicode", with_tail=False)
     return record
 
 
-def _object(fields: list[tuple[str, Get]], row: Row) -> dict[str, Any]:
-    found = row.found
-    for name, get in fields:
-        value = get(row)
+def _whole(field: Field | str) -> Field:
+    """A plain text in a field's place is a path, or an expression."""
+    if not isinstance(field, str):
+        return field
+    return Field(expr=field) if has_expression(field) else Field(path=field)
+
+
+def _paths_from_the_record(fields: Mapping[str, Field | str]) -> Iterator[str]:
+    """The paths that start at the record itself; others start at what these have found."""
+    for field in map(_whole, fields.values()):
+        found = [path for path in (field.path, field.each) if path is not None]
+        yield from found or _paths_from_the_record(field.fields)
+
+
+def _object(fields: Fields, row: Row) -> dict[str, Any]:
+    found, node = row.found, row.node
+    for name, plain, get in fields:
+        value = get(row) if plain is None else plain(node)
         if value is not None:
             found[name] = value
     return found
 
 
-def _shown_object(fields: list[tuple[str, Get]], row: Row) -> dict[str, Any]:
+def _taken(fields: list[tuple[str, Callable[[Any], Any]]], node: Any) -> dict[str, Any]:
+    return {name: value for name, get in fields if (value := get(node)) is not None}
+
+
+def _nothing(_: Row) -> None:
+    return None
+
+
+def _shown_object(fields: Fields, row: Row) -> dict[str, Any]:
     return _public(_object(fields, row))
 
 

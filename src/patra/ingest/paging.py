@@ -177,6 +177,19 @@ def too_deep(total: int | None, max_depth: int | None, place: Place) -> bool:
     return total is not None and max_depth is not None and total > max_depth and place.index == 0
 
 
+def capped(pagination: Pagination, end: Place, items: int, max_depth: int | None) -> bool:
+    """Whether a list ended where the provider pages no deeper, and nothing says that this is its end.
+
+    Asked at the end of a list: `end` is the place behind its last page, which had so many `items`. A total below the
+    depth is believed; one that is the depth itself may be cut off there as the list is.
+    """
+    if max_depth is None or pagination.type is PaginationType.TIME:
+        return False
+    if end.total is not None and end.total < max_depth:
+        return False
+    return end.seen >= max_depth or (items == 0 and end.seen > 0 and end.seen + (end.size or 0) > max_depth)
+
+
 def _counted(place: Place, page: Page) -> Place:
     return replace(
         place,

@@ -28,14 +28,25 @@ Find = Callable[[Any], list[Any]]
 
 
 class Path:
-    """A compiled path: `find` gives every value, `first` the first or None, `text` its text."""
+    """A compiled path: `find` gives every value, `first` the first or None, `text` its text.
 
-    __slots__ = ("find", "first", "format", "source")
+    `steps` are the names, indexes and wildcards (None) of a JSONPath that is made of nothing else.
+    """
 
-    def __init__(self, source: str, fmt: ResponseFormat, find: Find, first: Callable[[Any], Any] | None = None) -> None:
+    __slots__ = ("find", "first", "format", "source", "steps")
+
+    def __init__(
+        self,
+        source: str,
+        fmt: ResponseFormat,
+        find: Find,
+        first: Callable[[Any], Any] | None = None,
+        steps: "Steps | None" = None,
+    ) -> None:
         self.source = source
         self.format = fmt
         self.find = find
+        self.steps = steps
         self.first: Callable[[Any], Any] = first or self._search
 
     def _search(self, node: Any) -> Any:
@@ -129,9 +140,9 @@ def json_path(source: str) -> Path:
     if steps is None:
         return Path(source, ResponseFormat.JSON, lambda node: query.find(node).values())
     if None in steps:
-        return Path(source, ResponseFormat.JSON, _fan(steps))
+        return Path(source, ResponseFormat.JSON, _fan(steps), steps=steps)
     first = _getter(steps)
-    return Path(source, ResponseFormat.JSON, lambda node: [] if (v := first(node)) is None else [v], first)
+    return Path(source, ResponseFormat.JSON, lambda node: [] if (v := first(node)) is None else [v], first, steps)
 
 
 Steps = tuple[str | int | None, ...]
@@ -156,7 +167,7 @@ def _steps(query: JSONPathQuery) -> Steps | None:
 
 
 def _getter(steps: Steps) -> Callable[[Any], Any]:
-    """Lookups one after the other; whatever is not there is None. One and two names are most of all paths."""
+    """Lookups one after the other; whatever is not there is None. Most of all paths are one or two steps."""
     match steps:
         case (str(name),):
             return lambda node: node.get(name) if _kind(node) is dict else None
@@ -169,21 +180,25 @@ def _getter(steps: Steps) -> Callable[[Any], Any]:
                 return inner.get(below) if _kind(inner) is dict else None
 
             return both
+        case (str(name), int(index)):
+
+            def one(node: Any) -> Any:
+                if _kind(node) is not dict:
+                    return None
+                inner = node.get(name)
+                return inner[index] if _kind(inner) is list and -len(inner) <= index < len(inner) else None
+
+            return one
+        case (int(index),):
+            return lambda node: node[index] if _kind(node) is list and -len(node) <= index < len(node) else None
+        case (_, _, _, *_):
+            head, tail = _getter(steps[:2]), _getter(steps[2:])
+            return lambda node: tail(head(node))
+        case (int(), _):
+            head, tail = _getter(steps[:1]), _getter(steps[1:])
+            return lambda node: tail(head(node))
         case _:
-            return lambda node: _walk(steps, node)
-
-
-def _walk(steps: Steps, node: Any) -> Any:
-    for step in steps:
-        if isinstance(step, str):
-            if _kind(node) is not dict:
-                return None
-            node = node.get(step)
-        elif step is not None and _kind(node) is list:
-            node = node[step] if -len(node) <= step < len(node) else None
-        else:
-            return None
-    return node
+            return lambda node: node  # the whole
 
 
 _kind: Callable[[Any], type] = type

@@ -6,7 +6,7 @@ One `Reader` a leg, compiled once. It knows where things stand, not what they me
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any, TypeAlias, cast
 from urllib.parse import parse_qsl, urljoin, urlsplit
@@ -14,11 +14,13 @@ from urllib.parse import parse_qsl, urljoin, urlsplit
 import msgspec
 from lxml import etree
 
+from patra.ingest.bits import Field
 from patra.ingest.cleaners import clean
 from patra.ingest.codes import ResponseFormat
-from patra.ingest.paths import Path, compile_path, items_at, parse_xml, text_at
+from patra.ingest.paths import Path, compile_path, items_at, json_path, parse_xml, text_at
 from patra.ingest.reasons_running import X
 from patra.ingest.spec import Leg
+from patra.ingest.splitting import LARGE, Split, split, split_of
 from patra.ingest.times import read_instant
 from patra.kernel.clock import parse_instant
 from patra.kernel.errors import Invalid
@@ -27,13 +29,20 @@ MAX_ID = 1024  # characters; the contract of `ingest.record.changed` takes 2000
 MAX_ID_BYTES = 2048  # an index row of PostgreSQL holds 2700, the names of source and endpoint among them
 _BOM = b"\xef\xbb\xbf"
 _json = msgspec.json.Decoder().decode
+_parts = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_NULL = msgspec.Raw(b"null")
 
 
 class Document(msgspec.Struct, frozen=True):
-    """A parsed body: JSON values, or the root element of XML."""
+    """A parsed body: JSON values, or the root element of XML. The items of its list may be left as they stand in the
+    body (`msgspec.Raw`): whoever needs one reads it, one after the other.
+    """
 
     root: Any
     format: ResponseFormat
+    items: list[bytes] | None = None
+    """XML: the items of a large body, taken out of it as texts of their own."""
 
 
 class Unreadable(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,14 +83,61 @@ class Polluted(msgspec.Struct, frozen=True, kw_only=True):
 Parsed: TypeAlias = Document | Unreadable
 
 
-def parse(body: bytes, fmt: ResponseFormat, charset: str = "utf-8") -> Parsed:
-    """The document of a body."""
+def parse(
+    body: bytes,
+    fmt: ResponseFormat,
+    charset: str = "utf-8",
+    place: tuple[str, ...] = (),
+    apart: Split | None = None,
+) -> Parsed:
+    """The document of a body; the items of the list at `place` stay as they stand in it, large XML is set `apart`."""
     if fmt is ResponseFormat.XML:
-        return _xml(body)
+        return _xml(body, apart if len(body) >= LARGE else None)
+    text = body.removeprefix(_BOM)
     try:
-        return Document(_json(body.removeprefix(_BOM)), fmt)
+        if place and (text.isascii() or text.decode()):  # what is skipped is not looked at
+            return Document(_around(text, place), fmt)
+        return Document(_json(text), fmt)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return _lenient(body, charset, str(error))
+
+
+def list_split(leg: Leg) -> Split | None:
+    """How large answers of a leg in XML can be split."""
+    response, pagination = leg.response, leg.pagination
+    if response.format is not ResponseFormat.XML:
+        return None
+    own = [response.total_path, response.has_more_path, pagination.next_token_path, pagination.next_url_path]
+    outside = [path for path in [*own, *(rule.path for rule in leg.errors)] if path is not None]
+    named = [response.id_path, response.updated_at_path, response.version_path, response.deleted_path]
+    inside = [path for path in [*named, *_field_paths(leg.mapping.output.fields)] if path]
+    return split_of(response.items_path, outside, inside, response.namespaces)
+
+
+def _field_paths(fields: Mapping[str, Field | str]) -> Iterator[str]:
+    for field in fields.values():
+        if isinstance(field, str):
+            yield field
+            continue
+        yield from (path for path in (field.path, field.each, field.expr) if path)
+        yield from _field_paths(field.fields)
+
+
+def list_place(leg: Leg) -> tuple[str, ...]:
+    """The names that lead to the list of a leg's answers, if nothing but the list itself is looked for behind them."""
+    response, pagination = leg.response, leg.pagination
+    if response.format is ResponseFormat.XML:
+        return ()
+    steps = json_path(response.items_path).steps or ()
+    place = tuple(step for step in steps if isinstance(step, str))
+    if not place or steps not in {place, (*place, None)}:
+        return ()
+    others = [response.total_path, response.has_more_path, pagination.next_token_path, pagination.next_url_path]
+    for path in [*others, *(rule.path for rule in leg.errors)]:
+        way = json_path(path).steps if path is not None else ()
+        if way is None or None in way or (len(way) > len(place) and way[: len(place)] == place):
+            return ()
+    return place
 
 
 class Reader:
@@ -116,7 +172,7 @@ class Reader:
         if following is None and self._url is not None:
             following = self._url.text(root)
         return Listed(
-            items=self._listed(root),
+            items=self._listed(root) if document.items is None else list(document.items),
             total=_whole(self._total.text(root)) if self._total else None,
             has_more=_truth(self._has_more.first(root)) if self._has_more else None,
             token=self._next_token(root),
@@ -156,7 +212,12 @@ class Reader:
         if items is None:
             present = self._parent is None if self._format is ResponseFormat.XML else False
             return [] if present or (self._parent is not None and self._parent.find(root)) else None
-        return [item for item in items if item is not None]  # a null in a list is no record
+        return [item for item in items if item is not None and item != _NULL]  # a null in a list is no record
+
+    @property
+    def needs(self) -> frozenset[str] | None:
+        """The names of an item's parts that say which record it is; None: it is not known which."""
+        return first_names([path for path in (self._id, self._updated, self._version, self._deleted) if path])
 
     def _next_token(self, root: Any) -> str | None:
         if self._token is None:
@@ -185,6 +246,23 @@ class Reader:
         return None if source is None else self._path(source)
 
 
+def read_item(item: bytes | msgspec.Raw) -> Any:
+    """An item that was left as it stood in its body; None where nobody can read it."""
+    if type(item) is bytes:
+        return parse_xml(item)
+    try:
+        return _json(item)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:  # numbers past every bound: the rest is sound
+        found = _lenient(bytes(item), "utf-8", str(error))
+        return found.root if isinstance(found, Document) else None
+
+
+def first_names(paths: Iterable[Path]) -> frozenset[str] | None:
+    """The names that JSONPaths begin with; None where one of them begins with something else."""
+    names = [path.steps[0] if path.steps else None for path in paths]
+    return None if any(not isinstance(name, str) for name in names) else frozenset(cast("list[str]", names))
+
+
 def linked(header: str, relation: str) -> str | None:
     """The URL of a relation in a `Link` header (RFC 8288)."""
     for target, params in re.findall(r"<([^<>]*)>((?:\s*;\s*[^,;=<>]+(?:=(?:\"[^\"]*\"|[^,;]*))?)*)", header):
@@ -207,8 +285,21 @@ def _parent_of(items_path: str, fmt: ResponseFormat) -> str | None:
     return head if head and not head.endswith("/") and "[" not in last and "(" not in items_path else None
 
 
-def _xml(body: bytes) -> Parsed:
+def _around(body: bytes | msgspec.Raw, place: tuple[str, ...]) -> Any:
+    """A document whose list is not looked into: each item is found, none is read."""
+    start = bytes(memoryview(body)[:64]).lstrip()[:1]
+    if not place:
+        return _items(body) if start == b"[" else _json(body)
+    if start != b"{":
+        return _json(body)
+    parts = _parts(body)
+    return {name: _around(part, place[1:]) if name == place[0] else _json(part) for name, part in parts.items()}
+
+
+def _xml(body: bytes, apart: Split | None) -> Parsed:
     try:
+        if apart is not None and (found := split(body, apart)) is not None and found[1]:
+            return Document(found[0], ResponseFormat.XML, found[1])
         return Document(parse_xml(body), ResponseFormat.XML)
     except etree.XMLSyntaxError as error:
         text = str(error)

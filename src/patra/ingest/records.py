@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 import zstandard
+from msgspec import Raw
 
 from patra.ingest.cursor import ordered_id
 from patra.ingest.reasons_running import X
@@ -103,10 +104,8 @@ def incoming(
     identifier: str, updated_at: int, version: str | None, fields: Mapping[str, Any], raw: Any, *, deleted: bool
 ) -> Incoming | None:
     """A record with its content packed; None where it is larger than a row may be. `raw` None is left out."""
-    content: dict[str, Any] = {"fields": {} if deleted else fields}
-    if raw is not None:
-        content["raw"] = raw
-    body = _encode(content)
+    body = b'{"fields":' + _encode({} if deleted else fields)
+    body += b"}" if raw is None else b',"raw":' + (raw if type(raw) is Raw else _encode(raw)) + b"}"
     if len(body) > MAX_CONTENT:
         return None
     return Incoming(

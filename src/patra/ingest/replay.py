@@ -3,7 +3,8 @@
 Everything comes from the evidence: the plan's snapshot, the place in the list, the window. The request is rendered
 anew and must be the same to the byte, its secrets by their names. It is sent as every request is, with a permit of the
 rate gate, once; what comes back is judged, read and mapped, and what would become of it is worked out. Nothing is
-written: the store is only read.
+written: the store is only read. In full, which somebody has to allow, the way into the store is gone too, in a
+transaction that never commits (`rehearsal`).
 """
 
 from enum import StrEnum
@@ -14,7 +15,7 @@ from msgspec.structs import replace
 
 from patra.ingest.blackbox import export, kept_body
 from patra.ingest.classify import Action, Verdict
-from patra.ingest.codes import RetryPolicy
+from patra.ingest.codes import Operation, RetryPolicy
 from patra.ingest.course import Course
 from patra.ingest.escaping import Refused
 from patra.ingest.evidence import body_hash, content_hash
@@ -26,8 +27,9 @@ from patra.ingest.line import Line, request_hash
 from patra.ingest.reading import Document, Listed
 from patra.ingest.reasons_running import X
 from patra.ingest.records import Stored, sort_out
+from patra.ingest.rehearsal import rehearse
 from patra.ingest.request import At
-from patra.ingest.running_store import Q
+from patra.ingest.running_store import Place, Q
 from patra.ingest.runs import Phase
 from patra.ingest.services import Services
 from patra.ingest.slicing import Span
@@ -79,11 +81,13 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     added_ids: list[str] = []
     would: dict[str, int] = {}
     """What the upsert rule would do with these records now; nothing of it is done."""
+    written: list[Compared] = []
+    """In full: what the batch has left in the store, and what it would leave there now."""
     detail: str = ""
 
     @property
     def equal(self) -> bool:
-        return self.conclusion is X.REPLAY_EQUAL
+        return self.conclusion is X.REPLAY_EQUAL and all(one.same is not False for one in self.written)
 
 
 class _Seen(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,9 +117,18 @@ class _Batch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def replay(
-    db: Database, services: Services, run_id: str, batch_no: int, pause: Pause, *, kept: bool = False
+    db: Database,
+    services: Services,
+    run_id: str,
+    batch_no: int,
+    pause: Pause,
+    *,
+    kept: bool = False,
+    full: bool = False,
 ) -> Report | None:
-    """Do a batch again without any effect; None where there is no such batch. `kept`: without the network."""
+    """Do a batch again without any effect; None where there is no such batch. `kept`: without the network; `full`: the
+    way into the store too.
+    """
     batch = _load(db, run_id, batch_no)
     if batch is None:
         return None
@@ -169,6 +182,7 @@ def replay(
         missing_ids=missing,
         added_ids=added,
         would=_would(db, batch, seen) if seen is not None else {},
+        written=_written(db, batch, seen, now) if full and seen is not None else [],
         detail=detail,
     )
 
@@ -341,3 +355,39 @@ def _would(db: Database, batch: _Batch, seen: _Seen) -> dict[str, int]:
         "repeated": out.repeated,
         "quarantined": len(landing.bad),
     }
+
+
+def _written(db: Database, batch: _Batch, seen: _Seen, now: int) -> list[Compared]:
+    """The way into the store, gone once more and undone."""
+    evidence, spec = batch.evidence, batch.spec
+    place = Place(
+        source=spec.provenance_code,
+        endpoint=spec.endpoint_code,
+        operation=spec.operation.value,
+        expr_hash=spec.record_expr_hash,
+        plan_id=evidence["plan_id"],
+        slice_id=evidence["slice_id"],
+        task_id=evidence["task_id"],
+        run_id=evidence["run_id"],
+        batch_no=evidence["batch_no"],
+    )
+    remap = spec.operation is Operation.UPDATE
+    found = rehearse(db, place, evidence["before_key"], seen.landing.records, now, remap=remap)
+    stats, events = evidence["stats"], evidence["cursorEvents"]
+    newest = seen.landing.newest
+    then = sum(stats[name] for name in found.wrote)
+    lines = [
+        Compared(what="batch", then=True, now=found.found, same=found.found),
+        Compared(
+            what="rows",
+            then=found.own,
+            now=found.own - len(found.differing),
+            same=not found.differing,
+        ),
+        Compared(what="upserts", then=then, now=sum(found.wrote.values()), same=then == sum(found.wrote.values())),
+    ]
+    observed = events[0]["observed_max_value"] if events else None
+    if observed is not None and newest is not None:
+        again = format_instant(newest)
+        lines.append(Compared(what="observedMax", then=observed, now=again, same=observed == again))
+    return lines

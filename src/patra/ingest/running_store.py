@@ -248,9 +248,24 @@ def quarantine(tx: Tx, place: Place, found: Sequence[Bad], request: str, now: in
 def resolve(tx: Tx, source: str, endpoint: str, ids: Sequence[str], now: int) -> int:
     """Records that came in well after all leave the quarantine."""
     key = {"source": source, "endpoint": endpoint}
-    if not tx.fetch(Q["quarantine_any_open"], key):
-        return 0
     return tx.execute(Q["quarantine_resolve"], {**key, "now": now}, rows=[(one,) for one in sorted(ids)])
+
+
+class Before(msgspec.Struct, frozen=True):
+    """What a batch finds before it is written: its task's state, whether it is there already, whether the endpoint has
+    records in the quarantine.
+    """
+
+    status: str
+    there: int
+    quarantined: int
+
+
+def before(tx: Tx, place: "Place", key: str) -> Before | None:
+    """What a batch finds; None where its task is gone."""
+    params = {"task_id": place.task_id, "key": key, "source": place.source, "endpoint": place.endpoint}
+    row = tx.fetch_one(Q["batch_before"], params)
+    return None if row is None else Before(*row)
 
 
 def frontier(tx: Tx, namespace: str, present: int, *, backward: bool) -> Frontier:

@@ -15,7 +15,21 @@ from patra.ingest.healing import Thresholds, Vitals, heal
 from patra.ingest.landing import Landing
 from patra.ingest.line import Line
 from patra.ingest.machines import TaskOn
-from patra.ingest.paging import End, Move, Next, Page, Place, Probe, Range, Stop, again, follow, last_again, stateful
+from patra.ingest.paging import (
+    End,
+    Move,
+    Next,
+    Page,
+    Place,
+    Probe,
+    Range,
+    Stop,
+    again,
+    capped,
+    follow,
+    last_again,
+    stateful,
+)
 from patra.ingest.reasons_running import X
 from patra.ingest.runs import DONE, BatchStatus, Checkpoint, Closing, RunOn, failed
 from patra.ingest.slicing import Span
@@ -99,6 +113,10 @@ def after_page(
             checkpoint = replace(checkpoint, place=following)
             return Step(checkpoint=checkpoint, confirm=confirm, has_next=True, following=following)
         case End():
+            if (
+                cut := _cut_at_depth(scope, known, checkpoint, move.place, len(landing.ids) + len(landing.bad))
+            ) is not None:
+                return cut
             once_more = again(scope.spec.pagination, move, replace(scope.first, passes=place.passes))
             if once_more is not None:
                 checkpoint = replace(checkpoint, place=once_more)
@@ -117,6 +135,20 @@ def after_page(
             return Step(checkpoint=checkpoint, closing=failed(code, detail, level="L2"))
         case Probe():
             raise AssertionError("a probe lands nothing")
+
+
+def _cut_at_depth(scope: Scope, known: Checkpoint, after: Checkpoint, end: Place, items: int) -> Step | None:
+    """A list that ended where the provider pages no deeper (ruling I4): smaller slices, or a loud end."""
+    depth = scope.spec.limits.max_depth
+    if not capped(scope.spec.pagination, end, items, depth):
+        return None
+    detail = f"{end.seen} records came, and the provider pages {depth} deep"
+    if (rest := scope.rest(known)) is not None:
+        return Step(checkpoint=after, closing=part(X.TOO_DEEP, detail, rest, end.total), healed=(X.RESLICE,))
+    if end.total is not None:  # all that was promised
+        return None
+    advice = "lower `window.minWindow` or narrow the query"
+    return Step(checkpoint=after, closing=failed(X.TOO_DEEP_AT_SMALLEST, detail, level="L2", advice=advice))
 
 
 def after_details(

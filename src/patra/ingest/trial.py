@@ -91,7 +91,9 @@ def tried(loaded: LoadedPack, wanted: Wanted, services: Services) -> Tried | tup
         total=listed.total if listed is not None else None,
         items=len(listed.items or []) if listed is not None else None,
         following=(listed.token or listed.url) if listed is not None else None,
-        records=[_record(line, item, now) for item in ((listed.items or []) if listed else [])[: wanted.records]],
+        records=[
+            _record(line, line.item(item), now) for item in ((listed.items or []) if listed else [])[: wanted.records]
+        ],
         begins=found.answer.body[:600].decode("utf-8", "replace") if found.answer is not None else "",
     )
 

@@ -29,6 +29,8 @@ class Trigger(msgspec.Struct, frozen=True, kw_only=True):
     """UPDATE: these records and no others."""
     activity: str | None = None
     """BACKFILL, UPDATE: name of the campaign; plans of one campaign share a namespace and do not repeat each other."""
+    said: tuple[str | None, str | None] | None = None
+    """The bounds as they were said, where they go by the clock (`P7D`): whoever says the same again means the same."""
     priority: int | None = None
     kind: str = MANUAL
     scheduler: str = "manual"
@@ -90,11 +92,12 @@ def task_id_of(plan_id: str, number: int) -> str:
 def activity_key(trigger: Trigger, selection: str) -> str:
     """The namespace of a BACKFILL or UPDATE: its campaign's name, or what was asked for, as it was said.
 
-    A backfill that names no end goes on with the same campaign when the watermark has moved.
+    A backfill that names no end goes on with the same campaign when the watermark has moved, and so does one whose
+    bounds go by the clock when that has moved.
     """
     if trigger.activity is not None:
         return f"{trigger.operation.value.lower()}:{trigger.source}/{trigger.endpoint}:{trigger.activity}"
-    what: list[Any] = [selection, list(trigger.ids), trigger.since, trigger.until]
+    what: list[Any] = [selection, list(trigger.ids), *(trigger.said or (trigger.since, trigger.until))]
     return f"{trigger.operation.value.lower()}:{fingerprint(what)[:24]}"
 
 

@@ -84,17 +84,22 @@ _SHAPES = re.compile(
     r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bAIza[\w-]{30,}",
     re.DOTALL,
 )
+# What these look for is in every text that the patterns beside them match, and is found at a fraction of their cost.
+_SHAPELY = re.compile(r"-----BEGIN|eyJ|[-_][A-Za-z0-9_-]{16}|A(?:KI|SI)A|AIza").search
+_DIGITS = re.compile(r"[0-9]{17}").search
 _EMAIL = re.compile(
     r"(?:(?<![\w.!#$%'+^`~-])[\w.!#$%'+^`~-]+(?:@|(?<=\w)%40)"
     r"|(?<!://\*\*)[*/=?&{|}]@)"  # legal before the @, but rather a part of what stands before the address
     r"(?:[\w-]+\.)+[\w-]*\w"
 )
 _PHONE = re.compile(
+    r"(?=[+(0-9])(?:"  # what each of these begins with: five of them need not be tried at every letter
     r"(?P<abroad>(?:(?<![\w+])\+|(?<![\w+.:/-])00(?=[1-9]))\(?[0-9][0-9 ()./-]{6,22}[0-9](?!\w))"  # +49 171 …, 0049 …
     r"|(?<![\w.-])\([0-9]{2,5}\)[ -]?[0-9]{2,4}[ -]?[0-9]{3,5}(?![\w-])"  # (555) 123-4567
     r"|(?<![\w.:/-])(?:1[-. ])?[0-9]{3}[-. ][0-9]{3}[-. ][0-9]{4}(?![\w-])"  # 555-123-4567
     r"|(?<![\w.:/-])1[3-9][0-9](?:[0-9]{8}|(?P<gap>[- ])[0-9]{4}(?P=gap)[0-9]{4})(?![\w-])"  # 13812345678
     r"|(?<![\w.:/-])0[0-9]{1,4}[ /-][0-9]{2,8}(?:[ -][0-9]{2,8}){0,3}(?![\w:-])"  # 0171 2345678, 010-12345678
+    r")"
 )
 _IDENTITY_CARD = re.compile(
     r"(?<![\w.-])[1-9][0-9]{5}(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])[0-9]{3}[0-9Xx](?![\w.-])"
@@ -122,11 +127,17 @@ def _text_once(text: str) -> str:
 
 def _plain_text(text: str) -> str:
     text = _named_values(text)
-    text = _BEARER.sub(rf"\g<1>{MASK}", text)
-    text = _BASIC.sub(_basic, text)
-    text = _SHAPES.sub(MASK, text)
-    text = _EMAIL.sub(MASK, text)
-    text = _IDENTITY_CARD.sub(MASK, text)
+    folded = text.casefold()
+    if "bearer" in folded:
+        text = _BEARER.sub(rf"\g<1>{MASK}", text)
+    if "basic" in folded:
+        text = _BASIC.sub(_basic, text)
+    if _SHAPELY(text):
+        text = _SHAPES.sub(MASK, text)
+    if "@" in text or "%40" in text:
+        text = _EMAIL.sub(MASK, text)
+    if _DIGITS(text):
+        text = _IDENTITY_CARD.sub(MASK, text)
     return _PHONE.sub(_phone, text)
 
 

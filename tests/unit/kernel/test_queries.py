@@ -90,7 +90,8 @@ def test_a_set_stands_before_the_statement():
     stmt = statement("s", "SELECT a FROM rows WHERE a > :low", "a int, b blob")
     assert stmt.sqlite == ("WITH rows(a, b) AS (VALUES ", ") SELECT a FROM rows WHERE a > ?", ("low",))
     assert stmt.postgres == (
-        "WITH rows AS (SELECT * FROM json_to_recordset(%(rows)s::json) AS r(a bigint, b bytea)) "
+        "WITH rows AS (SELECT r.a, substring(%(blobs)s::bytea FROM r.b__at FOR r.b__n) AS b "
+        "FROM json_to_recordset(%(rows)s::json) AS r(a bigint, b__at int, b__n int)) "
         "SELECT a FROM rows WHERE a > %(low)s"
     )
 

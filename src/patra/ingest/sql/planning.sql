@@ -170,7 +170,7 @@ ORDER BY provider_id LIMIT :limit
 
 -- name: candidates_stale
 SELECT provider_id FROM ing_record
-WHERE provenance_code = :source AND endpoint_name = :endpoint AND refresh_checked_at < :before AND deleted = 0
+WHERE provenance_code || '/' || endpoint_name = :source || '/' || :endpoint AND refresh_checked_at < :before AND deleted = 0
 ORDER BY refresh_checked_at, provider_id LIMIT :limit
 
 -- name: records_of

@@ -58,7 +58,8 @@ DELETE FROM ing_body WHERE body_hash IN (SELECT body_hash FROM rows)
 SELECT provenance_code, endpoint_name FROM reg_prov_endpoint_def ORDER BY provenance_code, endpoint_name
 
 -- name: old_records
-SELECT provider_id FROM ing_record WHERE provenance_code = :source AND endpoint_name = :endpoint AND changed_at < :before
+SELECT provider_id FROM ing_record
+WHERE provenance_code || '/' || endpoint_name = :source || '/' || :endpoint AND changed_at < :before
 ORDER BY changed_at, provider_id LIMIT :limit
 
 -- name: drop_records

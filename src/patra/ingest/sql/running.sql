@@ -49,10 +49,6 @@ UPDATE ing_quarantine SET status_code = 'RESOLVED', last_seen_at = :now FROM row
 WHERE ing_quarantine.provenance_code = :source AND ing_quarantine.endpoint_name = :endpoint
   AND ing_quarantine.item_key = rows.item_key AND ing_quarantine.status_code = 'OPEN'
 
--- name: quarantine_any_open
-SELECT 1 FROM ing_quarantine
-WHERE provenance_code = :source AND endpoint_name = :endpoint AND status_code = 'OPEN' LIMIT 1
-
 -- name: credential_cfg
 SELECT cfg FROM reg_prov_credential WHERE provenance_code = :source AND credential_code = :code
 
@@ -77,11 +73,12 @@ SELECT r.run_id FROM rows JOIN ing_task_run r ON r.task_id = rows.task_id WHERE 
 -- name: run_progress
 UPDATE ing_task_run SET checkpoint = :checkpoint, stats = :stats, updated_at = :now WHERE run_id = :run_id
 
--- name: batch_there
-SELECT stats FROM ing_task_run_batch WHERE idempotent_key = :key
-
--- name: task_status
-SELECT status_code FROM ing_task WHERE task_id = :task_id
+-- name: batch_before
+SELECT t.status_code,
+  (SELECT count(*) FROM ing_task_run_batch b WHERE b.idempotent_key = :key) AS there,
+  CASE WHEN EXISTS (SELECT 1 FROM ing_quarantine q
+    WHERE q.provenance_code = :source AND q.endpoint_name = :endpoint AND q.status_code = 'OPEN') THEN 1 ELSE 0 END AS bad
+FROM ing_task t WHERE t.task_id = :task_id
 
 -- name: task_due
 UPDATE ing_task SET scheduled_at = :due WHERE task_id = :task_id
@@ -211,6 +208,17 @@ SELECT p.expr_proto_snapshot, p.spec_fingerprint FROM ing_plan p WHERE p.plan_id
 SELECT r.provider_id, r.updated_at, r.record_version, r.expr_hash, r.content_hash FROM rows
 JOIN ing_record r ON r.provider_id = rows.provider_id
 WHERE r.provenance_code = :source AND r.endpoint_name = :endpoint
+
+-- name: records_of_batch
+-- rows: provider_id text
+SELECT r.provider_id, r.updated_at, r.record_version, r.content_hash FROM rows
+JOIN ing_record r ON r.provider_id = rows.provider_id
+WHERE r.provenance_code = :source AND r.endpoint_name = :endpoint AND r.run_id = :run_id AND r.batch_no = :batch_no
+
+-- name: records_take_out
+-- rows: provider_id text
+DELETE FROM ing_record WHERE provenance_code = :source AND endpoint_name = :endpoint
+  AND run_id = :run_id AND batch_no = :batch_no AND provider_id IN (SELECT provider_id FROM rows)
 
 -- name: blackbox_events
 SELECT * FROM ing_cursor_event WHERE run_id = :run_id AND batch_no = :batch_no ORDER BY event_id

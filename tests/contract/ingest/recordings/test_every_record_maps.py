@@ -5,14 +5,16 @@ from collections import Counter
 import pytest
 
 from patra.ingest import sources
+from patra.ingest.codes import ResponseFormat
 from patra.ingest.mapping import Flaw
-from patra.ingest.reading import Polluted
+from patra.ingest.reading import Polluted, list_split
 from patra.ingest.works_docs import RECORDED
-from tests.contract.ingest.recordings.shelf import needed, read
+from tests.contract.ingest.recordings.shelf import leg_of, needed, read
 from tests.contract.ingest.recordings.test_chains import CHAINS
 from tests.contract.ingest.recordings.test_fields_by_hand import CASES
 
 pytestmark = needed
+XML = ResponseFormat.XML
 
 
 def pages(source: str, endpoint: str, folder: str, *counts: tuple[int, int]) -> list[tuple[str, str, str, int]]:
@@ -113,6 +115,18 @@ def test_the_page_of_sources_says_what_is_held_to_recordings() -> None:
 def test_every_pack_with_recordings_has_three_records_read_by_eye() -> None:
     read_by_eye = Counter(case[0] for case in CASES)
     assert {name for name in sources.names() if read_by_eye[name] < 3} == {"hal"}, "no answer of HAL is recorded"
+
+
+@pytest.mark.parametrize(
+    ("source", "endpoint", "name"), [one[:3] for one in WHOLE if leg_of(*one[:2]).response.format is XML]
+)
+def test_a_large_page_of_xml_is_read_item_by_item_to_the_same_end(
+    source: str, endpoint: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = read(source, endpoint, name)
+    assert list_split(leg_of(source, endpoint)) is not None or endpoint in {"query", "feed"}
+    monkeypatch.setattr("patra.ingest.reading.LARGE", 0)
+    assert read(source, endpoint, name) == whole
 
 
 def test_deleted_records_of_oai_are_kept_as_deleted() -> None:

@@ -94,6 +94,25 @@ def test_a_window_that_failed_is_named_and_tried_again_by_the_next_call(database
         assert all("from=2026-03-01T12" in one.path for one in w.provider.asked[asked:])
 
 
+def test_a_backfill_that_goes_by_the_clock_goes_on_when_the_same_is_said_later(database: Database) -> None:
+    with world(database, SPREAD, clock=REAL) as w:
+        w.load(pack(w.url, "PAGE"))
+        serve = w.provider._served
+        bad = "2026-03-01T12:00:00Z"
+        w.provider._served = lambda m, p, q, b: (  # type: ignore[method-assign]
+            Reply(status=400, body=b"no such field", kind="text/plain") if q.get("from") == bad else serve(m, p, q, b)
+        )
+        said = ("P2D", "2026-03-03")
+        first = drained(w, wanted(operation=Operation.BACKFILL, said=said))
+        assert len(first.left) == 1
+        w.provider._served = serve  # type: ignore[method-assign]
+        asked = len(w.provider.asked)
+        later = drained(w, wanted(operation=Operation.BACKFILL, since=T0 + 20 * MINUTE, said=said))
+        assert later.left == ()
+        assert w.landed() == w.provider.truth
+        assert {one.path for one in w.provider.asked[asked:] if one.path.count("2026-03-01T12") == 0} == set()
+
+
 def test_a_halt_ends_it_and_it_says_how_to_lift_it(database: Database) -> None:
     with world(database, SPREAD, clock=REAL) as w:
         w.load(pack(w.url, "OFFSET"))

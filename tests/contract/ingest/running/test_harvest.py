@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from patra.demo.hostile import Habits, crowded
+from patra.ingest.records import content_of
 from patra.kernel.db import Database
 from tests.contract.ingest.running.world import HOUR, T0, T1, pack, world
 
@@ -21,6 +22,17 @@ def test_a_well_behaved_provider_lands_whole(database: Database, kind: str) -> N
         assert w.landed() == w.provider.truth
         assert w.watermark() == T1
         assert w.tasks() == {"SUCCEEDED i_done": planned.slices}
+
+
+def test_large_pages_of_xml_land_as_small_ones_do(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("patra.ingest.reading.LARGE", 0)
+    with world(database, crowded(200, T0, T1), replace(NASTY, moves=0)) as w:
+        w.load(pack(w.url, "TOKEN", xml=True))
+        w.trigger()
+        w.drain()
+        assert w.landed() == w.provider.truth
+        raw = w.rows("SELECT content FROM ing_record LIMIT 1")[0][0]
+        assert b"raw" in content_of(bytes(raw))
 
 
 NASTY = Habits(

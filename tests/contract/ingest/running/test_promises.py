@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 from msgspec.structs import replace
 
-from patra.demo.hostile import Habits, Item, crowded
+from patra.demo.hostile import Habits, Item, Reply, crowded
 from patra.ingest.codes import Operation
 from patra.ingest.operations import cancel_plan, lift_breaker
 from patra.kernel.clock import HOUR, MINUTE, SECOND
@@ -56,6 +56,41 @@ def test_at_the_smallest_window_it_fails_loudly_and_the_watermark_stays_below(da
         assert "100 records" in w.one("SELECT error FROM ing_task_run WHERE status_code = 'FAILED'")
 
 
+def silent(w: World, depth: int) -> None:
+    """The provider gives no totals, and past its depth nothing, as if that were the end."""
+    serve = w.provider._served
+    empty = Reply(status=200, body=b'{"items": []}', kind="application/json")
+    w.provider._served = lambda m, p, q, b: (  # type: ignore[method-assign]
+        empty if int(q.get("offset", 0)) >= depth else serve(m, p, q, b)
+    )
+
+
+def test_a_list_that_ends_in_silence_at_the_providers_depth_is_cut(database: Database) -> None:
+    with world(database, crowded(500, T0, T1)) as w:
+        silent(w, 60)
+        w.load(
+            pack(w.url, "OFFSET", limits={"maxDepth": 60}, response={"totalPath": None}, pagination={"pageSize": 20})
+        )
+        w.trigger()
+        w.drain()
+        assert w.landed() == w.provider.truth
+        assert w.watermark() == T1
+
+
+def test_silence_at_the_depth_of_the_smallest_window_is_loud(database: Database) -> None:
+    minute = T0 + 10 * HOUR
+    dense = [Item(minute + n, f"d{n:04}") for n in range(100)]
+    with world(database, dense) as w:
+        silent(w, 60)
+        w.load(
+            pack(w.url, "OFFSET", limits={"maxDepth": 60}, response={"totalPath": None}, pagination={"pageSize": 20})
+        )
+        w.trigger()
+        w.drain()
+        assert w.tasks()["FAILED i_too_deep_at_smallest"] == 1
+        assert w.watermark() == minute
+
+
 def test_max_page_bridges_to_smaller_windows(database: Database) -> None:
     with world(database, crowded(400, T0, T1)) as w:
         w.load(pack(w.url, "PAGE", pagination={"maxPage": 3, "pageSize": 20}))
@@ -70,8 +105,6 @@ def test_one_failing_window_holds_the_watermark_and_finished_ones_are_not_read_a
         w.load(pack(w.url, "PAGE"))
         bad = "from=2026-03-01T12%3A00%3A00Z"
         serve = w.provider._served
-        from patra.demo.hostile import Reply
-
         w.provider._served = lambda m, p, q, b: (  # type: ignore[method-assign]
             Reply(status=400, body=b"no", kind="text/plain")
             if q.get("from") == "2026-03-01T12:00:00Z"

@@ -12,6 +12,7 @@ from patra.ingest.reasons_running import X
 from patra.ingest.replay import Report, Weight, replay
 from patra.kernel.clock import HOUR, MINUTE
 from patra.kernel.db import Database
+from patra.kernel.db.queries import statement
 from patra.kernel.errors import Invalid
 from tests.contract.ingest.running.world import T0, T1, World, pack, world
 
@@ -58,6 +59,10 @@ def test_every_batch_replays_to_the_same_request_and_the_same_answer(
             assert found.would["inserted"] == found.would["updated"] == 0
             kept = again(w, run_id, batch_no, kept=True)
             assert kept.equal, kept
+            whole = again(w, run_id, batch_no, kept=True, full=True)
+            assert whole.equal, whole
+            assert [one.what for one in whole.written][:3] == ["batch", "rows", "upserts"]
+            assert all(one.same for one in whole.written), whole.written
         assert sorted(one.path for one in w.provider.asked[len(asked) :]) == sorted(asked)
         assert dump(w) == before
 
@@ -82,6 +87,26 @@ def test_a_provider_that_has_changed_is_told_from_one_that_has_not(database: Dat
         assert not by["ids"].same
         assert not by["content"].same
         assert again(w, run_id, batch_no, kept=True).equal  # what was answered then still means the same
+        assert dump(w) == before
+
+
+def test_the_full_chain_tells_a_row_that_would_be_written_otherwise(database: Database) -> None:
+    with world(database, crowded(30, T0, T0 + 12 * HOUR, crowd=False), keep_bodies=True) as w:
+        w.load(pack(w.url, "OFFSET", pagination={"pageSize": 50}))
+        w.trigger(until=T0 + 12 * HOUR)
+        w.drain()
+        run_id, batch_no = batches(w)[0]
+        change = statement("change", "UPDATE ing_record SET content_hash = 'other' WHERE provider_id = :id")
+        w.db.run(lambda tx: tx.execute(change, {"id": next(iter(w.provider.truth))}))
+        before = dump(w)
+        found = again(w, run_id, batch_no, kept=True, full=True)
+        assert found.conclusion is X.REPLAY_EQUAL
+        assert not found.equal
+        by = {one.what: one for one in found.written}
+        assert (by["rows"].then, by["rows"].now, by["rows"].same) == (30, 29, False)
+        assert by["batch"].same
+        assert by["upserts"].same
+        assert by["observedMax"].same
         assert dump(w) == before
 
 

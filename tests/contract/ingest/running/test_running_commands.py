@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from patra.cli.ingest_run import going_on
 from patra.cli.main import run
 from patra.demo.hostile import Provider, Reply, crowded, serving
+from patra.ingest.codes import Operation
+from patra.ingest.trigger import Trigger, activity_key
 from tests.contract.ingest.running.world import T0, T1, pack
 
 Command = Callable[..., tuple[str, str]]
@@ -93,6 +96,17 @@ def test_run_asks_the_gate_of_all_processes_where_there_is_one(
     assert redis.exists("patra:rate:hostile|search")
 
 
+def test_a_backfill_is_known_again_by_the_words_of_its_bounds() -> None:
+    def key(since: int, *said: str | None) -> str:
+        trigger = Trigger(source="s", endpoint="e", operation=Operation.BACKFILL, since=since)
+        return activity_key(going_on(trigger, *said), "s/e")
+
+    assert key(1, "P7D", None) == key(2, "P7D", None)
+    assert key(1, "P7D", None) != key(1, "P8D", None)
+    assert key(1, "2026-01-01", "P1D") == key(1, "2026-01-01", "P1D")
+    assert key(1, "2026-01-01", None) != key(2, "2026-01-02", None)
+
+
 def test_run_refuses_what_cannot_be_planned(patra: Command) -> None:
     assert "not planned" in patra("run", "hostile", "nowhere", code=5)[1]
     assert "--patience" in patra("run", "hostile", "search", "--patience", "soon", code=2)[1]
@@ -107,6 +121,10 @@ def test_replay_and_blackbox_tell_of_a_batch(patra: Command, tmp_path: Path) -> 
     kept, _ = patra("replay", run_id, "1", "--kept")
     assert "(kept body)" in kept
     assert "nothing was written" in kept
+    assert "--why" in patra("replay", run_id, "1", "--full", code=2)[1]
+    whole, _ = patra("replay", run_id, "1", "--kept", "--full", "--why", "TICKET-7")
+    assert "rows: " in whole
+    assert "same (undone)" in whole
     patra("replay", run_id, "99", code=5)
     out, _ = patra("blackbox", run_id, "1", "-o", str(tmp_path / "evidence"), "--why", "a question")
     assert "body.json" in out

@@ -1,5 +1,6 @@
 """hasNext by the order of 4.3.3, and what real providers do at the end of their lists (FACTS 1, 4, 5, 11, 12)."""
 
+import pytest
 from msgspec.structs import replace
 
 from patra.ingest.bits import Initial, Pagination
@@ -15,6 +16,7 @@ from patra.ingest.paging import (
     Range,
     Stop,
     again,
+    capped,
     first,
     follow,
     stateful,
@@ -204,3 +206,24 @@ def test_a_list_that_was_promised_longer_is_read_again_but_not_a_cursors() -> No
     oai = follow(TOKEN, first(TOKEN), Page(items=9, total=10))
     assert isinstance(oai, End)
     assert again(TOKEN, oai, first(TOKEN)) is None
+
+
+@pytest.mark.parametrize(
+    ("seen", "items", "total", "cut"),
+    [
+        (40, 20, None, False),
+        (55, 15, None, False),  # a short page before the depth is an end
+        (60, 20, None, True),
+        (50, 0, None, True),  # the page that would cross it came empty
+        (20, 0, None, False),
+        (0, 0, None, False),
+        (60, 20, 60, True),  # a total may be cut off where the list is
+        (59, 19, 59, False),
+    ],
+)
+def test_a_list_that_ends_at_the_providers_depth_may_have_more(seen, items, total, cut) -> None:
+    offset = Pagination(type=PaginationType.OFFSET, page_size=20)
+    end = Place(offset=seen, size=20, seen=seen, total=total)
+    assert capped(offset, end, items, 60) is cut
+    assert not capped(offset, end, items, None)
+    assert not capped(Pagination(type=PaginationType.TIME, page_size=20), end, items, 60)
