@@ -20,6 +20,7 @@ BLOCKED_PAUSE = SECOND // 5  # how long a follower waits when its predecessor is
 SHARDS = 64  # into which the ordering keys of a group are dealt, so that workers keep out of each other's way
 LEAST_SHARE = 4
 MOST_LOST = 5  # processes lost with an event alone in hand: then it is a dead letter
+LOST_TOGETHER = 2  # losses in a row of long work, after which it is done without company
 BLOCKED_BY_DEAD = HOUR  # a follower of a dead letter that blocks; replay and discard wake it earlier
 
 

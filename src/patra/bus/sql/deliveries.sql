@@ -100,7 +100,7 @@ SELECT 1 FROM bus_delivery WHERE group_id = :group_id AND seq = :seq AND lost = 
 -- name: slot
 SELECT 1
 
--- name: deliveries_count_attempts
+-- name: deliveries_count_losses
 -- rows: seq int
-UPDATE bus_delivery SET attempts = attempts + :by FROM rows
+UPDATE bus_delivery SET lost = lost + :by FROM rows
 WHERE bus_delivery.group_id = :group_id AND bus_delivery.seq = rows.seq
