@@ -101,6 +101,7 @@ class Crew:
 
     def _start(self, job: list[str]) -> "subprocess.Popen[bytes]":
         environment = {**os.environ, SIGNS: self._signs.name}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # else each start compiles everything anew
         if self._most_kills is not None:
             environment[PATIENT] = "1"
         return subprocess.Popen([sys.executable, "-m", self._module, *job], cwd=ROOT, env=environment)

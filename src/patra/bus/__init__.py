@@ -17,6 +17,7 @@ Read in the order in which an event passes. Everything down to `freeze` is pure:
 | consumer | a function | a consumer of a group |
 | bus | a catalogue, a transaction | published events, subscriptions |
 | settlement | what became of events | lines, letters, freezes |
+| solitude | steps, trials | steps together, a suspect's trial alone |
 | dispatcher | a group's line | handlers run, each effect once, in order per key |
 | worker | leased events | long handlers run and renewed, results fenced |
 | operations | an operator's word | replay, discard, pause, freeze, each with who did it |

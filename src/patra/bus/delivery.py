@@ -17,7 +17,10 @@ from patra.kernel.machine import Machine
 
 NEVER = 2**62
 BLOCKED_PAUSE = SECOND // 5  # how long a follower waits when its predecessor is in another worker's hands
+SHARDS = 64  # into which the ordering keys of a group are dealt, so that workers keep out of each other's way
+LEAST_SHARE = 4
 MOST_LOST = 5  # processes lost with an event alone in hand: then it is a dead letter
+LOST_TOGETHER = 2  # losses in a row of long work, after which it is done without company
 BLOCKED_BY_DEAD = HOUR  # a follower of a dead letter that blocks; replay and discard wake it earlier
 
 
@@ -102,11 +105,29 @@ def recipients(
     return chosen
 
 
+class Reach(msgspec.Struct, frozen=True):
+    """Which shards of the ordering keys a worker asks for: so many, from this one on."""
+
+    first: int = 0
+    share: int = SHARDS
+
+
+def next_reach(reach: Reach, *, refused: int, first: int) -> Reach:
+    """Half as many, where others had some of them in hand, so that all workers find some; else twice as many."""
+    share = max(reach.share // 2, LEAST_SHARE) if refused else min(reach.share * 2, SHARDS)
+    return Reach(first % SHARDS, share)
+
+
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker may handle now, in order, and what has to wait, until when."""
+    """What a worker may handle now, in order, and what has to wait, until when.
+
+    `overtaken` are those that have to wait for an earlier one of their key which is due as well: it came later to the
+    line, or is in other hands. It is to be called up, or the key would stand in its own way.
+    """
 
     ready: list[Waiting]
     blocked: dict[int, int]
+    overtaken: dict[int, bytes]
 
 
 def in_line(taken: Sequence[Waiting], standing: Mapping[bytes, Sequence[tuple[int, int]]], now: int) -> Line:
@@ -123,13 +144,16 @@ def in_line(taken: Sequence[Waiting], standing: Mapping[bytes, Sequence[tuple[in
             barrier[key] = min(foreign)
     ready: list[Waiting] = []
     blocked: dict[int, int] = {}
+    overtaken: dict[int, bytes] = {}
     for due in sorted(taken, key=lambda d: d.seq):
         stop = barrier.get(due.order_key) if due.order_key is not None else None
-        if stop is None or due.seq < stop[0]:
+        if stop is None or due.order_key is None or due.seq < stop[0]:
             ready.append(due)
-        else:
-            blocked[due.seq] = follower_due(stop[1], now)
-    return Line(ready=ready, blocked=blocked)
+            continue
+        blocked[due.seq] = follower_due(stop[1], now)
+        if stop[1] <= now:
+            overtaken[due.seq] = due.order_key
+    return Line(ready=ready, blocked=blocked, overtaken=overtaken)
 
 
 def follower_due(predecessor_due: int, now: int) -> int:

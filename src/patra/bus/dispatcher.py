@@ -8,7 +8,12 @@ An event that kills its process (out of memory, a crash in C) would take its bat
 begins with a trial: one event alone, its loss written down before it is tried and taken back with the outcome; then two
 events, four … The killer comes to the head in a few restarts, is lost there, and is only tried alone from then on,
 later each time, while the others go on. Lost five times, it is a dead letter. A process that dies at any other moment
-blames nobody; one that dies in a trial for another reason has blamed one event once, which its next try takes back.
+blames nobody; one that dies in a trial for another reason has blamed one event once, which its next try takes back:
+an event that was lost before is tried while no other handler of this process is at work, so that no neighbour's crash
+is laid at its door.
+
+On PostgreSQL workers keep out of each other's keys: the ordering keys of a group are dealt into shards, and a step
+takes events of shards that are in nobody's hands. A worker that meets others asks for fewer of them.
 """
 
 import random
@@ -23,7 +28,8 @@ import msgspec
 from patra.bus import settlement
 from patra.bus.bus import Bus
 from patra.bus.consumer import Consumer, Event, Kind, trouble
-from patra.bus.delivery import BLOCKED_PAUSE, MOST_LOST, Waiting, in_line
+from patra.bus.delivery import BLOCKED_PAUSE, MOST_LOST, SHARDS, Reach, Waiting, in_line, next_reach
+from patra.bus.solitude import Solitude
 from patra.bus.store import deliveries, groups
 from patra.bus.versions import Version
 from patra.kernel import leases
@@ -33,6 +39,7 @@ from patra.kernel.errors import StoreBusy, StoreUnavailable
 
 UNHANDLED_PAUSE = 5 * SECOND  # an event that only another process can handle
 _TRIALS = threading.Lock()  # one trial at a time in a process: its death can be the doing of one event only
+_SOLITUDE = Solitude()  # of this process
 _PASSING = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
 
 
@@ -66,6 +73,7 @@ class _Batch(msgspec.Struct, kw_only=True):
     held: list[Waiting] = msgspec.field(default_factory=list[Waiting])
     put_off: dict[int, int] = msgspec.field(default_factory=dict[int, int])
     suspect: int = 0
+    overtaken: int = 0
     failed_keys: dict[bytes, int] = msgspec.field(default_factory=dict[bytes, int])
     behind: dict[int, int] = msgspec.field(default_factory=dict[int, int])  # the failed event that each waits for
 
@@ -89,56 +97,68 @@ class Dispatcher:
         self._batch = batch
         self._size = 1 if slow_start else batch  # events of the next step, doubled each time
         self._alone = slow_start  # whether the next step is a trial
+        self._suspicious = False  # whether that trial is of an event that was lost before
         self._trial: Waiting | None = None  # in hand; it stays there when the store fails, and is not counted again
         self._jitter = jitter
         self._group_id: int | None = None
-        self._concurrency = next((c.concurrency for c in bus.consumers if c.group == group), None)
+        mine = [c for c in bus.consumers if c.group == group]
+        self._concurrency = next((c.concurrency for c in mine), None)
+        self._by_key = any(bus.catalogue.types[c.event_type].ordering is not None for c in mine)
+        self._reach = Reach()
 
     def run_once(self) -> Counts:
         if self._alone and (counts := self._tried_alone()) is not None:
             return counts
-        try:
-            counts = self._db.run(lambda tx: self._step(tx, careful=False))
-        except _Spoiled:
-            counts = self._db.run(lambda tx: self._step(tx, careful=True))
+        with _SOLITUDE.together():
+            try:
+                counts = self._db.run(lambda tx: self._step(tx, careful=False))
+            except _Spoiled:
+                counts = self._db.run(lambda tx: self._step(tx, careful=True))
         self._size = min(self._size * 2, self._batch)
         self._alone = counts.suspect > 0
         return counts
 
     def _tried_alone(self) -> Counts | None:
         """One event by itself; None when there is none that this process could try so."""
-        with _TRIALS:
+        with _TRIALS, _SOLITUDE.alone() if self._suspicious else _SOLITUDE.together():
             if self._trial is None:
-                self._trial, buried = self._db.run(self._written_ahead)
-                if buried:
-                    return Counts(dead=1)
+                ahead = self._db.run(self._written_ahead)
+                if isinstance(ahead, Counts):
+                    self._suspicious = ahead.suspect > 0
+                    return ahead
+                self._trial = ahead
             if self._trial is None:
-                self._alone = False
+                self._alone = self._suspicious = False
                 return None
             trial = self._trial
             counts = self._db.run(lambda tx: self._step_of_trial(tx, trial))
             if counts is None:
                 return Counts()
-            self._trial, self._alone = None, False
+            self._trial, self._alone, self._suspicious = None, False, False
             return counts
 
-    def _written_ahead(self, tx: Tx) -> tuple[Waiting | None, bool]:
-        """The event for a trial, its loss written down: a suspect, or the first in line. Or one is buried instead."""
+    def _written_ahead(self, tx: Tx) -> Waiting | Counts | None:
+        """The event for a trial, its loss written down: a suspect, or the first in line.
+
+        Or what became of a suspect instead: it is buried, or has to wait until nobody else is at work.
+        """
         now = self._bus.clock.now()
         group_id = self._id(tx)
         if not self._may_work(tx, group_id):
-            return None, False
-        taken = deliveries.due(tx, group_id, now, self._size)
+            return None
+        taken = self._due(tx, group_id, now)
         ready = in_line(taken, deliveries.standing(tx, group_id, taken), now).ready
         for one in sorted(ready, key=lambda w: not w.lost):
             consumer = self._bus.handler(self.group, one.event_type, one.version)
             if consumer is None or consumer.kind is Kind.LONG:
                 continue  # not ours to try, or counted where it is leased
+            if one.lost and not self._suspicious:
+                return Counts(suspect=1)
             if one.lost < MOST_LOST:
-                return settlement.lost_ahead(tx, self._bus, group_id, one, now, self._jitter()), False
+                return settlement.lost_ahead(tx, self._bus, group_id, one, now, self._jitter())
             settlement.failed(tx, self._bus, self.group, group_id, [settlement.lost(one)], now, [self._jitter()])
-            return None, True
-        return None, False
+            return Counts(dead=1)
+        return None
 
     def _step_of_trial(self, tx: Tx, trial: Waiting) -> Counts | None:
         """None when it cannot be now: the trial stays in hand."""
@@ -161,11 +181,14 @@ class Dispatcher:
         group_id = self._id(tx)
         if not self._may_work(tx, group_id):
             return Counts()
-        taken = deliveries.due(tx, group_id, now, self._size)
+        taken = self._due(tx, group_id, now)
         if not taken:
             return Counts()
         line = in_line(taken, deliveries.standing(tx, group_id, taken), now)
         batch = _Batch(put_off=line.blocked)
+        if line.overtaken and deliveries.call_up(tx, group_id, line.overtaken, now):
+            batch.overtaken = len(line.overtaken)  # they stay where they are: the others go before them now
+            batch.put_off = {seq: until for seq, until in line.blocked.items() if seq not in line.overtaken}
         short = self._sorted_out(batch, line.ready, now)
         if careful:
             for waiting, consumer in short:
@@ -173,6 +196,16 @@ class Dispatcher:
         else:
             self._all(tx, batch, short, now)
         return self._write(tx, batch, group_id, now)
+
+    def _due(self, tx: Tx, group_id: int, now: int) -> list[Waiting]:
+        """What is due, oldest first, of keys that no other worker has in hand."""
+        if not self._by_key:
+            return deliveries.due(tx, group_id, now, self._size)
+        taken, refused = deliveries.due_by_key(tx, group_id, now, self._size, self._reach)
+        if not taken and self._reach.share < SHARDS:
+            taken, refused = deliveries.due_by_key(tx, group_id, now, self._size, Reach())
+        self._reach = next_reach(self._reach, refused=refused, first=random.randrange(SHARDS))
+        return taken
 
     def _sorted_out(self, batch: _Batch, ready: Sequence[Waiting], now: int) -> list[tuple[Waiting, Consumer]]:
         """Events of this step's handlers, in order. Long ones go to their workers, suspects wait for their trial; both
@@ -279,7 +312,7 @@ class Dispatcher:
             duplicates=len(batch.duplicates),
             later=settled.later,
             dead=settled.dead,
-            put_off=len(batch.put_off) + len(behind),
+            put_off=len(batch.put_off) + len(behind) + batch.overtaken,
             started=len(batch.held),
             suspect=batch.suspect,
         )

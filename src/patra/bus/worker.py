@@ -1,9 +1,10 @@
 """Events under a lease go in; long handlers run in threads, are renewed while they do, and their results are written.
 
 A handler that outlives a time-out would run twice; here the lease is renewed for as long as the process lives. A
-process that dies leaves leases that run out: the event goes to another worker, its attempt counted, and whatever the
-dead one still tries to write is fenced off. Every taking counts as an attempt, so an event that kills its worker each
-time ends as a dead letter and not in a circle.
+process that dies leaves leases that run out: the event goes to another worker, and whatever the dead one still tries to
+write is fenced off. A loss is no failure of the handler and costs no retry; it is written down at the taking and taken
+back with the outcome. An event that was lost twice in a row is worked on while its worker has nothing else in hand, so
+that it is not blamed for a neighbour; lost five times in a row, it is a dead letter and goes in no circle.
 """
 
 import random
@@ -15,7 +16,7 @@ import msgspec
 from patra.bus import settlement
 from patra.bus.bus import Bus
 from patra.bus.consumer import Consumer, Event, Finish, Hold, Kind, Trouble, trouble
-from patra.bus.delivery import Waiting
+from patra.bus.delivery import LOST_TOGETHER, MOST_LOST, Waiting
 from patra.bus.dispatcher import item, pool_name, store_trouble
 from patra.bus.store import deliveries, groups
 from patra.kernel import leases
@@ -98,15 +99,15 @@ class LongWorker:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _given_back(self, tx: Tx, held: list[_Hand]) -> None:
-        """An orderly end is no attempt: only what this worker still held is taken off its count."""
+        """An orderly end is no loss: only what this worker still held is taken off its count."""
         kept = {lease.id for lease in leases.renew(tx, self._pool, [h.lease for h in held], now=0, ttl=0)}
         leases.release(tx, self._pool, [h.lease for h in held])
-        deliveries.count_attempts(tx, self._id(tx), [h.waiting.seq for h in held if h.lease.id in kept], by=-1)
+        deliveries.count_losses(tx, self._id(tx), [h.waiting.seq for h in held if h.lease.id in kept], by=-1)
 
     def _take(self) -> tuple[int, int]:
         free = self._bound - len(self._hands)
-        if free <= 0:
-            return 0, 0
+        if free <= 0 or any(hand.waiting.lost > LOST_TOGETHER for hand in self._hands.values()):
+            return 0, 0  # what is done without company is done first
         taken, lost = self._db.run(lambda tx: self._acquired(tx, free))
         for one in taken:
             hold = Hold()
@@ -136,15 +137,20 @@ class LongWorker:
                 leases.finish(tx, self._pool, [lease])
             elif consumer is None or consumer.kind is not Kind.LONG:
                 strange.append(lease)
-            elif one.attempts > self._bus.catalogue.types[one.event_type].retry.max_retries:
+            elif one.lost >= MOST_LOST:
                 lost.append(settlement.lost(one))
                 leases.finish(tx, self._pool, [lease])
             else:
                 taken.append(_Taken(lease=lease, waiting=one, consumer=consumer))
-        leases.release(tx, self._pool, strange)
-        deliveries.count_attempts(tx, group_id, [t.waiting.seq for t in taken])
+        taken, put_back = _in_company(taken, others=bool(self._hands))
+        leases.release(tx, self._pool, strange + [t.lease for t in put_back])
+        deliveries.count_losses(tx, group_id, [t.waiting.seq for t in taken])
         settled = settlement.failed(tx, self._bus, self.group, group_id, lost, now, [self._jitter() for _ in lost])
-        return taken, settled.dead
+        counted = [
+            msgspec.structs.replace(t, waiting=msgspec.structs.replace(t.waiting, lost=t.waiting.lost + 1))
+            for t in taken
+        ]
+        return counted, settled.dead
 
     def _renew(self) -> None:
         """Hold on to what is in hand, once a third of the lease is over."""
@@ -203,6 +209,15 @@ class LongWorker:
                 raise LookupError(f"the group {self.group} has not joined this store")
             self._group_id = found.group_id
         return self._group_id
+
+
+def _in_company(taken: list[_Taken], *, others: bool) -> tuple[list[_Taken], list[_Taken]]:
+    """What may be begun at once, and what waits: a suspect is begun alone, and nothing else before it."""
+    suspect = next((t for t in taken if t.waiting.lost >= LOST_TOGETHER), None)
+    if suspect is None:
+        return taken, []
+    begun = [] if others else [suspect]
+    return begun, [t for t in taken if t not in begun]
 
 
 def _run(consumer: Consumer, what: Event, hold: Hold) -> Finish | None:

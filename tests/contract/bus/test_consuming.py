@@ -6,7 +6,7 @@ import pytest
 
 from patra.bus import operations
 from patra.bus.consumer import Poison
-from patra.bus.delivery import MOST_LOST
+from patra.bus.delivery import MOST_LOST, Reach
 from patra.bus.dispatcher import Dispatcher
 from patra.bus.envelope import Refused
 from patra.bus.reasons import R
@@ -449,3 +449,68 @@ def test_no_more_handlers_at_once_than_the_group_allows(site, make_site):
 
     assert not site.db.run(while_one_works).busy
     assert other.step("one").handled == 2
+
+
+def test_a_suspect_is_tried_while_nobody_else_of_the_process_is_at_work(site, monkeypatch):
+    """So that another group's crash is not laid at its door: five losses in company are nobody's guilt."""
+    company = []
+
+    class Door:
+        def together(self):
+            company.append("together")
+            return contextlib.nullcontext()
+
+        def alone(self):
+            company.append("alone")
+            return contextlib.nullcontext()
+
+    monkeypatch.setattr("patra.bus.dispatcher._SOLITUDE", Door())
+    site.listen("one")
+    site.publish(envelope())
+    site.transport()
+    with pytest.raises(Killed):
+        Dispatcher(Mortal(site.db, 2), site.bus, "one", jitter=lambda: 0.5).run_once()
+    site.clock.advance(60 * SECOND)
+    company.clear()
+    dispatcher = Dispatcher(site.db, site.bus, "one", jitter=lambda: 0.5)
+    assert dispatcher.run_once().suspect == 1  # found in company, and left alone there
+    assert (dispatcher.run_once().handled, company) == (1, ["together", "alone"])
+
+
+def test_a_key_whose_earlier_event_came_late_to_the_line_does_not_stand_in_its_own_way(site):
+    """A replay, or a copy that a transport brings again, has an early place in its key and a late one in the line."""
+    site.listen("one", "ordered.happened")
+    made = [ordered("a", n) for n in range(30)]
+    site.publish(*made)
+    site.transport()
+    group_id = site.db.read(lambda tx: groups.find(tx, "one")).group_id
+    first = min(w.seq for w in site.db.run(lambda tx: deliveries.due(tx, group_id, site.clock.now(), 30)))
+    site.db.run(lambda tx: deliveries.put_off(tx, group_id, {first: site.clock.now() + SECOND}))
+    site.clock.advance(2 * SECOND)
+    steps = [site.step("one", batch=10) for _ in range(4)]
+    assert [s.handled for s in steps] == [0, 10, 10, 10]  # the first calls the early one up
+    assert [n for _, _, n in site.effects("one")] == list(range(30))
+
+
+def test_workers_take_keys_that_are_in_nobodys_hands_and_put_nothing_off(site, make_site):
+    if site.db.dialect == "sqlite":
+        pytest.skip("one writer at a time anyway")
+    site.listen("one", "ordered.happened")
+    other = make_site()
+    other.clock.set(site.clock.now())
+    other.listen("one", "ordered.happened")
+    site.publish(*[ordered(f"k{n % 40}", n // 40) for n in range(200)])
+    site.transport()
+    group_id = site.db.read(lambda tx: groups.find(tx, "one")).group_id
+
+    def while_one_works(tx):
+        mine, _ = deliveries.due_by_key(tx, group_id, site.clock.now(), 60, Reach(0, 16))
+        step = other.step("one")
+        return mine, step
+
+    mine, step = site.db.run(while_one_works)
+    assert mine
+    assert step.put_off == 0
+    assert step.handled == 200 - 5 * len({w.order_key for w in mine})
+    assert other.pump("one")["put_off"] == 0
+    assert len(other.effects("one")) == 200

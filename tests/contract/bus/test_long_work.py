@@ -6,6 +6,7 @@ import pytest
 
 from patra.bus.consumer import Poison
 from patra.bus.deadletter import Filter
+from patra.bus.delivery import MOST_LOST
 from patra.bus.reasons import R
 from patra.bus.store import groups, letters
 from patra.bus.worker import LongWorker
@@ -133,13 +134,72 @@ def test_a_worker_that_lost_its_lease_is_told(site, long_site, make_site):
 def test_an_event_that_loses_every_worker_ends_as_a_dead_letter_not_in_a_circle(site, long_site):
     _work, worker = long_site()
     feed(site, envelope())
-    for _ in range(3):  # max_retries = 2
+    for _ in range(MOST_LOST):
         assert worker.run_once().started == 1
-        worker._hands.clear()  # as if the process had died
-        site.clock.advance(61 * SECOND)
+        killed(worker, site)
     assert worker.run_once().dead == 1
     (found,) = site.db.read(lambda tx: letters.find(tx, Filter(), limit=5))
-    assert (found.letter.error_code, found.letter.attempts) == (R.HANDLER_LOST, 3)
+    assert (found.letter.error_code, found.letter.attempts) == (R.HANDLER_LOST, MOST_LOST)
+
+
+def killed(worker, site):
+    """As if the process had died: nothing is given back, the leases run out."""
+    worker._hands.clear()
+    site.clock.advance(61 * SECOND)
+
+
+def test_a_worker_that_is_killed_costs_its_event_no_retry(site, long_site):
+    work, worker = long_site(concurrency=6)
+    feed(site, envelope())
+    for _ in range(MOST_LOST - 1):  # more than the type has retries
+        assert worker.run_once().started == 1
+        killed(worker, site)
+    work.error = ValueError("a first failure")
+    work.go.set()
+    assert drain(worker)["later"] == 1
+    site.clock.advance(60 * SECOND)
+    work.error = None
+    assert site.step("one").started == 1
+    assert drain(worker)["handled"] == 1
+    assert len(site.effects("one")) == 1
+
+
+def test_an_event_that_was_lost_twice_is_worked_on_without_company(site, long_site):
+    work, worker = long_site(concurrency=2)
+    feed(site, envelope(), envelope(), envelope())
+    for _ in range(2):
+        assert worker.run_once().started == 2  # the same two, in company
+        killed(worker, site)
+    assert [worker.run_once().started, worker.run_once().started] == [1, 0]  # one of them, alone
+    work.go.set()
+    assert drain(worker)["handled"] == 3
+    assert site.db.read(lambda tx: letters.find(tx, Filter(), limit=5)) == []
+    assert sorted(n for _, _, n in site.effects("one")) == [1, 3, 3]
+
+
+def test_a_neighbour_of_an_event_that_kills_its_worker_is_done_in_the_end(site, long_site):
+    work, worker = long_site(concurrency=3)
+    deadly, *others = [envelope() for _ in range(3)]
+    feed(site, deadly, *others)
+    work.go.set()
+    for _ in range(12):
+        worker.run_once()
+        if any(hand.waiting.event_id == deadly.event_id for hand in worker._hands.values()):
+            killed(worker, site)
+        else:
+            drain_once(worker)
+    assert sorted(e for e, _, _ in site.effects("one")) == sorted(e.event_id for e in others)
+    (found,) = site.db.read(lambda tx: letters.find(tx, Filter(), limit=5))
+    assert found.letter.event_id == deadly.event_id
+
+
+def drain_once(worker):
+    """Write what is in hand; begin nothing that was not begun before it."""
+    while worker.in_hand:
+        hands = set(worker._hands)
+        worker.run_once(SECONDS)
+        if set(worker._hands) - hands:
+            return
 
 
 def test_a_failing_long_handler_is_retried_and_then_a_dead_letter(site, long_site):

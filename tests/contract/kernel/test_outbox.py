@@ -6,7 +6,7 @@ import pytest
 from patra.kernel import outbox
 from patra.kernel.canonical import key16
 from patra.kernel.clock import SECOND
-from patra.kernel.db import Database, Queries, Tx
+from patra.kernel.db import Database, Queries, Statement, Tx
 from patra.kernel.outbox import Counts, Delivered, Message, Policy, Refused, Relay, Retry, Settled, State, Untried
 from patra.kernel.retry import DelayTable
 from patra.kernel.testing import ManualClock
@@ -369,3 +369,24 @@ def _row(key: str, now: int, *, channel: str = "echo", group: str = "g", **more)
         "due_at": now,
         **more,
     }
+
+
+def test_a_group_is_found_by_its_key_even_before_the_store_knows_what_it_holds(store, clock):
+    """Else each look at a group reads the whole channel: a backlog of thousands would take its square."""
+    send(store, clock, *[f"{group}{n}" for group in "abcdefgh" for n in range(40)])
+    key = key16("a")
+    params = {"channel": "c", "per_group": 8, "now": clock.now(), "holder": "h"}
+    for name, row in (("outbox_heads", (key,)), ("outbox_messages", (key, 1)), ("outbox_call_up", (key,))):
+        asked = explained(Q[name])
+        plan = store.run(lambda tx, asked=asked, row=row: tx.fetch(asked, params, rows=[row]))
+        assert "krn_outbox_in_group" in str(plan), f"{name}: {plan}"
+
+
+def explained(known: Statement) -> Statement:
+    """The same statement, which tells how it would be done."""
+    asked = msgspec.structs.replace(known)
+    before, after, names = known.sqlite
+    asked.__dict__.update(
+        sqlite=(f"EXPLAIN QUERY PLAN {before}", after, names), sqlite_texts={}, postgres=f"EXPLAIN {known.postgres}"
+    )
+    return asked

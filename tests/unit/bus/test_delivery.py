@@ -10,10 +10,12 @@ from patra.bus.delivery import (
     NEVER,
     Comeback,
     GiveUp,
+    Reach,
     Subscription,
     Waiting,
     after_failure,
     in_line,
+    next_reach,
     recipients,
 )
 from patra.bus.reasons import R
@@ -78,6 +80,7 @@ def test_an_event_is_not_handled_past_one_in_another_workers_hands():
     line = in_line(taken, {b"a": [(1, NOW), (2, NOW), (3, NOW)]}, NOW)
     assert [w.seq for w in line.ready] == [1]
     assert line.blocked == {3: NOW + BLOCKED_PAUSE}
+    assert line.overtaken == {3: b"a"}
 
 
 def test_a_follower_of_a_dead_letter_that_blocks_looks_again_later():
@@ -127,3 +130,18 @@ def test_a_poisonous_event_is_not_tried_again():
 def test_a_type_may_ask_that_a_dead_letter_goes_on_blocking_its_key():
     assert after_failure(Retry(max_retries=0), 1, NOW, 0.5, poison=False, ordered=OnDeadLetter.BLOCK).keep
     assert not after_failure(Retry(max_retries=0), 1, NOW, 0.5, poison=False, ordered=OnDeadLetter.CONTINUE).keep
+
+
+def test_an_event_behind_one_that_waits_for_its_retry_overtakes_nobody():
+    line = in_line([waiting(3, b"a")], {b"a": [(1, NOW + 7 * BLOCKED_PAUSE), (3, NOW)]}, NOW)
+    assert (line.blocked, line.overtaken) == ({3: NOW + 7 * BLOCKED_PAUSE}, {})
+
+
+def test_a_worker_that_meets_others_asks_for_fewer_shards_and_for_more_when_it_does_not():
+    reach = Reach()
+    shares = []
+    for refused in (3, 1, 0, 2, 2, 2, 2, 2, 0, 0, 0, 0, 0):
+        reach = next_reach(reach, refused=refused, first=70)
+        shares.append(reach.share)
+    assert shares == [32, 16, 32, 16, 8, 4, 4, 4, 8, 16, 32, 64, 64]
+    assert reach.first == 6

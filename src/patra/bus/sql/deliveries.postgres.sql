@@ -5,6 +5,22 @@ FROM bus_delivery d JOIN bus_event e ON e.seq = d.seq
 WHERE d.group_id = :group_id AND d.due_at <= :now
 ORDER BY d.due_at, d.seq LIMIT :limit FOR UPDATE OF d SKIP LOCKED
 
+-- name: deliveries_due_by_key
+-- Two workers that take events of one key get in each other's way: so the keys are dealt into 64 shards, each in the
+-- hands of one worker until its transaction ends. The last column tells how many shards were in other hands.
+WITH near AS MATERIALIZED (
+  SELECT seq, order_key, get_byte(order_key, 0) & 63 AS shard FROM bus_delivery
+  WHERE group_id = :group_id AND due_at <= :now ORDER BY due_at, seq LIMIT :window
+), mine AS MATERIALIZED (
+  SELECT shard, pg_try_advisory_xact_lock(:group_shards + shard) AS got
+  FROM (SELECT DISTINCT shard FROM near WHERE ((shard - :first) & 63) < :share) wanted
+)
+SELECT d.seq, d.order_key, d.attempts, d.due_at, d.replay, d.first_failed_at, e.event_type, e.major, e.minor,
+  e.event_id, e.published_at, e.body, d.lost, (SELECT count(*) FROM mine WHERE NOT got)
+FROM near JOIN bus_delivery d ON d.group_id = :group_id AND d.seq = near.seq JOIN bus_event e ON e.seq = d.seq
+WHERE (near.order_key IS NULL OR near.shard IN (SELECT shard FROM mine WHERE got)) AND d.due_at <= :now
+ORDER BY d.due_at, d.seq LIMIT :limit FOR UPDATE OF d SKIP LOCKED
+
 -- name: slot
 SELECT 1 WHERE pg_try_advisory_xact_lock(:group_slot)
 
@@ -12,7 +28,15 @@ SELECT 1 WHERE pg_try_advisory_xact_lock(:group_slot)
 SELECT d.order_key, d.seq, d.due_at FROM rows JOIN bus_delivery d
 ON d.group_id = :group_id AND d.order_key = rows.order_key AND d.seq BETWEEN rows.first AND rows.last
 
+-- name: deliveries_call_up
+WITH mine AS (
+  SELECT d.seq FROM rows JOIN bus_delivery d
+  ON d.group_id = :group_id AND d.order_key = rows.order_key AND d.seq < rows.before AND d.due_at <= :now
+  FOR UPDATE OF d SKIP LOCKED
+)
+UPDATE bus_delivery SET due_at = 0 FROM mine WHERE bus_delivery.group_id = :group_id AND bus_delivery.seq = mine.seq
+
 -- name: deliveries_wake_followers
-UPDATE bus_delivery SET due_at = :now FROM rows
+UPDATE bus_delivery SET due_at = 0 FROM rows
 WHERE bus_delivery.group_id = :group_id AND bus_delivery.order_key = rows.order_key
   AND bus_delivery.state = 'ready' AND bus_delivery.due_at > :now

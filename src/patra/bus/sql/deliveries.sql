@@ -5,6 +5,13 @@ FROM bus_delivery d JOIN bus_event e ON e.seq = d.seq
 WHERE d.group_id = :group_id AND d.due_at <= :now
 ORDER BY d.due_at, d.seq LIMIT :limit {skip_locked}
 
+-- name: deliveries_due_by_key
+SELECT d.seq, d.order_key, d.attempts, d.due_at, d.replay, d.first_failed_at, e.event_type, e.major, e.minor,
+  e.event_id, e.published_at, e.body, d.lost, 0
+FROM bus_delivery d JOIN bus_event e ON e.seq = d.seq
+WHERE d.group_id = :group_id AND d.due_at <= :now
+ORDER BY d.due_at, d.seq LIMIT :limit
+
 -- name: deliveries_heads
 -- rows: order_key blob
 SELECT d.order_key, d.seq, d.due_at FROM rows JOIN bus_delivery d ON d.group_id = :group_id AND d.seq = (
@@ -53,9 +60,17 @@ SELECT :group_id, seq, order_key, :now, 1 FROM rows WHERE true
 ON CONFLICT (group_id, seq) DO UPDATE SET state = 'ready', due_at = excluded.due_at, attempts = 0, replay = 1,
   first_failed_at = NULL, last_failed_at = NULL, error_code = NULL, error_detail = NULL, lost = 0
 
+-- name: deliveries_call_up
+-- rows: order_key blob, before int
+-- To the front of the line; those that waited go before those of their key that never had to, as they are older.
+UPDATE bus_delivery SET due_at = 0 FROM rows WHERE bus_delivery.group_id = :group_id AND bus_delivery.seq IN (
+  SELECT x.seq FROM bus_delivery x WHERE x.group_id = :group_id AND x.order_key = rows.order_key
+    AND x.seq < rows.before AND +x.due_at <= :now
+)
+
 -- name: deliveries_wake_followers
 -- rows: order_key blob
-UPDATE bus_delivery SET due_at = :now FROM rows WHERE bus_delivery.group_id = :group_id AND bus_delivery.seq IN (
+UPDATE bus_delivery SET due_at = 0 FROM rows WHERE bus_delivery.group_id = :group_id AND bus_delivery.seq IN (
   SELECT x.seq FROM bus_delivery x WHERE x.group_id = :group_id AND x.order_key = rows.order_key
     AND x.state = 'ready' AND +x.due_at > :now
 )
@@ -85,7 +100,7 @@ SELECT 1 FROM bus_delivery WHERE group_id = :group_id AND seq = :seq AND lost = 
 -- name: slot
 SELECT 1
 
--- name: deliveries_count_attempts
+-- name: deliveries_count_losses
 -- rows: seq int
-UPDATE bus_delivery SET attempts = attempts + :by FROM rows
+UPDATE bus_delivery SET lost = lost + :by FROM rows
 WHERE bus_delivery.group_id = :group_id AND bus_delivery.seq = rows.seq

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from patra.bus.delivery import NEVER, D, Waiting
+from patra.bus.delivery import NEVER, SHARDS, D, Reach, Waiting
 from patra.bus.versions import Version
 from patra.kernel import ledger
 from patra.kernel.clock import DAY
@@ -18,6 +18,8 @@ INBOX_WINDOW = 90 * DAY
 FOR_EVER = 100 * 365 * DAY
 DEAD = "bus.dead_letter"  # holds the inbox entry of a dead letter until a replay releases it
 SLOTS = 7026819 << 32  # advisory locks of our own, one a group and slot
+KEYS = 7026820 << 32  # and one a group and shard of its ordering keys
+WINDOW = 8  # times the batch: how far a worker looks past events of keys in other hands
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +39,21 @@ def due(tx: Tx, group_id: int, now: int, limit: int) -> list[Waiting]:
     """Take what is due, oldest first; on PostgreSQL the rows are locked, and those of other workers skipped."""
     found = tx.fetch(Q["deliveries_due"], {"group_id": group_id, "now": now, "limit": limit})
     return [_waiting(row) for row in found]
+
+
+def due_by_key(tx: Tx, group_id: int, now: int, limit: int, reach: Reach) -> tuple[list[Waiting], int]:
+    """The same for a group with ordering keys: only keys in nobody's hands; gives how many shards were in others'."""
+    params = {
+        "group_id": group_id,
+        "now": now,
+        "limit": limit,
+        "window": limit * WINDOW,
+        "group_shards": KEYS + group_id * SHARDS,
+        "first": reach.first,
+        "share": reach.share,
+    }
+    found = tx.fetch(Q["deliveries_due_by_key"], params)
+    return [_waiting(row[:-1]) for row in found], found[0][-1] if found else 0
 
 
 def held(tx: Tx, group_id: int, seqs: Collection[int]) -> list[Waiting]:
@@ -78,8 +95,9 @@ def hold(tx: Tx, group_id: int, seqs: Collection[int]) -> None:
     tx.execute(Q["deliveries_hold"], {"group_id": group_id}, rows=[(seq, NEVER) for seq in sorted(seqs)])
 
 
-def count_attempts(tx: Tx, group_id: int, seqs: Collection[int], by: int = 1) -> None:
-    tx.execute(Q["deliveries_count_attempts"], {"group_id": group_id, "by": by}, rows=[(s,) for s in sorted(seqs)])
+def count_losses(tx: Tx, group_id: int, seqs: Collection[int], by: int = 1) -> None:
+    """What is true if the worker dies now; `deliveries_failed` and `deliveries_done` take it back."""
+    tx.execute(Q["deliveries_count_losses"], {"group_id": group_id, "by": by}, rows=[(s,) for s in sorted(seqs)])
 
 
 def lose_ahead(tx: Tx, group_id: int, seq: int, due_at: int, now: int, *, code: str, detail: str) -> None:
@@ -109,6 +127,12 @@ def failed(tx: Tx, group_id: int, failures: Sequence[Failure]) -> None:
 def replay(tx: Tx, group_id: int, events: Sequence[tuple[int, bytes | None]], now: int) -> None:
     """Put dead letters before their group again, marked to pass its inbox once."""
     tx.execute(Q["deliveries_replay"], {"group_id": group_id, "now": now}, rows=sorted(events, key=lambda e: e[0]))
+
+
+def call_up(tx: Tx, group_id: int, overtaken: Mapping[int, bytes], now: int) -> bool:
+    """Bring what is due and stands before some events (key by seq) to the front; gives whether there was any."""
+    rows = sorted({key: seq for seq, key in sorted(overtaken.items())}.items())
+    return tx.execute(Q["deliveries_call_up"], {"group_id": group_id, "now": now}, rows=rows) > 0
 
 
 def wake_followers(tx: Tx, group_id: int, keys: Collection[bytes], now: int) -> None:

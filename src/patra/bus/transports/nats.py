@@ -51,7 +51,7 @@ class NatsStream:
 
     def send(self, parcels: Sequence[Parcel]) -> list[str | None]:
         try:
-            return self._call(self._send(parcels), self._seconds * 2)
+            return self._call(self._send(parcels), self._seconds)
         except BrokerUnreachable:
             return [UNREACHABLE] * len(parcels)
 

@@ -17,7 +17,9 @@ CHANNEL = "bus"
 POLICY = outbox.Policy(
     delays=DelayTable((SECOND // 10, SECOND, 5 * SECOND, 30 * SECOND, MINUTE)),
     window=None,  # a broker that is down is waited for: a committed event is never given up
-    groups=1000,
+    hold=10 * SECOND,  # what a relay had in hand when it was killed waits that long: twice what a broker may take
+    groups=256,
+    per_group=8,
 )
 
 

@@ -1,9 +1,13 @@
+-- While PostgreSQL knows nothing of the contents yet (which is often, of a queue), it holds krn_outbox_due for as good a way to a
+-- group as krn_outbox_in_group, and reads the whole channel for each group: a channel that it cannot see through leaves it no
+-- choice.
+
 -- name: outbox_heads
 -- rows: group_key blob
 SELECT h.seq, h.due_at
 FROM rows CROSS JOIN LATERAL (
   SELECT o.seq, o.due_at FROM krn_outbox o
-  WHERE o.channel = :channel AND o.group_key = rows.group_key AND o.status = 'pending'
+  WHERE o.channel || '' = :channel AND o.group_key = rows.group_key AND o.status = 'pending'
   ORDER BY o.seq LIMIT 1
 ) h
 
@@ -12,7 +16,7 @@ FROM rows CROSS JOIN LATERAL (
 SELECT o.seq, o.group_key, o.message_key, o.payload, o.appended_at, o.attempt, o.failed_at, o.due_at, o.holder
 FROM rows CROSS JOIN LATERAL (
   SELECT * FROM krn_outbox e
-  WHERE e.channel = :channel AND e.group_key = rows.group_key AND e.status = 'pending' AND e.seq >= rows.seq
+  WHERE e.channel || '' = :channel AND e.group_key = rows.group_key AND e.status = 'pending' AND e.seq >= rows.seq
   ORDER BY e.seq LIMIT :per_group
 ) o
 
@@ -22,7 +26,7 @@ UPDATE krn_outbox SET due_at = :now, holder = NULL
 FROM (
   SELECT h.seq FROM rows CROSS JOIN LATERAL (
     SELECT o.seq FROM krn_outbox o
-    WHERE o.channel = :channel AND o.group_key = rows.group_key AND o.status = 'pending'
+    WHERE o.channel || '' = :channel AND o.group_key = rows.group_key AND o.status = 'pending'
     ORDER BY o.seq LIMIT 1
   ) h
 ) heads

@@ -10,7 +10,7 @@ SELECT group_key, count(*) FROM (
 SELECT h.seq, h.due_at
 FROM rows JOIN krn_outbox h ON h.seq = (
   SELECT o.seq FROM krn_outbox o
-  WHERE o.channel = :channel AND o.group_key = rows.group_key AND o.status = 'pending'
+  WHERE +o.channel = :channel AND o.group_key = rows.group_key AND o.status = 'pending'
   ORDER BY o.seq LIMIT 1
 )
 
@@ -41,7 +41,7 @@ WHERE krn_outbox.group_key = rows.group_key AND krn_outbox.seq > rows.seq AND kr
 SELECT o.seq, o.group_key, o.message_key, o.payload, o.appended_at, o.attempt, o.failed_at, o.due_at, o.holder
 FROM rows JOIN krn_outbox o ON o.seq IN (
   SELECT e.seq FROM krn_outbox e
-  WHERE e.channel = :channel AND e.group_key = rows.group_key AND e.status = 'pending' AND e.seq >= rows.seq
+  WHERE +e.channel = :channel AND e.group_key = rows.group_key AND e.status = 'pending' AND e.seq >= rows.seq
   ORDER BY e.seq LIMIT :per_group
 )
 
@@ -72,7 +72,7 @@ UPDATE krn_outbox SET due_at = :now, holder = NULL
 WHERE due_at > :now AND (holder IS NULL OR holder = :holder) AND seq IN (
   SELECT (
     SELECT o.seq FROM krn_outbox o
-    WHERE o.channel = :channel AND o.group_key = rows.group_key AND o.status = 'pending'
+    WHERE +o.channel = :channel AND o.group_key = rows.group_key AND o.status = 'pending'
     ORDER BY o.seq LIMIT 1
   ) FROM rows
 )
