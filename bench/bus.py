@@ -83,7 +83,10 @@ def facts(quick: bool) -> dict[str, str]:
 
 
 def beside(events: int = 2_000) -> dict[str, str]:
-    """Ours and the other queues one after the other on one PostgreSQL, a row inserted by each handler."""
+    """Ours and the other queues in turn on one PostgreSQL, a row inserted by each handler.
+
+    Ours is measured anew before each of the others: on a shared machine minutes apart are not the same conditions.
+    """
     brought()
     found: dict[str, str] = {}
     with services.postgres(durable=True) as url, services.redis() as redis_url, services.nats() as nats_url:
@@ -92,6 +95,8 @@ def beside(events: int = 2_000) -> dict[str, str]:
             f"{_rates(*single)} by a handler of one event, {_rates(*batch)} by one of sets. {OUR_PROMISE}"
         )
         for name, broker in (("procrastinate", "-"), ("dbos", "-"), ("celery", redis_url), ("faststream", nats_url)):
+            before = os.getloadavg()[0]
+            mine = ours_beside(url, "single", events)[1]
             command = [VENV / "bin" / "python", "bench/bus_others.py", name, url, broker, str(events)]
             try:
                 done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=100)
@@ -99,7 +104,8 @@ def beside(events: int = 2_000) -> dict[str, str]:
                 found[name] = f"did not run: {type(error).__name__} {(getattr(error, 'stderr', '') or '')[-300:]}"
                 continue
             said = msgspec.json.decode(done.stdout.strip().splitlines()[-1])
-            times = f"ours consumes {single[1] / said['consumed']:.1f} times as many"
+            times = f"ours just before {mine:,.0f} consumed/s, {mine / said['consumed']:.1f} times as many"
+            times += f" (load {before:.1f} before, {os.getloadavg()[0]:.1f} after)"
             found[name] = f"{_rates(said['published'], said['consumed'])}; {times}. {PROMISES[name]}"
     return found
 
