@@ -23,7 +23,16 @@ from tests import services
 
 from bench import attribution_load as load
 from bench.attribution_fill import KEYS, fill_postgres, fill_sqlite
-from bench.attribution_limit import PACKAGES, Written, fdatasync, postgres_limit, schema, sqlite_limit, written
+from bench.attribution_limit import (
+    PACKAGES,
+    Written,
+    fdatasync,
+    postgres_limit,
+    row_a_thing,
+    schema,
+    sqlite_limit,
+    written,
+)
 from bench.attribution_traffic import EVENTS
 from bench.harness import BUILD, facts
 from patra.kernel.db import migrate, open_database
@@ -222,6 +231,10 @@ def measure(database: str, plan: Plan, folder: Path, server: str | None, rows: W
     report.rate(f"{database}: events (median)", rate)
     report.rate(f"{database}: plain limit (median)", limit)
     report.add(f"{database}: part of the plain limit", rate / limit, f"{rate / limit:>10.2f}")
+    if database == "sqlite":
+        things = row_a_thing(folder, plan.limit_batches * EVENTS, group)
+        report.rate("sqlite: a key and three rows an event", things)
+        report.add("sqlite: part of that", rate / things, f"{rate / things:>10.2f}")
     if database == "postgres":
         copied = postgres_limit(rows, str(server), group, copy=True)
         report.rate(f"{database}: the same rows by COPY", copied)
@@ -299,10 +312,10 @@ def main(argv: list[str] | None = None) -> None:
             print(f"{name:>10}  {value}")
         disk = fdatasync(folder)
         report.add("fdatasync of 64 KiB", disk.p50, f"p50 {disk.p50:.2f} ms, p99 {disk.p99:.2f} ms")
-        rows = written(plan.limit_batches)
-        report.add("rows an event", rows.rows_an_event, f"{rows.rows_an_event:>10.2f}")
         with services.postgres(durable=True) as server:
             for database in plan.databases:
+                rows = written(plan.limit_batches, database)
+                report.add(f"{database}: rows an event", rows.rows_an_event, f"{rows.rows_an_event:>10.2f}")
                 measure(database, plan, folder, server, rows, report)
             _naive(plan, folder, server, report)
         known["load_after"] = " ".join(f"{load:.1f}" for load in os.getloadavg())

@@ -19,6 +19,7 @@ import psycopg
 from bench.attribution_traffic import EVENTS, filled, mark, templates
 from patra.attribution.batch import read_batch
 from patra.attribution.commit import commit
+from patra.attribution.keystore import Keys
 from patra.kernel.clock import SystemClock
 from patra.kernel.db import Database, Tx, migrate, open_database
 from patra.kernel.db.queries import statement
@@ -39,8 +40,8 @@ class Written(msgspec.Struct, kw_only=True):
         return rows / (len(self.batches) * EVENTS)
 
 
-def written(batches: int) -> Written:
-    """Decide batches and keep the rows that each of them leaves."""
+def written(batches: int, database: str) -> Written:
+    """Decide batches and keep the rows that each of them leaves; dedup keys where this database has them."""
     db = open_database("sqlite:///:memory:")
     migrate(db, PACKAGES)
     tables = [name for (name,) in _ask(db, "SELECT name FROM sqlite_master WHERE type = 'table'")]
@@ -51,7 +52,10 @@ def written(batches: int) -> Written:
     found: list[Rows] = []
     for number in range(batches):
         body = filled(bodies[number % len(bodies)], mark(0xFFFF, number + 1), mark(0xFFFE, number))
-        commit(db, [read_batch(body, now + number)])
+        keys = Keys()
+        commit(db, [read_batch(body, now + number)], keys=keys)
+        while database == "postgres" and db.run(keys.carry):
+            pass
         rows = {table: _ask(db, f"SELECT * FROM {table}") for table in tables}
         found.append({table: some for table, some in rows.items() if some})
         db.run(lambda tx, rows=rows: _emptied(tx, [table for table, some in rows.items() if some]))
@@ -99,6 +103,33 @@ def sqlite_limit(rows: Written, folder: Path, group: int) -> float:
     for file in folder.glob("limit.db*"):
         file.unlink()
     return len(rows.batches) * EVENTS / seconds
+
+
+def row_a_thing(folder: Path, events: int, group: int) -> float:
+    """Events a second where each leaves a dedup key and three rows of 300 bytes, as a plain service has them."""
+    path = folder / "things.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "cache_size=-65536", "wal_autocheckpoint=1000"):
+            connection.execute(f"PRAGMA {pragma}")
+        connection.execute("CREATE TABLE key (key BLOB PRIMARY KEY) WITHOUT ROWID")
+        for table in ("fact", "audit", "record"):
+            connection.execute(f"CREATE TABLE {table} (id INTEGER PRIMARY KEY, body BLOB)")
+        size = group * EVENTS
+        commits = [
+            (sorted((os.urandom(16),) for _ in range(size)), [(os.urandom(300),) for _ in range(size)])
+            for _ in range(events // size)
+        ]
+        began = time.perf_counter()
+        for keys, rows in commits:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.executemany("INSERT INTO key VALUES (?)", keys)
+            for table in ("fact", "audit", "record"):
+                connection.executemany(f"INSERT INTO {table} (body) VALUES (?)", rows)
+            connection.execute("COMMIT")
+        seconds = time.perf_counter() - began
+    for file in folder.glob("things.db*"):
+        file.unlink()
+    return len(commits) * size / seconds
 
 
 def postgres_limit(rows: Written, server: str, group: int, *, copy: bool = False) -> float:
