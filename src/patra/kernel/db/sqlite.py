@@ -253,8 +253,8 @@ class SQLiteDatabase(Database):
                 cached_statements=512,
                 timeout=self._wait,
             )
+            _switch_to_wal(connection, time.monotonic() + self._wait)
             for pragma in (
-                "journal_mode=WAL",
                 f"synchronous={self._synchronous}",
                 "foreign_keys=ON",
                 "temp_store=MEMORY",
@@ -263,6 +263,20 @@ class SQLiteDatabase(Database):
             ):
                 connection.execute(f"PRAGMA {pragma}")
         return connection
+
+
+def _switch_to_wal(connection: sqlite3.Connection, until: float) -> None:
+    """SQLite waits for other writers, but not for another who makes the same switch: that is left to us."""
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                connection.close()
+                raise
+            time.sleep(random.random() * 0.02)
+        else:
+            return
 
 
 class Checkpointer:
