@@ -1,6 +1,7 @@
 """The answers to single events go in, the answer to their batch comes out (§3.8.6, §3.8.7, F10)."""
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, cast
 
 import msgspec
@@ -32,6 +33,7 @@ class BatchAck(msgspec.Struct, frozen=True):
     ackItems: list[AckItem]  # noqa: N815
 
 
+_index = attrgetter("eventIndex")
 encode_ack = msgspec.json.Encoder(enc_hook=shown).encode
 
 
@@ -41,7 +43,7 @@ def batch_ack(envelope: Envelope, received_at: int, items: Sequence[AckItem]) ->
         envelope.batch_id,
         format_instant(received_at),
         overall_status([answer.ackStatus for answer in items]),
-        sorted(items, key=lambda answer: answer.eventIndex),
+        sorted(items, key=_index),
     )
 
 

@@ -3,8 +3,6 @@
 Nothing here needs the store, so it is done before the transaction and once, however often that is tried.
 """
 
-from operator import attrgetter, eq
-
 import msgspec
 from msgspec import Raw
 
@@ -71,18 +69,13 @@ def _checked(body: bytes, received_at: int, found: Envelope) -> Batch:
 
 def in_order(events: list[Event]) -> list[Event]:
     """By `eventAt`, `eventId`, position; a terminal error whose closure has an impression among them goes last."""
-    ordered = sorted(events, key=_at)
-    if any(map(eq, map(_at, ordered), map(_at, ordered[1:]))):
-        ordered = sorted(events, key=_order)
+    ordered = sorted(events, key=_order)
     terminal = [event for event in ordered if event.terminal]
     if not terminal:
         return ordered
     seen = {event.closure_key for event in ordered if event.kind.name == "impression"}
     waiting = [event for event in terminal if event.closure_key in seen]
     return [event for event in ordered if not (event.terminal and event.closure_key in seen)] + waiting
-
-
-_at = attrgetter("at")
 
 
 def _order(event: Event) -> tuple[int, str, int]:
