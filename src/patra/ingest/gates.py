@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from patra.ingest.rategate import (
     PERMIT,
@@ -83,6 +84,17 @@ class LocalGate:
         with self._lock:
             now = self._clock.now()
             self._states[key] = give_back(policy, self._state(key, policy, now), permit, unused, now)
+
+    def take_over(self, key: str, state: State) -> None:
+        """Go on from what another gate knew of its provider: cool-down, windows, quotas; nobody waits here yet."""
+        with self._lock:
+            self._states[key] = replace(state, tokens=min(state.tokens, PERMIT), queue=(), lots=(), flights=())
+
+    def cooling(self) -> dict[str, int]:
+        """Which keys must rest, and how long."""
+        with self._lock:
+            now = self._clock.now()
+            return {key: s.cooldown - now for key, s in self._states.items() if s.cooldown > now}
 
     def close(self) -> None:
         pass
