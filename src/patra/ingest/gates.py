@@ -54,10 +54,11 @@ class Gate(Protocol):
 
 
 class LocalGate:
-    """The gate of one process."""
+    """The gate of one process. `spent` says what earlier ones used of a key's quotas in this hour and this day."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, spent: Callable[[str, int], tuple[int, int]] | None = None) -> None:
         self._clock = clock
+        self._spent = spent
         self._lock = threading.Lock()
         self._states: dict[str, State] = {}
 
@@ -100,7 +101,13 @@ class LocalGate:
         pass
 
     def _state(self, key: str, policy: Policy, now: int) -> State:
-        return self._states.get(key) or fresh(policy, now)
+        if (known := self._states.get(key)) is not None:
+            return known
+        state = fresh(policy, now)
+        if self._spent is None or not (policy.quota_hour or policy.quota_day):
+            return state
+        hour, day = self._spent(key, now)
+        return replace(state, hour_used=hour, day_used=day)
 
 
 class Permit(msgspec.Struct, frozen=True, kw_only=True):

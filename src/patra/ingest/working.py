@@ -207,7 +207,8 @@ class Run:
         correlation = f"ing-{run_id}-{self._book.batches + 1}"
         found = fetch(self._s, line, at, self._pause, task=run_id, correlation=correlation, fragile=fragile)
         if (key := line.ledger_key) is not None:
-            self.used[key] = self.used.get(key, 0) + found.tally.permits
+            for one in {key, gate_of(self._s, line)[0]}:  # the planner's, and the bucket's own
+                self.used[one] = self.used.get(one, 0) + found.tally.permits
         return found
 
     def _defer(self, found: Deferred) -> Closing:

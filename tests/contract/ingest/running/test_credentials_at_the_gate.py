@@ -10,11 +10,13 @@ from patra.demo.hostile import Reply, crowded
 from patra.ingest.bits import Auth, Credential, OAuth2
 from patra.ingest.codes import AuthType, Operation
 from patra.ingest.fetching import Deferred, Fetched, fetch, gate_of
+from patra.ingest.gates import LocalGate
 from patra.ingest.line import Line
 from patra.ingest.reasons_running import X
 from patra.ingest.request import At
 from patra.ingest.spec import decode_spec
-from patra.kernel.clock import MINUTE, SECOND
+from patra.ingest.store import quota_spent
+from patra.kernel.clock import DAY, MINUTE, SECOND
 from patra.kernel.db import Database
 from tests.contract.ingest.running.world import T0, T1, World, pack, world
 
@@ -86,6 +88,22 @@ def test_a_quota_that_only_the_credential_has_is_booked(database: Database) -> N
         w.drain()
         booked = w.one("SELECT sum(consumed) FROM ing_quota WHERE period_code = 'DAY'")
         assert booked == len(w.provider.asked) > 0
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_quota_that_one_process_used_up_is_used_up_for_the_next(database: Database, apart: bool) -> None:
+    with world(database, SPREAD) as w:
+        rate = {"quotaDaily": 6, "quotaReserve": 0, "perCredential": apart}
+        w.load(keyed(w.url, rateLimit=rate, pagination={"pageSize": 5}))
+        w.trigger()
+        today = w.clock.now() // DAY
+        for _ in range(20):  # each turn a process of its own
+            w.services.gate = LocalGate(w.clock, lambda key, now: database.read(lambda tx: quota_spent(tx, key, now)))
+            w.executor.run_once()
+            assert w.clock.now() // DAY == today
+        assert len(w.provider.asked) == 6
+        w.drain()
+        assert w.landed() == w.provider.truth
 
 
 def test_the_retry_after_of_the_token_endpoint_is_kept(database: Database) -> None:
