@@ -284,6 +284,27 @@ def test_bad_records_are_set_aside_with_path_and_sample_and_come_back_by_update(
         assert {s for (s,) in w.rows("SELECT status_code FROM ing_quarantine")} == {"RESOLVED"}
 
 
+def test_pages_on_which_no_record_has_an_id_are_no_circle(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    from patra.demo import hostile
+
+    items = [Item(T0 + n * MINUTE, f"x{n:02}", f"t{n}") for n in range(1, 51)]
+    whole = hostile._json
+
+    def nameless(found, more, *, ids):
+        body = json.loads(whole(found, more, ids=ids))
+        body["items"] = [{**one, "id": None if one["id"] > "x20" else one["id"]} for one in body["items"]]
+        return json.dumps(body).encode()
+
+    monkeypatch.setattr(hostile, "_json", nameless)
+    with world(database, items) as w:
+        w.load(pack(w.url, "OFFSET", pagination={"pageSize": 10}))
+        w.trigger(until=T0 + HOUR)
+        w.drain()
+        assert set(w.landed()) == {f"x{n:02}" for n in range(1, 21)}
+        assert w.one("SELECT count(*) FROM ing_quarantine WHERE provider_id IS NULL") == 30
+        assert w.watermark() == T0 + HOUR
+
+
 def test_an_id_without_a_record_is_kept_with_a_reason_and_spoils_nothing(database: Database) -> None:
     from patra.demo.hostile import Reply
 
