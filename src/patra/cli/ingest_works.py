@@ -23,6 +23,7 @@ def export_options(command: Callable[..., Any]) -> Callable[..., Any]:
         config_option,
         click.option("--source", "sources", multiple=True, metavar="SOURCE", help="Only this one; may be repeated."),
         click.option(
+            "-o",
             "--out",
             type=click.Path(dir_okay=False, path_type=Path),
             help="The file; its ending tells the format. Without it: JSONL to the standard output.",
@@ -35,18 +36,32 @@ def export_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @click.command(
-    epilog="\b\nExamples:\n  patra ingest records --source pubmed --out pubmed.jsonl.gz\n"
+    epilog="\b\nExamples:\n  patra ingest records pubmed -o pubmed.jsonl.gz\n"
+    "  patra ingest records pubmed --since 2026-01-01 -o new.parquet\n"
     "  patra ingest records | jq .fields.title"
 )
+@click.argument("source", required=False)
 @export_options
-def records(config: str | None, sources: tuple[str, ...], out: Path | None, fmt: str | None, quiet: bool) -> None:
+@click.option("--since", metavar="WHEN", help="Only what the provider updated then or later: a date, or P7D ago.")
+def records(
+    config: str | None,
+    source: str | None,
+    sources: tuple[str, ...],
+    out: Path | None,
+    fmt: str | None,
+    quiet: bool,
+    since: str | None,
+) -> None:
     """Export records as they are stored: their fields, and the record as it came."""
+    from patra.cli.ingest import instant_of
     from patra.ingest.works_export import RECORDS, record_rows
     from patra.ingest.works_read import count
 
     with opened(config) as patra:
-        total = count(patra.db, sources)
-        _write(lambda _: record_rows(patra.db, sources), RECORDS, out, fmt, total=total, quiet=quiet)
+        named = sources if source is None else (*sources, source)
+        start = instant_of(since, "--since", patra.clock.now())
+        total = count(patra.db, named, since=start)
+        _write(lambda _: record_rows(patra.db, named, since=start), RECORDS, out, fmt, total=total, quiet=quiet)
 
 
 @click.command(

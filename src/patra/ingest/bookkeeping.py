@@ -221,8 +221,8 @@ def place_no(place: Place) -> int:
 def added(one: Tally, other: Tally) -> Tally:
     """Both together; the later view of the rate gate counts."""
     out = Tally(view=other.view or one.view, longest=max(one.longest, other.longest))
-    for field in ("requests", "retries", "throttled", "retry_after_hits", "permits", "waited", "latency", "wire_bytes",
-                  "circuit_opened", "demoted", "quota_soft", "quota_hard", "refused"):  # fmt: skip
+    for field in ("requests", "retries", "throttled", "retry_after_hits", "told", "permits", "waited", "latency",
+                  "wire_bytes", "circuit_opened", "demoted", "quota_soft", "quota_hard", "refused"):  # fmt: skip
         setattr(out, field, getattr(one, field) + getattr(other, field))
     return out
 
@@ -261,6 +261,8 @@ def _measure(labels: Mapping[str, str], committed: Committed, landing: Landing, 
         "skip": len(out.equal) + len(out.older) + out.repeated + landing.outside,
         "quarantine": len(landing.bad),
     }
+    if landing.bad:
+        measures.ERRORS.labels(level="L3", **labels).inc(len(landing.bad))
     for action, count in counts.items():
         if count:
             measures.ITEMS.labels(**labels, action=action).inc(count)

@@ -39,6 +39,8 @@ class Tally(msgspec.Struct, kw_only=True):
     retries: int = 0
     throttled: int = 0
     retry_after_hits: int = 0
+    told: int = 0
+    """`Retry-After` with answers for which the gate does not slow down by itself, as it does for 429 and 5xx."""
     permits: int = 0
     waited: int = 0
     latency: int = 0
@@ -79,6 +81,12 @@ def fetch(
     moves by itself), so a failure that may have reached the provider starts the list anew.
     """
     return _Fetch(s, line, pause, task, correlation).run(at, fragile=fragile)
+
+
+def gate_of(s: Services, line: Line) -> tuple[str, Policy]:
+    """The rate key and the policy under which this line asks: those of its credential where that is there."""
+    found = secrets_of(line.leg, line.credential, s.environ)
+    return line.gate({} if isinstance(found, NoSecret) else found)
 
 
 class _Fetch:
@@ -249,6 +257,7 @@ class _Fetch:
             self._tally.throttled += 1
             measures.THROTTLED.labels(**line.labels).inc()
         self._tally.retry_after_hits += signal.retry_after >= 0
+        self._tally.told += signal.retry_after >= 0 and signal.sign is Sign.OK
         self._tally.refused += refused
         s.pulses.of(line.circuit_key).request(now, throttled=status == 429, refused=refused, failed=failed)
         jitter = s.jitter()
@@ -275,7 +284,7 @@ class _Fetch:
         return Fetched(at=at, verdict=verdict, answer=answer, document=document, listed=listed, tally=self._tally)
 
     def _cool(self, wait: int) -> None:
-        key, policy = self._line.gate({})
+        key, policy = gate_of(self._s, self._line)
         signal = Signal(sign=Sign.TRANSIENT_5XX, allowed_at=self._s.clock.now(), retry_after=wait)
         self._s.gate.tell(key, policy, signal)
 
@@ -310,8 +319,16 @@ class _Fetch:
         if isinstance(permit, Deferred):
             return permit
         exchange = self._send(token_request(line.leg, found, line.hosts), permit)
-        sign = Sign.OK if isinstance(exchange, Answer) and exchange.status < 429 else Sign.TRANSIENT_5XX
-        self._s.gate.tell(permit.key, TOKEN_POLICY, Signal(sign=sign, permit=permit.id, allowed_at=permit.at))
+        signal = signal_of(
+            exchange.status if isinstance(exchange, Answer) else None,
+            exchange.headers if isinstance(exchange, Answer) else {},
+            line.leg.rate_limit.headers,
+            adaptive=False,  # what it counts is not what the list's endpoint counts; its Retry-After holds all the same
+            now=self._s.clock.now(),
+            permit=permit.id,
+            allowed_at=permit.at,
+        )
+        self._s.gate.tell(permit.key, TOKEN_POLICY, replace(signal, jitter=int(self._s.jitter() * 999)))
         grant = granted(exchange, line.leg.auth.oauth2.expiry_skew, now)
         match grant:
             case Token():

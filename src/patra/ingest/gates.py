@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from patra.ingest.rategate import (
     PERMIT,
@@ -53,10 +54,11 @@ class Gate(Protocol):
 
 
 class LocalGate:
-    """The gate of one process."""
+    """The gate of one process. `spent` says what earlier ones used of a key's quotas in this hour and this day."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, spent: Callable[[str, int], tuple[int, int]] | None = None) -> None:
         self._clock = clock
+        self._spent = spent
         self._lock = threading.Lock()
         self._states: dict[str, State] = {}
 
@@ -84,11 +86,28 @@ class LocalGate:
             now = self._clock.now()
             self._states[key] = give_back(policy, self._state(key, policy, now), permit, unused, now)
 
+    def take_over(self, key: str, state: State) -> None:
+        """Go on from what another gate knew of its provider: cool-down, windows, quotas; nobody waits here yet."""
+        with self._lock:
+            self._states[key] = replace(state, tokens=min(state.tokens, PERMIT), queue=(), lots=(), flights=())
+
+    def cooling(self) -> dict[str, int]:
+        """Which keys must rest, and how long."""
+        with self._lock:
+            now = self._clock.now()
+            return {key: s.cooldown - now for key, s in self._states.items() if s.cooldown > now}
+
     def close(self) -> None:
         pass
 
     def _state(self, key: str, policy: Policy, now: int) -> State:
-        return self._states.get(key) or fresh(policy, now)
+        if (known := self._states.get(key)) is not None:
+            return known
+        state = fresh(policy, now)
+        if self._spent is None or not (policy.quota_hour or policy.quota_day):
+            return state
+        hour, day = self._spent(key, now)
+        return replace(state, hour_used=hour, day_used=day)
 
 
 class Permit(msgspec.Struct, frozen=True, kw_only=True):

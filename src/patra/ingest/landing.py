@@ -44,7 +44,7 @@ def ids_of(line: Line, items: Sequence[Any]) -> Landing:
         if not isinstance(found, Polluted) and found.updated_at is not None:
             newest = found.updated_at if newest is None else max(newest, found.updated_at)
     unique = list(dict.fromkeys(ids))
-    return Landing(records=[], bad=wrong, ids=unique, digest=page_digest(ids), newest=newest)
+    return Landing(records=[], bad=wrong, ids=unique, digest=_digest(ids, wrong), newest=newest)
 
 
 def records_of(
@@ -83,7 +83,12 @@ def records_of(
             wrong.append(bad("", found.id, X.RECORD_TOO_LARGE, line.leg.response.items_path, "the record is too large"))
         else:
             records.append(record)
-    return Landing(records=records, bad=wrong, ids=ids, digest=page_digest(ids), newest=newest, outside=outside)
+    return Landing(records=records, bad=wrong, ids=ids, digest=_digest(ids, wrong), newest=newest, outside=outside)
+
+
+def _digest(ids: list[str], wrong: list[Bad]) -> str:
+    """What tells a page from others; where none of its records has an id, the records themselves do."""
+    return page_digest(ids or [one.key for one in wrong])
 
 
 def with_missing(landing: Landing, asked: Sequence[str], policy: MissingIds) -> Landing:

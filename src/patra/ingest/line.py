@@ -67,6 +67,12 @@ class Line:
         return self._gates[bool(secrets)]
 
     @property
+    def ledger_key(self) -> str | None:
+        """Under which key the planner books the quotas of this leg; None where neither way of asking has one."""
+        quotas = any(policy.quota_hour or policy.quota_day for _, policy in self._gates.values())
+        return self._gates[False][0] if quotas else None
+
+    @property
     def attempts(self) -> int:
         retry = self.leg.retry
         return 1 if retry.policy is RetryPolicy.NONE else retry.max_attempts

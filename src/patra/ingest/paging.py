@@ -129,7 +129,7 @@ def follow(pagination: Pagination, place: Place, page: Page, bounds: Range | Non
     bounds = bounds or Range()
     here = _counted(place, page)
     if page.items and _turned(place, page):
-        return _repeated(pagination, place, here)
+        return _repeated(pagination, place, page, here)
     if (end := _end(pagination, place, page, here)) is not None:
         return end
     if bounds.last_page is not None and here.index >= bounds.last_page:
@@ -213,11 +213,15 @@ def _turned(place: Place, page: Page) -> bool:
     return bool(page.digest) and (page.digest == place.trail.mark or page.digest in place.trail.recent)
 
 
-def _repeated(pagination: Pagination, place: Place, here: Place) -> Move:
-    """A page that was there before: a few times may be a slip of the provider, always is a circle."""
+def _repeated(pagination: Pagination, place: Place, page: Page, here: Place) -> Move:
+    """A page that was there before: a few times may be a slip of the provider, always is a circle.
+
+    It is the end only where the token came back, too, and the pack says that this means so: a circle of tokens is none.
+    """
     if place.probes < MAX_PROBES and place.slips < MAX_SLIPS:
         return Probe(replace(place, probes=place.probes + 1, slips=place.slips + 1), X.LOOP)
-    if pagination.repeated_token is RepeatedToken.END and pagination.type is PaginationType.TOKEN:
+    ends = pagination.repeated_token is RepeatedToken.END and pagination.type is PaginationType.TOKEN
+    if ends and page.token == place.token:
         return End(X.END_REPEATED, here)
     return Stop(X.LOOP, f"page {here.index} has the records of an earlier page", here)
 

@@ -2,7 +2,9 @@
 
 A process prefetches permits in small lots where the rate is high, so that not every request costs a round trip. When
 Redis cannot be reached, the process falls back to a gate of its own at the smaller of the platform's default rate and
-the tenth percentile of the rates seen so far, one request at a time; it looks for Redis again every few seconds.
+the tenth percentile of the rates seen so far, one request at a time; it looks for Redis again every few seconds. What
+providers have said is not forgotten on the way: the fallback knows the cool-downs, windows and quotas that were last
+seen in Redis, and Redis hears of those cool-downs that were asked for meanwhile.
 """
 
 import threading
@@ -14,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from patra.ingest.gates import Answered, LocalGate
-from patra.ingest.rategate import Allow, Ask, Decision, Policy, Reject, Signal, State, Wait, Why
+from patra.ingest.rategate import Allow, Ask, Decision, Policy, Reject, Sign, Signal, State, Wait, Why
 from patra.kernel.clock import SECOND, Clock
 from patra.kernel.errors import ConfigInvalid
 from patra.kernel.redact import redact_url
@@ -39,7 +41,10 @@ class _Lot(msgspec.Struct):
     permit: str
     left: int
     cost: int
+    share: int
     until: int
+    ahead: int
+    """How far the server's clock goes before ours."""
     state: State
 
 
@@ -57,6 +62,8 @@ class RedisGate:
         self._policies: dict[str, Policy] = {}
         self._local = LocalGate(clock)
         self._seen: dict[str, deque[int]] = {}
+        self._known: dict[str, State] = {}
+        """The states last seen in Redis, on our clock; the fallback takes them over."""
         self._away_until = 0
         self.away = False
 
@@ -74,7 +81,7 @@ class RedisGate:
         before = self._clock.now()
         answer = self._call("ask", key, policy, question)
         if answer is None:
-            return self._local.ask(key, self._careful(key, policy), ask)
+            return self._fallback(key).ask(key, self._careful(key, policy), ask)
         with self._lock:
             self._remember(key, answer.state.rate)
             if isinstance(answer.decision, Allow) and answer.decision.permits > 1:
@@ -82,6 +89,8 @@ class RedisGate:
                     permit=ask.permit,
                     left=answer.decision.permits - 1,
                     cost=ask.cost,
+                    share=ask.share,
+                    ahead=answer.now - before,
                     until=before + answer.decision.until - answer.now,  # ours ends before the server's
                     state=answer.state,
                 )
@@ -94,11 +103,11 @@ class RedisGate:
         if over is not None:
             self._give_back(key, policy, over)
         answer = self._call("signal", key, policy, signal)
-        return answer.state if answer else self._local.tell(key, self._careful(key, policy), signal)
+        return answer.state if answer else self._fallback(key).tell(key, self._careful(key, policy), signal)
 
     def look(self, key: str, policy: Policy) -> State:
         answer = self._call("look", key, policy, Ask(task="", permit=""))
-        return answer.state if answer else self._local.look(key, self._careful(key, policy))
+        return answer.state if answer else self._fallback(key).look(key, self._careful(key, policy))
 
     def close(self) -> None:
         """Give unused permits back and part from Redis."""
@@ -111,10 +120,11 @@ class RedisGate:
     def _from_lot(self, key: str, ask: Ask) -> Answered | None:
         lot = self._lots.get(key)
         now = self._clock.now()
-        if lot is None or lot.left < 1 or lot.cost != ask.cost or now >= lot.until:
-            return None
+        if lot is None or lot.left < 1 or lot.cost != ask.cost or lot.share > ask.share or now >= lot.until:
+            return None  # of a quota, who may use less of it must not live on what another was given
         lot.left -= 1
-        return Answered(decision=Allow(at=now, permits=1, until=lot.until), state=lot.state, now=now)
+        now += lot.ahead
+        return Answered(decision=Allow(at=now, permits=1, until=lot.until + lot.ahead), state=lot.state, now=now)
 
     def _give_back(self, key: str, policy: Policy, lot: _Lot) -> None:
         if self._clock.now() < lot.until:
@@ -124,6 +134,8 @@ class RedisGate:
         if self.away and self._clock.now() < self._away_until:
             return None
         try:
+            if self.away:
+                self._tell_rests()
             reply: Any = self._script(keys=[self._prefix + key], args=[verb, _pack(policy), _pack(request)])
         except self._errors as error:
             self._lost(error)
@@ -132,7 +144,23 @@ class RedisGate:
             self.away = False
             log.warning("rate_gate_back", url=self._url)
         kind, permits, until, why, now, packed = reply
-        return Answered(decision=_decision(kind, permits, until, why, now), state=_state(packed), now=now)
+        state = _state(packed)
+        self._known[key] = _shifted(state, self._clock.now() - now)
+        return Answered(decision=_decision(kind, permits, until, why, now), state=state, now=now)
+
+    def _tell_rests(self) -> None:
+        """Redis is there again: what providers asked for meanwhile holds for all processes."""
+        for key, rest in self._local.cooling().items():
+            if (policy := self._policies.get(key)) is not None:
+                signal = Signal(sign=Sign.OK, retry_after=rest)
+                self._script(keys=[self._prefix + key], args=["signal", _pack(policy), _pack(signal)])
+
+    def _fallback(self, key: str) -> LocalGate:
+        """The gate of this process alone, told what Redis knew when it was last seen."""
+        with self._lock:
+            if (known := self._known.pop(key, None)) is not None:
+                self._local.take_over(key, known)
+        return self._local
 
     def _lost(self, error: Exception) -> None:
         self._away_until = self._clock.now() + LOOK_AGAIN
@@ -150,6 +178,19 @@ class RedisGate:
             seen = sorted(self._seen.get(key, ()))
         tenth = seen[len(seen) // 10] if seen else DEFAULT_RATE
         return replace(policy, rate=max(min(policy.rate, DEFAULT_RATE, tenth), 1), burst=1, concurrency=1)
+
+
+def _shifted(s: State, by: int) -> State:
+    """The same state by another clock."""
+    return replace(
+        s,
+        at=s.at + by,
+        started=s.started + by,
+        demoted=s.demoted + by,
+        calm_from=s.calm_from + by,
+        cooldown=s.cooldown + by,
+        reset=s.reset + by,
+    )
 
 
 def _prefetch(policy: Policy) -> int:

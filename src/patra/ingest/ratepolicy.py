@@ -61,7 +61,7 @@ def rate_policy(rate: RateLimit, limits: Limits, *, authenticated: bool) -> Poli
         calm=max(parse_duration(rate.cool_down), 1),
         quota_hour=(more and more.quota_hourly) or rate.quota_hourly or 0,
         quota_day=(more and more.quota_daily) or rate.quota_daily or 0,
-        concurrency=limits.max_concurrency or 0,
+        concurrency=(more and more.max_concurrency) or limits.max_concurrency or 0,
     )
 
 

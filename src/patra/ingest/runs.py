@@ -137,6 +137,8 @@ class Stats(msgspec.Struct, kw_only=True, rename="camel"):
     circuit_open: bool = False
     late_arrivals: int = 0
     healed: dict[str, int] = {}
+    rate: dict[str, str | int | float] = {}
+    """What the rate gate said when it refused (4.10.7): such a request has no batch that could say it."""
 
     def add_fetch(self, tally: Tally) -> None:
         self.req_count += tally.requests
@@ -152,6 +154,8 @@ class Stats(msgspec.Struct, kw_only=True, rename="camel"):
         self.total_latency_ms += tally.latency // 1000
         self.max_latency_ms = max(self.max_latency_ms, tally.longest // 1000)
         self.circuit_open = self.circuit_open or tally.circuit_opened > 0
+        if str(tally.view.get("rate.decision", "")).startswith("REJECT"):
+            self.rate = tally.view
 
     def encoded(self) -> str:
         tree: dict[str, Any] = msgspec.to_builtins(self)

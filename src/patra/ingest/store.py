@@ -10,6 +10,7 @@ from patra.ingest.pack import Schedule
 from patra.ingest.schedule import Scheduled
 from patra.ingest.slicing import Span
 from patra.ingest.spec import Spec
+from patra.kernel.clock import DAY, HOUR
 from patra.kernel.db import Queries, Tx
 
 Q = Queries.load("patra.ingest")
@@ -165,6 +166,13 @@ def quota_taken(tx: Tx, rate_key: str, since: int) -> dict[tuple[str, int], int]
     """How much of each period is used: what was reserved, or what was consumed where that is more."""
     rows = tx.fetch(Q["quota_taken"], {"rate_key": rate_key, "since": since})
     return {(code, start): max(reserved, consumed) for code, start, reserved, consumed in rows}
+
+
+def quota_spent(tx: Tx, rate_key: str, now: int) -> tuple[int, int]:
+    """What runs have used of a quota in this hour and on this day."""
+    rows = tx.fetch(Q["quota_taken"], {"rate_key": rate_key, "since": now - DAY})
+    used = {(code, start): consumed for code, start, _, consumed in rows}
+    return used.get(("HOUR", now // HOUR * HOUR), 0), used.get(("DAY", now // DAY * DAY), 0)
 
 
 def reserve(tx: Tx, rate_key: str, added: Mapping[tuple[str, int], int], now: int) -> None:

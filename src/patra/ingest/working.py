@@ -14,7 +14,7 @@ from patra.ingest.bookkeeping import Book, Entry
 from patra.ingest.classify import Action
 from patra.ingest.codes import Dimension
 from patra.ingest.course import Course, Options, Scope
-from patra.ingest.fetching import Deferred, Fetched, fetch
+from patra.ingest.fetching import Deferred, Fetched, Tally, fetch, gate_of
 from patra.ingest.gates import Pause
 from patra.ingest.landing import Landing, ids_of, nothing, records_of, with_missing
 from patra.ingest.line import Line
@@ -141,10 +141,10 @@ class Run:
             return None
         step = steps.after_page(scope, self.checkpoint, place, landing, move, total, self._now)
         if isinstance(move, Next):
-            step = self._healed(line, step, place, total)
+            step = self._healed(line, step, place, total, fetched.tally)
         return self._land(line, Phase.LIST, place, fetched, landing, step, started, len(items))
 
-    def _healed(self, line: Line, step: Step, place: Place, total: int | None) -> Step:
+    def _healed(self, line: Line, step: Step, place: Place, total: int | None, tally: Tally) -> Step:
         """What the matrix of 12.2 says, done."""
         step = steps.healed(
             self._scope,
@@ -153,11 +153,11 @@ class Run:
             place,
             total,
             self._s.pulses.of(line.circuit_key).vitals(self._now),
-            told_to_wait=self._book.carried.retry_after_hits > 0,
+            told_to_wait=self._book.carried.told + tally.told > 0,
             limits=self._s.thresholds,
         )
         if X.QPS_DOWNSHIFT in step.healed:
-            key, policy = line.gate({})
+            key, policy = gate_of(self._s, line)
             self._s.gate.tell(key, policy, Signal(sign=Sign.DOWNSHIFT))
         return step
 
@@ -206,9 +206,9 @@ class Run:
         run_id = self._taken.run_id
         correlation = f"ing-{run_id}-{self._book.batches + 1}"
         found = fetch(self._s, line, at, self._pause, task=run_id, correlation=correlation, fragile=fragile)
-        key, policy = line.gate({})
-        if policy.quota_hour or policy.quota_day:
-            self.used[key] = self.used.get(key, 0) + found.tally.permits
+        if (key := line.ledger_key) is not None:
+            for one in {key, gate_of(self._s, line)[0]}:  # the planner's, and the bucket's own
+                self.used[one] = self.used.get(one, 0) + found.tally.permits
         return found
 
     def _defer(self, found: Deferred) -> Closing:

@@ -71,9 +71,9 @@ JOINED = Table(
 )
 
 
-def record_rows(db: Database, sources: Sequence[str] = ()) -> Iterator[list[Json]]:
+def record_rows(db: Database, sources: Sequence[str] = (), *, since: int | None = None) -> Iterator[list[Json]]:
     """Records as they are stored."""
-    for rows in pages(db, sources):
+    for rows in pages(db, sources, since=since):
         yield [msgspec.to_builtins(record_of(row)) for row in rows]
 
 

@@ -17,6 +17,7 @@ from patra.kernel.db import Database, Queries, Row
 
 Q = Queries.load("patra.ingest")
 PAGE = 2_000
+EVER = -(2**62)  # before every instant that a record can have
 
 
 class Content(msgspec.Struct, frozen=True):
@@ -51,13 +52,16 @@ _work = msgspec.json.Decoder(Work).decode
 _encode = msgspec.json.Encoder().encode
 
 
-def pages(db: Database, sources: Sequence[str] = (), size: int = PAGE) -> Iterator[list[Row]]:
-    """Rows of `ing_record`, page by page; all sources where none is named."""
+def pages(
+    db: Database, sources: Sequence[str] = (), size: int = PAGE, *, since: int | None = None
+) -> Iterator[list[Row]]:
+    """Rows of `ing_record`, page by page; all sources where none is named, all times where there is no `since`."""
+    since = EVER if since is None else since
     for source in sorted(set(sources)) or [None]:
         stmt = Q["works_page"] if source is None else Q["works_page_of_source"]
         at: tuple[str, str, str] = (source or "", "", "")
         while True:
-            params = {"source": at[0], "endpoint": at[1], "id": at[2], "limit": size}
+            params = {"source": at[0], "endpoint": at[1], "id": at[2], "since": since, "limit": size}
             rows = db.read(lambda tx, params=params, stmt=stmt: tx.fetch(stmt, params))
             if rows:
                 yield rows
@@ -66,12 +70,13 @@ def pages(db: Database, sources: Sequence[str] = (), size: int = PAGE) -> Iterat
             at = (str(rows[-1][0]), str(rows[-1][1]), str(rows[-1][2]))
 
 
-def count(db: Database, sources: Sequence[str] = ()) -> int:
+def count(db: Database, sources: Sequence[str] = (), *, since: int | None = None) -> int:
     """How many records there are, for a progress bar."""
 
     def counted(source: str | None) -> int:
         stmt = Q["works_count"] if source is None else Q["works_count_of_source"]
-        found = db.read(lambda tx: tx.fetch_one(stmt, {} if source is None else {"source": source}))
+        params = {"since": EVER if since is None else since} | ({} if source is None else {"source": source})
+        found = db.read(lambda tx: tx.fetch_one(stmt, params))
         return int(found[0]) if found else 0
 
     return sum(counted(source) for source in sorted(set(sources)) or [None])

@@ -11,6 +11,7 @@ from patra.ingest.codes import Operation
 from patra.ingest.operations import cancel_plan, lift_breaker
 from patra.kernel.clock import HOUR, MINUTE, SECOND
 from patra.kernel.db import Database
+from patra.kernel.telemetry import metrics_text
 from patra.kernel.testing import FaultyDatabase, InjectedFault
 from tests.contract.ingest.running.world import T0, T1, World, pack, world
 
@@ -272,6 +273,8 @@ def test_bad_records_are_set_aside_with_path_and_sample_and_come_back_by_update(
             ]
             assert w.rows("SELECT provider_id FROM ing_signal WHERE plan_id IS NULL ORDER BY 1") == [("x2",), ("x4",)]
             assert w.watermark() == T0 + HOUR
+            counted = [line for line in metrics_text().decode().splitlines() if 'level="L3"' in line]
+            assert any(line.startswith("patra_ingest_errors_total") for line in counted)
         finally:
             hostile._json = whole
         planned = w.trigger(Operation.UPDATE, since=None, until=None)
@@ -279,6 +282,27 @@ def test_bad_records_are_set_aside_with_path_and_sample_and_come_back_by_update(
         w.drain()
         assert w.landed() == w.provider.truth
         assert {s for (s,) in w.rows("SELECT status_code FROM ing_quarantine")} == {"RESOLVED"}
+
+
+def test_pages_on_which_no_record_has_an_id_are_no_circle(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    from patra.demo import hostile
+
+    items = [Item(T0 + n * MINUTE, f"x{n:02}", f"t{n}") for n in range(1, 51)]
+    whole = hostile._json
+
+    def nameless(found, more, *, ids):
+        body = json.loads(whole(found, more, ids=ids))
+        body["items"] = [{**one, "id": None if one["id"] > "x20" else one["id"]} for one in body["items"]]
+        return json.dumps(body).encode()
+
+    monkeypatch.setattr(hostile, "_json", nameless)
+    with world(database, items) as w:
+        w.load(pack(w.url, "OFFSET", pagination={"pageSize": 10}))
+        w.trigger(until=T0 + HOUR)
+        w.drain()
+        assert set(w.landed()) == {f"x{n:02}" for n in range(1, 21)}
+        assert w.one("SELECT count(*) FROM ing_quarantine WHERE provider_id IS NULL") == 30
+        assert w.watermark() == T0 + HOUR
 
 
 def test_an_id_without_a_record_is_kept_with_a_reason_and_spoils_nothing(database: Database) -> None:
@@ -343,6 +367,9 @@ def test_a_long_retry_after_puts_the_task_back_instead_of_holding_an_executor(da
         counts = w.executor.run_once()
         assert counts.deferred == 1
         assert w.tasks()["QUEUED i_put_back_rate"] == 1
+        said = json.loads(w.one("SELECT stats FROM ing_task_run"))["rate"]
+        assert said["rate.decision"] == "REJECT(COOLDOWN)"
+        assert said.keys() >= {"rate.limitKey", "rate.cooldownUntil"}
         w.drain()
         assert w.landed() == w.provider.truth
         assert w.clock.now() - told[0] >= 3600 * SECOND

@@ -23,6 +23,7 @@ from patra.ingest.rategate import (
     State,
     Wait,
     Waiter,
+    Why,
     advance,
     decide,
     feedback,
@@ -254,6 +255,71 @@ def test_when_redis_comes_back_it_is_used_again(redis_url: str) -> None:
     clock.advance(5 * SECOND)
     gate.ask(key, policy, Ask(task="t", permit="p"))
     assert not gate.away
+
+
+def test_a_cool_down_outlives_the_loss_of_redis(redis_url: str) -> None:
+    clock = SystemClock()
+    gate = RedisGate(redis_url, clock)
+    policy = Policy(rate=50_000, burst=20)
+    key = f"rest-{free_port()}"
+    gate.ask(key, policy, Ask(task="t", permit="p1"))
+    gate.tell(key, policy, Signal(sign=Sign.HTTP_429, permit="p1", allowed_at=clock.now(), retry_after=600 * SECOND))
+    gate._lost(OSError("gone"))
+    answer = gate.ask(key, policy, Ask(task="t", permit="p2", deadline=SECOND))
+    assert isinstance(answer.decision, Reject)
+    assert answer.decision.why == "COOLDOWN"
+
+
+def test_a_quota_outlives_the_loss_of_redis(redis_url: str) -> None:
+    gate = RedisGate(redis_url, SystemClock())
+    policy = Policy(rate=50_000, burst=20, quota_day=3)
+    key = f"spent-{free_port()}"
+    for turn in range(3):
+        assert isinstance(gate.ask(key, policy, Ask(task="t", permit=f"p{turn}", want=2)).decision, Allow)
+    gate._lots.clear()
+    gate._lost(OSError("gone"))
+    assert gate.ask(key, policy, Ask(task="t", permit="p9", deadline=SECOND)).decision == Reject(
+        why=Why.QUOTA_HARD, until=(SystemClock().now() // DAY + 1) * DAY
+    )
+
+
+def test_redis_hears_of_a_cool_down_that_was_asked_for_in_its_absence(redis_url: str) -> None:
+    clock = ManualClock()
+    gate = RedisGate(redis_url, clock)
+    policy = Policy(rate=50_000, burst=20)
+    key = f"heard-{free_port()}"
+    gate._lost(OSError("gone"))
+    assert isinstance(gate.ask(key, policy, Ask(task="t", permit="p")).decision, Allow)
+    gate.tell(key, policy, Signal(sign=Sign.HTTP_429, permit="p", allowed_at=clock.now(), retry_after=600 * SECOND))
+    clock.advance(5 * SECOND)
+    answer = gate.ask(key, policy, Ask(task="t", permit="q", deadline=SECOND))
+    assert not gate.away
+    assert isinstance(answer.decision, Reject)
+    assert answer.decision.why == "COOLDOWN"
+    other = RedisGate(redis_url, SystemClock())
+    assert isinstance(other.ask(key, policy, Ask(task="u", permit="r", deadline=SECOND)).decision, Reject)
+
+
+def test_who_may_use_less_of_a_quota_does_not_live_on_anothers_lot(redis_url: str) -> None:
+    policy = Policy(rate=8000, burst=8, quantum=8, lease=3600 * SECOND, quota_day=10)
+    key = f"share-{free_port()}"
+    gate = RedisGate(redis_url, SystemClock())
+    for turn in range(6):
+        assert isinstance(gate.ask(key, policy, Ask(task="harvest", permit=f"h{turn}")).decision, Allow)
+    assert gate._lots[key].left > 0
+    refused = gate.ask(key, policy, Ask(task="backfill", permit="b", share=600)).decision
+    assert isinstance(refused, Reject)
+    assert refused.why == "QUOTA_SOFT"
+    assert isinstance(gate.ask(key, policy, Ask(task="harvest", permit="h9")).decision, Allow)
+
+
+def test_a_permit_of_a_lot_is_dated_by_the_servers_clock(redis_url: str) -> None:
+    policy = Policy(rate=8000, burst=8, quantum=8, lease=3600 * SECOND)
+    gate = RedisGate(redis_url, ManualClock())
+    key = f"dated-{free_port()}"
+    first = gate.ask(key, policy, Ask(task="t", permit="p1"))
+    second = gate.ask(key, policy, Ask(task="t", permit="p2"))
+    assert second.now == first.now
 
 
 def test_threads_of_one_process_never_pass_the_local_gate_together() -> None:

@@ -102,6 +102,18 @@ def test_solr_ends_by_giving_the_token_back() -> None:
     assert reason(follow(solr, place, Page(items=2, token="A", digest="2"))) is X.END_REPEATED
 
 
+def test_a_circle_of_tokens_is_no_end_where_only_a_token_that_comes_back_is_one() -> None:
+    solr = replace(TOKEN, repeated_token=RepeatedToken.END)
+    place = on(follow(solr, first(solr), Page(items=10, token="A", digest="1")))
+    place = on(follow(solr, place, Page(items=10, token="B", digest="2")))
+    for _ in range(3):
+        move = follow(solr, place, Page(items=10, token="A", digest="1"))
+        assert isinstance(move, Probe)
+        place = move.place
+    assert reason(follow(solr, place, Page(items=10, token="A", digest="1"))) is X.LOOP
+    assert reason(follow(solr, place, Page(items=10, token="B", digest="2"))) is X.END_REPEATED
+
+
 def test_a_star_that_comes_back_for_zero_hits_is_the_end_and_no_circle() -> None:
     assert reason(follow(TOKEN, first(TOKEN), Page(items=0, token="*"))) is X.END_EMPTY
 

@@ -121,6 +121,12 @@ def test_a_policy_takes_the_limits_of_the_credential_when_it_is_there() -> None:
     assert (policy.rate, policy.burst, policy.quota_day, policy.concurrency) == (10_000, 3, 500, 3)
 
 
+def test_a_credential_may_bound_the_requests_at_the_same_time() -> None:
+    rate = RateLimit(authenticated=RateAuthenticated(max_concurrency=2))
+    limits = Limits(max_concurrency=3)
+    assert [rate_policy(rate, limits, authenticated=flag).concurrency for flag in (False, True)] == [3, 2]
+
+
 def test_the_defaults_are_those_of_the_specification() -> None:
     policy = rate_policy(RateLimit(), Limits(), authenticated=False)
     assert (policy.rate, policy.burst, policy.warmup, policy.demote, policy.floor) == (1000, 1, 0, 2000, 100)

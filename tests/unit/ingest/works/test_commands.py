@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from patra.cli.ingest_works import bundled, records, works
+from patra.kernel.clock import parse_instant
 from patra.kernel.db import migrate, open_database
 from tests.unit.ingest.works.test_export import row
 
@@ -54,6 +55,25 @@ def test_records_of_one_source(config: str, tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     [line] = out.read_bytes().splitlines()
     assert msgspec.json.decode(line)["source"] == "hal"
+
+
+def test_records_of_a_source_since_an_instant(config: str, tmp_path: Path) -> None:
+    db = open_database(f"sqlite:///{tmp_path / 'patra.db'}")
+    later = {**row("hal", 2, {"title": "later"}), "updated_at": parse_instant("2026-05-01T00:00:00Z")}
+    earlier = {**row("hal", 3, {"title": "earlier"}), "updated_at": parse_instant("1931-05-01T00:00:00Z")}
+    db.run(lambda tx: tx.insert("ing_record", [later, earlier]))
+    db.close()
+
+    def exported(*said: str) -> list[str]:
+        out = tmp_path / "records.jsonl"
+        result = CliRunner().invoke(records, [*said, "--config", config, "-o", str(out)])
+        assert result.exit_code == 0, result.output
+        return sorted(msgspec.json.decode(line)["id"] for line in out.read_bytes().splitlines())
+
+    assert exported("hal") == sorted([row("hal", n, {})["provider_id"] for n in (1, 2, 3)])
+    assert exported("hal", "--since", "2026-05-01") == [later["provider_id"]]
+    assert exported("crossref", "--source", "hal", "--since", "2026-05-01") == [later["provider_id"]]
+    assert CliRunner().invoke(records, ["hal", "--since", "soon", "--config", config]).exit_code == 2
 
 
 def test_what_cannot_be_is_refused(config: str) -> None:
