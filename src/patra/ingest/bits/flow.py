@@ -57,9 +57,6 @@ class RateLimit(Bit, frozen=True, kw_only=True):
     retry_after_respect: Annotated[
         bool, doc("Wait as `Retry-After` says. Must stay on; a pack that turns it off is refused.", True)
     ] = True
-    retry_after_max: Annotated[
-        Duration, doc("A longer `Retry-After` puts the tasks back into the queue instead of waiting.", "PT15M")
-    ] = "PT15M"
     headers: Annotated[RateHeaders, doc("How the provider spells its limits.", {"limit": "X-Rate-Limit-Limit"})] = (
         RateHeaders()
     )
