@@ -155,6 +155,23 @@ def test_many_are_replayed_by_query_within_one_group(site):
     assert site.pump("one")["handled"] == 3
 
 
+def test_a_letter_of_a_forgotten_group_is_not_replayed_into_the_void(site):
+    site.listen("one")
+    made = bad()
+    bury(site, made)
+    site.run(operations.forget, "one", by="ann", confirm="one")
+    refused = site.run(operations.replay, "one", [made.event_id], by="ann", confirm="one")
+    assert refused.code is R.GROUP_UNKNOWN
+    assert (open_letters(site)[0].state, open_letters(site)[0].replay_count) == (L.OPEN, 0)
+    site.join()  # under the same name it is another row
+    assert [g.dead for g in site.db.read(groups.totals)] == [1]
+    site.run(operations.replay, "one", [made.event_id], by="ann", confirm="one")
+    site.fail = set()
+    assert site.pump("one")["handled"] == 1
+    assert [e for e, _, _ in site.effects("one")] == [made.event_id]
+    assert open_letters(site) == []
+
+
 def test_a_letter_that_is_not_open_is_not_replayed_again(site):
     site.listen("one")
     made = bad()
