@@ -278,7 +278,7 @@ class Bus:
         if not groups.subscribe(tx, found.group_id, event_type, versions.text, now):
             return False
         if from_beginning:
-            for major, contract in self.catalogue.types[event_type].contracts.items():
+            for major, contract in sorted(self.catalogue.types[event_type].contracts.items(), reverse=True):
                 minors = [m for m in range(contract.version.minor + 1) if Version(major, m) in versions]
                 if minors:
                     deliveries.backfill(tx, found.group_id, event_type, major, (minors[0], minors[-1]), now)

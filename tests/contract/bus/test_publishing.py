@@ -136,6 +136,17 @@ def test_a_group_that_joins_later_begins_now_or_at_the_beginning(site):
     assert {e for e, _, _ in site.effects("first")} == {before.event_id, after.event_id}
 
 
+def test_b4_a_group_that_begins_at_the_beginning_gets_the_newest_major_too(site):
+    one = envelope("dual.happened", {"key": "k", "n": 1})
+    site.publish(one, rendition(one, "2.0", {"key": "k", "number": 2}))
+    site.transport()
+    site.listen("old", "dual.happened", ">=1,<2", from_beginning=True)
+    site.listen("both", "dual.happened", ">=1", from_beginning=True)
+    assert site.pump()["duplicates"] == 0
+    assert site.effects("old") == [(one.event_id, "k", 1)]
+    assert site.effects("both") == [(one.event_id, "k", 2)]
+
+
 def test_retention_empties_the_body_and_keeps_the_key(site):
     site.listen("one")
     first = envelope(idempotency_key="k")

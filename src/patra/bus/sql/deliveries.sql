@@ -79,6 +79,10 @@ UPDATE bus_delivery SET due_at = 0 FROM rows WHERE bus_delivery.group_id = :grou
 INSERT INTO bus_delivery (group_id, seq, order_key, due_at)
 SELECT :group_id, e.seq, e.order_key, :now FROM bus_event e
 WHERE e.event_type = :event_type AND e.body IS NOT NULL AND e.major = :major AND e.minor BETWEEN :first AND :last
+  AND NOT EXISTS (
+    SELECT 1 FROM bus_event o JOIN bus_delivery d ON d.group_id = :group_id AND d.seq = o.seq
+    WHERE o.event_id = e.event_id AND o.major <> e.major
+  )
 ON CONFLICT (group_id, seq) DO NOTHING
 
 -- name: deliveries_next_due

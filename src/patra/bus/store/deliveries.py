@@ -141,7 +141,7 @@ def wake_followers(tx: Tx, group_id: int, keys: Collection[bytes], now: int) -> 
 
 
 def backfill(tx: Tx, group_id: int, event_type: str, major: int, minors: tuple[int, int], now: int) -> int:
-    """Everything that is still kept of a version, for a group that begins at the beginning."""
+    """What is still kept of a major, for a group that begins at the beginning and has it in no other major."""
     return tx.execute(
         Q["deliveries_backfill"],
         {
