@@ -148,6 +148,8 @@ def test_dead_letters_are_listed_inspected_replayed_and_discarded(patra):
     three = bury(patra, "c")
     assert "1 discarded" in run("discard", "orchestrator", three.event_id, "--reason", "test data")
     assert "discarded" in run("dead-letters", "--state", "discarded")
+    assert json.loads(run("dead-letters", two.event_id))["replayed_at"].endswith("Z")  # A1
+    assert json.loads(run("dead-letters", three.event_id))["closed_at"].endswith("Z")
     assert "replay" in run("timeline", two.event_id)
 
 

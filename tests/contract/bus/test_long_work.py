@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from patra.bus import timeline
 from patra.bus.consumer import Poison
 from patra.bus.deadletter import Filter
 from patra.bus.delivery import MOST_LOST
@@ -215,6 +216,16 @@ def test_a_failing_long_handler_is_retried_and_then_a_dead_letter(site, long_sit
     assert last["dead"] == 1
     (found,) = site.db.read(lambda tx: letters.find(tx, Filter(), limit=5))
     assert found.letter.attempts == 3
+
+
+def test_the_timeline_tells_that_an_event_is_in_hand_and_since_when_it_stands(site, long_site):
+    _work, worker = long_site()
+    made = envelope()
+    feed(site, made)
+    assert worker.run_once().started == 1
+    published, standing = site.db.read(lambda tx: timeline.timeline(tx, made.event_id))
+    assert (standing.what, standing.at) == ("waiting", published.at)
+    assert (standing.detail["state"], standing.detail["due_at"]) == ("held", None)
 
 
 def test_a_poisonous_result_is_a_dead_letter_at_once(site, long_site):

@@ -89,7 +89,7 @@ ON CONFLICT (group_id, seq) DO NOTHING
 SELECT min(due_at) FROM bus_delivery WHERE group_id = :group_id
 
 -- name: deliveries_of_event
-SELECT g.name, d.state, d.due_at, d.attempts, d.lost, d.replay, d.first_failed_at, d.last_failed_at, d.error_code, d.error_detail
+SELECT g.name, d.state, e.published_at, d.due_at, d.attempts, d.lost, d.replay, d.first_failed_at, d.last_failed_at, d.error_code, d.error_detail
 FROM bus_event e JOIN bus_group g ON 1 = 1 JOIN bus_delivery d ON d.group_id = g.group_id AND d.seq = e.seq
 WHERE e.event_id = :event_id ORDER BY g.name
 

@@ -87,11 +87,11 @@ def dead_letters(
             show(rows, as_json=as_json)
             return
         for letter in found:
+            fields: dict[str, Any] = msgspec.to_builtins(letter)
+            told = {k: format_instant(v) if k.endswith("_at") and v is not None else v for k, v in fields.items()}
             whole = {
-                **msgspec.to_builtins(letter),
+                **told,
                 "envelope": msgspec.json.decode(letter.envelope),
-                "first_failed_at": format_instant(letter.first_failed_at),
-                "last_failed_at": format_instant(letter.last_failed_at),
                 "violations": [msgspec.to_builtins(v) for v in violations(bus_in(patra).catalogue, letter)],
             }
             click.echo(msgspec.json.format(msgspec.json.encode(whole), indent=2).decode())
