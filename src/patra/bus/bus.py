@@ -140,6 +140,11 @@ class Bus:
         self._count(envelopes, outcomes)
         return [outcomes[index] for index in range(len(envelopes))]
 
+    def refuse(self, tx: Tx, unread: Sequence[tuple[Envelope, Refused]]) -> None:
+        """Leave a row for what could not be read as an envelope, with whatever of it is legible (A4)."""
+        events.record_refusals(tx, unread, self.clock.now())
+        self._count([one for one, _ in unread], dict(enumerate(refused for _, refused in unread)))
+
     def _count(self, envelopes: Sequence[Envelope], outcomes: Mapping[int, Outcome]) -> None:
         results = Counter([(envelopes[i].event_type, _result(outcome)) for i, outcome in outcomes.items()])
         for (name, result), count in results.items():

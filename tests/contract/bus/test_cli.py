@@ -79,6 +79,9 @@ def test_publish_takes_one_a_list_or_lines_and_cloudevents(patra, tmp_path):
         "publish", "-", stdin=encode(msgspec.structs.replace(one, producer="Nobody")), expect=5
     )
     assert "b_envelope_malformed" in run("publish", "-", stdin=b"nothing", expect=5)
+    assert "b_envelope_malformed" in run("publish", "-", stdin=b'{"event_id": "\xff"}', expect=5)
+    assert "b_envelope_missing" in run("publish", "-", stdin=encode(four).replace(b'"trace-1"', b'""'), expect=5)
+    assert "b_envelope_missing" in run("timeline", four.event_id)  # A4: a row, found by its key
 
 
 def test_tail_shows_the_last_and_filters(patra):
