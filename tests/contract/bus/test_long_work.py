@@ -135,12 +135,15 @@ def test_a_worker_that_lost_its_lease_is_told(site, long_site, make_site):
 def test_an_event_that_loses_every_worker_ends_as_a_dead_letter_not_in_a_circle(site, long_site):
     _work, worker = long_site()
     feed(site, envelope())
+    began = site.clock.now()
     for _ in range(MOST_LOST):
         assert worker.run_once().started == 1
         killed(worker, site)
     assert worker.run_once().dead == 1
     (found,) = site.db.read(lambda tx: letters.find(tx, Filter(), limit=5))
     assert (found.letter.error_code, found.letter.attempts) == (R.HANDLER_LOST, MOST_LOST)
+    first, last = found.letter.first_failed_at, found.letter.last_failed_at  # C§6: when each loss was found
+    assert (first - began, last - began) == (61 * SECOND, MOST_LOST * 61 * SECOND)
 
 
 def killed(worker, site):

@@ -106,5 +106,8 @@ SELECT 1
 
 -- name: deliveries_count_losses
 -- rows: seq int
-UPDATE bus_delivery SET lost = lost + :by FROM rows
+-- A loss is known when the event is taken again: then it has failed for the first time.
+UPDATE bus_delivery SET lost = lost + :by,
+  first_failed_at = CASE WHEN lost > 0 AND :by > 0 THEN COALESCE(first_failed_at, :now) ELSE first_failed_at END
+FROM rows
 WHERE bus_delivery.group_id = :group_id AND bus_delivery.seq = rows.seq
