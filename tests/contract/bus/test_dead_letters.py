@@ -2,7 +2,7 @@
 
 from patra.bus import operations
 from patra.bus.deadletter import Filter, L, violations
-from patra.bus.envelope import decode
+from patra.bus.envelope import decode, to_wire
 from patra.bus.publish import Published
 from patra.bus.reasons import R
 from patra.bus.store import events, groups, letters
@@ -116,6 +116,30 @@ def test_a_replay_passes_the_inbox_once_and_a_copy_that_comes_by_does_not(site):
     copy()
     assert site.pump()["duplicates"] == 1
     assert len(site.effects("one")) == 1
+
+
+def test_c3_a_retry_and_a_replay_bring_what_was_published_and_nothing_else(site):
+    seen = []
+
+    @site.bus.consumer("thing.happened", group="one")
+    def _(tx, event):
+        seen.append(to_wire(event.envelope))
+        event.payload["key"] = "spoiled"  # by the handler, before it fails
+        if len(seen) < 6:
+            raise ValueError("no luck")
+
+    site.join()
+    made = envelope(payload={"key": "k", "n": 1})
+    site.publish(made)
+    for _ in range(4):
+        site.pump()
+        site.clock.advance(60 * SECOND)
+    assert site.run(operations.replay, "one", [made.event_id], by="ann", confirm="one").letters
+    for _ in range(4):
+        site.pump()
+        site.clock.advance(60 * SECOND)
+    assert [letter.state for letter in open_letters(site, state=None)] == [L.REPLAYED]
+    assert seen == [to_wire(made)] * 6
 
 
 def test_a_replay_that_fails_again_is_the_same_letter_with_its_history(site):

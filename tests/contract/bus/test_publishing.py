@@ -97,6 +97,16 @@ def test_c5_a_forwarded_event_is_the_same_event(site):
     assert site.pump()["handled"] == 1
 
 
+def test_c5_a_forwarded_event_keeps_its_producer_on_its_whole_way(site):
+    seen = []
+    site.bus.consumer("thing.happened", group="one")(lambda tx, event: seen.append(event.envelope))
+    site.join()
+    made = forwarded(forwarded(envelope(), "Hub"), "Gate")
+    site.publish(made, publisher="Gate")
+    site.pump()
+    assert [(e.producer, e.forwarded_by) for e in seen] == [("Maker", ("Hub", "Gate"))]
+
+
 def test_b4_each_group_gets_the_newest_major_that_it_reads_and_once(site):
     site.listen("old", "dual.happened", ">=1,<2")
     site.listen("new", "dual.happened", ">=2")
