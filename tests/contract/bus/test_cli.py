@@ -122,6 +122,38 @@ def test_tail_follows_what_is_published_and_leaves_nothing_out(database, databas
     other.close()
 
 
+def test_tail_shows_an_event_that_was_on_its_way_when_it_began(postgres_url):
+    from patra.bus.bus import Bus
+    from patra.kernel.db import migrate, open_database
+    from tests.contract.bus.conftest import TYPES
+    from tests.unit.bus.making import envelope as thing
+
+    database, other = open_database(postgres_url), open_database(postgres_url)
+    migrate(database, ["patra.kernel", "patra.bus"])
+    bus = Bus(TYPES, ManualClock())
+    early, late = thing(), thing()
+    written, go = threading.Event(), threading.Event()
+
+    def slowly(tx):
+        bus.publish(tx, early)
+        written.set()
+        assert go.wait(20.0)
+
+    thread = threading.Thread(target=lambda: other.run(slowly))
+    thread.start()
+    assert written.wait(20.0)
+    database.run(lambda tx: bus.publish(tx, late))
+    tail = Tail(database)
+    shown = [one.body for one in tail.begin(10)]
+    go.set()
+    thread.join(20.0)
+    shown += [one.body for one in tail.more(0.0)]
+    assert [late.event_id in shown[0], early.event_id in shown[1]] == [True, True]
+    tail.close()
+    database.close()
+    other.close()
+
+
 def test_groups_tell_how_they_fare_and_pause(patra):
     bury(patra)
     text = run("groups")
