@@ -177,7 +177,11 @@ def test_dead_letters_are_listed_inspected_replayed_and_discarded(patra):
     run("dead-letters", "nothing", expect=1)
     assert "b_replay_unconfirmed" in run("replay", "orchestrator", one.event_id, stdin="yes\n", expect=5)
     assert "1 replayed" in run("replay", "orchestrator", one.event_id, stdin="orchestrator\n")
-    assert "1 replayed" in run("replay", "orchestrator", "--all", "--confirm", "orchestrator", "--by", "ann")
+    everything = ("--all", "--limit", "1", "--confirm", "orchestrator", "--by", "ann")
+    told = run("replay", "orchestrator", *everything)
+    assert "1 replayed to orchestrator only, past its inbox" in told
+    assert "there may be more" in told
+    assert run("replay", "orchestrator", *everything) == "0 replayed to orchestrator only, past its inbox\n"
     assert "0 replayed" in run("replay", "orchestrator", two.event_id, "--confirm", "orchestrator", expect=5)
     run("replay", "orchestrator", expect=2)
     three = bury(patra, "c")
