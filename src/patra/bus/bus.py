@@ -140,6 +140,11 @@ class Bus:
         self._count(envelopes, outcomes)
         return [outcomes[index] for index in range(len(envelopes))]
 
+    def refuse(self, tx: Tx, unread: Sequence[tuple[Envelope, Refused]]) -> None:
+        """Leave a row for what could not be read as an envelope, with whatever of it is legible (A4)."""
+        events.record_refusals(tx, unread, self.clock.now())
+        self._count([one for one, _ in unread], dict(enumerate(refused for _, refused in unread)))
+
     def _count(self, envelopes: Sequence[Envelope], outcomes: Mapping[int, Outcome]) -> None:
         results = Counter([(envelopes[i].event_type, _result(outcome)) for i, outcome in outcomes.items()])
         for (name, result), count in results.items():
@@ -278,7 +283,7 @@ class Bus:
         if not groups.subscribe(tx, found.group_id, event_type, versions.text, now):
             return False
         if from_beginning:
-            for major, contract in self.catalogue.types[event_type].contracts.items():
+            for major, contract in sorted(self.catalogue.types[event_type].contracts.items(), reverse=True):
                 minors = [m for m in range(contract.version.minor + 1) if Version(major, m) in versions]
                 if minors:
                     deliveries.backfill(tx, found.group_id, event_type, major, (minors[0], minors[-1]), now)

@@ -20,7 +20,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 import msgspec
 
-from patra.bus.envelope import Envelope, Refused, from_wire, to_wire
+from patra.bus.envelope import Envelope, Refused, from_wire, legible, to_wire
 from patra.bus.reasons import R
 
 STRUCTURED = "application/cloudevents+json"
@@ -94,6 +94,14 @@ def from_binary(headers: Mapping[str, str], body: bytes) -> Envelope | Refused:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return _refused("/data", f"is no JSON: {error}")
     return _envelope(attributes, data)
+
+
+def legible_event(raw: Any) -> Envelope:
+    """What can be read of something that is no CloudEvent; of binary mode, of its headers (A4)."""
+    attributes: Mapping[str, Any] = cast("Mapping[str, Any]", raw) if isinstance(raw, Mapping) else {}
+    bare = {name.lower().removeprefix("ce-"): value for name, value in attributes.items()}
+    fields = {field: bare.get(attribute) for attribute, field in _TO_FIELD.items()}
+    return legible(fields | {"producer": bare.get("source")})
 
 
 def is_binary(headers: Mapping[str, str]) -> bool:

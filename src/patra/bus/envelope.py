@@ -79,6 +79,7 @@ class Wire(_Head, kw_only=True, gc=False):
 
 FIELDS: tuple[str, ...] = Envelope.__struct_fields__
 REQUIRED = tuple(name for name in FIELDS if name not in {"forwarded_by", "causation_id"})
+_LEGIBLE = tuple(name for name in REQUIRED if name not in {"occurred_at", "payload"})
 _NAMES = ("producer", "tenant_id", "project_id", "trace_id", "correlation_id", "idempotency_key")
 
 _decoder = msgspec.json.Decoder()
@@ -124,6 +125,13 @@ def from_wire(raw: Any) -> Envelope | Refused:
     except TypeError as error:  # not reached by JSON: the names were checked
         return _refused(R.ENVELOPE_MALFORMED, "", str(error))
     return check(made) or made
+
+
+def legible(raw: Any) -> Envelope:
+    """What can be read of something that is no envelope, for the row that its refusal leaves (A4)."""
+    fields: Mapping[str, Any] = cast("Mapping[str, Any]", raw) if isinstance(raw, Mapping) else {}
+    texts: dict[str, Any] = {name: value if isinstance(value := fields.get(name), str) else "" for name in _LEGIBLE}
+    return Envelope(**texts, occurred_at=0, payload={})
 
 
 _trusted = msgspec.json.Decoder(Wire)

@@ -62,15 +62,21 @@ def replay_found(
     return _replayed(tx, bus, wanted.group, [one.letter.letter_id for one in found], found, by)
 
 
-def _replayed(tx: Tx, bus: Bus, group: str, ids: Sequence[str], found: Sequence[letters.Located], by: str) -> Done:
+def _replayed(
+    tx: Tx, bus: Bus, group: str, ids: Sequence[str], found: Sequence[letters.Located], by: str
+) -> Done | Refused:
+    """Letters outlive their group: one that was forgotten must join again before they can be replayed to it."""
+    groups.lock_shared(tx)
+    to = groups.find(tx, group)
+    if to is None:
+        return _no_group(group, by)
     now = bus.clock.now()
     known = {one.letter.letter_id: one for one in found}
     plan = rules.plan([one.letter for one in found], On.REPLAY, R.REPLAY_ASKED, now)
     moved = sorted(letters.move(tx, plan.moves), key=ids.index)
     letters.count_replay(tx, moved, by, now)
-    for group_id in {known[i].group_id for i in moved}:
-        deliveries.replay(tx, group_id, [(known[i].seq, known[i].order_key) for i in moved], now)
     if moved:
+        deliveries.replay(tx, to.group_id, [(known[i].seq, known[i].order_key) for i in moved], now)
         events.wake(tx)
         detail = {"events": [known[i].letter.event_id for i in moved]}
         groups.record_act(tx, by=by, act="replay", subject=group, detail=detail, now=now)

@@ -55,17 +55,18 @@ class Known(msgspec.Struct, frozen=True):
 
 
 def examine(
-    catalogue: Catalogue, envelope: Envelope, publisher: str | None = None, index: int = 0, *, retired: bool = False
+    catalogue: Catalogue, envelope: Envelope, publisher: str | None = None, index: int = 0, *, elsewhere: bool = False
 ) -> Candidate | Refused:
     """Every check that needs no store. `publisher` is who hands the event in, where that is known.
 
-    With `retired`, a retired version passes: what was published before it retired may still be on its way.
+    With `elsewhere` it was published on another store: its version may have retired since, or be a later minor than
+    this catalogue knows, of which B4 says that it only has more fields. Neither may cost a group its event.
     """
-    found = _at_a_glance(catalogue, envelope, publisher) or _with_care(catalogue, envelope, publisher, retired)
+    found = _at_a_glance(catalogue, envelope, publisher) or _with_care(catalogue, envelope, publisher, elsewhere)
     if isinstance(found, Refused):
         return found
     kind, contract, version = found
-    if not contract.accepts(envelope.payload):
+    if version <= contract.version and not contract.accepts(envelope.payload):
         broken = contract.violations(envelope.payload)
         first = broken[0] if broken else None
         more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
@@ -108,7 +109,7 @@ def _at_a_glance(
 
 
 def _with_care(
-    catalogue: Catalogue, envelope: Envelope, publisher: str | None, retired: bool
+    catalogue: Catalogue, envelope: Envelope, publisher: str | None, elsewhere: bool
 ) -> tuple[EventType, Contract, Version] | Refused:
     """Every check in its order; the first that fails decides."""
     if refusal := check(envelope):
@@ -117,11 +118,11 @@ def _with_care(
     if kind is None:
         return _refused(R.TYPE_UNKNOWN, "/event_type", f"the catalogue has no {envelope.event_type}")
     version = envelope.version
-    contract = catalogue.contract(envelope.event_type, version)
+    contract = kind.contracts.get(version.major) if elsewhere else catalogue.contract(envelope.event_type, version)
     if contract is None:
         known = ", ".join(str(c.version) for c in kind.contracts.values())
         return _refused(R.VERSION_UNKNOWN, "/event_version", f"{version} of {kind.name} is unknown; there is {known}")
-    if contract.status is Status.RETIRED and not retired:
+    if contract.status is Status.RETIRED and not elsewhere:
         return _refused(R.VERSION_RETIRED, "/event_version", f"{version.major}.x of {kind.name} is retired")
     return authority(kind, envelope, publisher) or (kind, contract, version)
 

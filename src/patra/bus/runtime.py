@@ -182,7 +182,7 @@ class Webhooks:
 
     def run_once(self) -> Turn:
         found, subscriptions = self._engine.db.read(lambda tx: (groups.webhooks(tx), groups.subscriptions(tx)))
-        for name in self._known.keys() - {w.name for w in found}:
+        for name in [one.name for one, _, _ in self._known.values() if one not in found]:
             self._known.pop(name)[2].close()
         for one in found:
             if one.name not in self._known:

@@ -5,6 +5,7 @@ stretch of the log is looked at again each time, and what was seen is remembered
 """
 
 from collections import deque
+from collections.abc import Iterator
 
 from patra.bus.envelope import decode_trusted
 from patra.bus.store import events
@@ -31,33 +32,35 @@ class Tail:
 
     def begin(self, count: int) -> list[Stored]:
         """The last events that the filter lets through, at most `count`; from here on `more` continues."""
-        top = self._db.read(events.last_seq)
-        found: list[Stored] = []
-        low = top
+        top = self._last = self._db.read(events.last_seq)
+        low = max(top - STRETCH, 0)
+        there = [one for one in self._from(low) if one.seq <= top]
+        for one in there:  # and only those: one before them may be on its way
+            self._remember(one.seq)
+        found = [one for one in there if self._passes(one)]
         while count and low > 0 and len(found) < count:
-            low = max(low - PAGE, 0)
+            high, low = low, max(low - PAGE, 0)
             page = self._db.read(lambda tx, at=low: events.after(tx, at, limit=PAGE, event_type=self._event_type))
-            found = [one for one in page if self._passes(one) and one.seq <= top and one not in found] + found
-        for seq in range(max(top - STRETCH, 0), top + 1):
-            self._remember(seq)
-        self._last = top
+            found = [one for one in page if one.seq <= high and self._passes(one)] + found
         return found[-count:] if count else []
 
     def more(self, seconds: float) -> list[Stored]:
         """What was committed since; waits so long for something."""
         self._waker.wait(seconds)
-        found: list[Stored] = []
-        at = max(self._last - STRETCH, 0)
-        while True:
-            page = self._db.read(lambda tx, a=at: events.after(tx, a, limit=PAGE))
-            found += [one for one in page if one.seq not in self._known]
-            if len(page) < PAGE:
-                break
-            at = page[-1].seq
+        found = [one for one in self._from(max(self._last - STRETCH, 0)) if one.seq not in self._known]
         for one in found:
             self._remember(one.seq)
             self._last = max(self._last, one.seq)
         return [one for one in found if self._passes(one)]
+
+    def _from(self, at: int) -> Iterator[Stored]:
+        """The log after a place, page by page."""
+        while True:
+            page = self._db.read(lambda tx, a=at: events.after(tx, a, limit=PAGE))
+            yield from page
+            if len(page) < PAGE:
+                return
+            at = page[-1].seq
 
     def close(self) -> None:
         self._waker.close()

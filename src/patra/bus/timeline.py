@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from patra.bus.deadletter import Filter, letter_id
+from patra.bus.delivery import NEVER
 from patra.bus.envelope import decode_trusted
 from patra.bus.store import deliveries, events, groups, letters
 from patra.kernel.clock import format_instant
@@ -63,11 +64,15 @@ def _readable(entry: Entry) -> Entry:
     return msgspec.structs.replace(entry, detail=told)
 
 
+def _standing(event_id: str, row: dict[str, Any]) -> Entry:
+    """An event in a group's line; one that a long worker holds, or that blocks as a dead letter, is never due."""
+    due_at = None if row["due_at"] >= NEVER else row["due_at"]
+    at = row["last_failed_at"] or due_at or row["published_at"]
+    return Entry(at=at, what="waiting", event_id=event_id, detail={**row, "due_at": due_at})
+
+
 def _of_event(tx: Tx, event_id: str) -> list[Entry]:
-    found = [
-        Entry(at=row["last_failed_at"] or row["due_at"], what="waiting", event_id=event_id, detail=row)
-        for row in deliveries.of_event(tx, event_id)
-    ]
+    found = [_standing(event_id, row) for row in deliveries.of_event(tx, event_id)]
     found += [
         Entry(at=row.first_at, what="refused", event_id=row.event_id, detail=msgspec.structs.asdict(row))
         for row in events.refusals_of(tx, event_id)

@@ -102,7 +102,8 @@ class LongWorker:
         """An orderly end is no loss: only what this worker still held is taken off its count."""
         kept = {lease.id for lease in leases.renew(tx, self._pool, [h.lease for h in held], now=0, ttl=0)}
         leases.release(tx, self._pool, [h.lease for h in held])
-        deliveries.count_losses(tx, self._id(tx), [h.waiting.seq for h in held if h.lease.id in kept], by=-1)
+        seqs = [h.waiting.seq for h in held if h.lease.id in kept]
+        deliveries.count_losses(tx, self._id(tx), seqs, self._bus.clock.now(), by=-1)
 
     def _take(self) -> tuple[int, int]:
         free = self._bound - len(self._hands)
@@ -144,13 +145,9 @@ class LongWorker:
                 taken.append(_Taken(lease=lease, waiting=one, consumer=consumer))
         taken, put_back = _in_company(taken, others=bool(self._hands))
         leases.release(tx, self._pool, strange + [t.lease for t in put_back])
-        deliveries.count_losses(tx, group_id, [t.waiting.seq for t in taken])
+        deliveries.count_losses(tx, group_id, [t.waiting.seq for t in taken], now)
         settled = settlement.failed(tx, self._bus, self.group, group_id, lost, now, [self._jitter() for _ in lost])
-        counted = [
-            msgspec.structs.replace(t, waiting=msgspec.structs.replace(t.waiting, lost=t.waiting.lost + 1))
-            for t in taken
-        ]
-        return counted, settled.dead
+        return [msgspec.structs.replace(t, waiting=_counted(t.waiting, now)) for t in taken], settled.dead
 
     def _renew(self) -> None:
         """Hold on to what is in hand, once a third of the lease is over."""
@@ -218,6 +215,12 @@ def _in_company(taken: list[_Taken], *, others: bool) -> tuple[list[_Taken], lis
         return taken, []
     begun = [] if others else [suspect]
     return begun, [t for t in taken if t not in begun]
+
+
+def _counted(waiting: Waiting, now: int) -> Waiting:
+    """As `deliveries.count_losses` writes it."""
+    first = now if waiting.lost and waiting.first_failed_at is None else waiting.first_failed_at
+    return msgspec.structs.replace(waiting, lost=waiting.lost + 1, first_failed_at=first)
 
 
 def _run(consumer: Consumer, what: Event, hold: Hold) -> Finish | None:

@@ -79,6 +79,9 @@ def test_publish_takes_one_a_list_or_lines_and_cloudevents(patra, tmp_path):
         "publish", "-", stdin=encode(msgspec.structs.replace(one, producer="Nobody")), expect=5
     )
     assert "b_envelope_malformed" in run("publish", "-", stdin=b"nothing", expect=5)
+    assert "b_envelope_malformed" in run("publish", "-", stdin=b'{"event_id": "\xff"}', expect=5)
+    assert "b_envelope_missing" in run("publish", "-", stdin=encode(four).replace(b'"trace-1"', b'""'), expect=5)
+    assert "b_envelope_missing" in run("timeline", four.event_id)  # A4: a row, found by its key
 
 
 def test_tail_shows_the_last_and_filters(patra):
@@ -119,6 +122,38 @@ def test_tail_follows_what_is_published_and_leaves_nothing_out(database, databas
     other.close()
 
 
+def test_tail_shows_an_event_that_was_on_its_way_when_it_began(postgres_url):
+    from patra.bus.bus import Bus
+    from patra.kernel.db import migrate, open_database
+    from tests.contract.bus.conftest import TYPES
+    from tests.unit.bus.making import envelope as thing
+
+    database, other = open_database(postgres_url), open_database(postgres_url)
+    migrate(database, ["patra.kernel", "patra.bus"])
+    bus = Bus(TYPES, ManualClock())
+    early, late = thing(), thing()
+    written, go = threading.Event(), threading.Event()
+
+    def slowly(tx):
+        bus.publish(tx, early)
+        written.set()
+        assert go.wait(20.0)
+
+    thread = threading.Thread(target=lambda: other.run(slowly))
+    thread.start()
+    assert written.wait(20.0)
+    database.run(lambda tx: bus.publish(tx, late))
+    tail = Tail(database)
+    shown = [one.body for one in tail.begin(10)]
+    go.set()
+    thread.join(20.0)
+    shown += [one.body for one in tail.more(0.0)]
+    assert [late.event_id in shown[0], early.event_id in shown[1]] == [True, True]
+    tail.close()
+    database.close()
+    other.close()
+
+
 def test_groups_tell_how_they_fare_and_pause(patra):
     bury(patra)
     text = run("groups")
@@ -142,12 +177,18 @@ def test_dead_letters_are_listed_inspected_replayed_and_discarded(patra):
     run("dead-letters", "nothing", expect=1)
     assert "b_replay_unconfirmed" in run("replay", "orchestrator", one.event_id, stdin="yes\n", expect=5)
     assert "1 replayed" in run("replay", "orchestrator", one.event_id, stdin="orchestrator\n")
-    assert "1 replayed" in run("replay", "orchestrator", "--all", "--confirm", "orchestrator", "--by", "ann")
+    everything = ("--all", "--limit", "1", "--confirm", "orchestrator", "--by", "ann")
+    told = run("replay", "orchestrator", *everything)
+    assert "1 replayed to orchestrator only, past its inbox" in told
+    assert "there may be more" in told
+    assert run("replay", "orchestrator", *everything) == "0 replayed to orchestrator only, past its inbox\n"
     assert "0 replayed" in run("replay", "orchestrator", two.event_id, "--confirm", "orchestrator", expect=5)
     run("replay", "orchestrator", expect=2)
     three = bury(patra, "c")
     assert "1 discarded" in run("discard", "orchestrator", three.event_id, "--reason", "test data")
     assert "discarded" in run("dead-letters", "--state", "discarded")
+    assert json.loads(run("dead-letters", two.event_id))["replayed_at"].endswith("Z")  # A1
+    assert json.loads(run("dead-letters", three.event_id))["closed_at"].endswith("Z")
     assert "replay" in run("timeline", two.event_id)
 
 

@@ -2,7 +2,7 @@
 
 from patra.bus import operations
 from patra.bus.deadletter import Filter, L, violations
-from patra.bus.envelope import decode
+from patra.bus.envelope import decode, to_wire
 from patra.bus.publish import Published
 from patra.bus.reasons import R
 from patra.bus.store import events, groups, letters
@@ -118,6 +118,30 @@ def test_a_replay_passes_the_inbox_once_and_a_copy_that_comes_by_does_not(site):
     assert len(site.effects("one")) == 1
 
 
+def test_c3_a_retry_and_a_replay_bring_what_was_published_and_nothing_else(site):
+    seen = []
+
+    @site.bus.consumer("thing.happened", group="one")
+    def _(tx, event):
+        seen.append(to_wire(event.envelope))
+        event.payload["key"] = "spoiled"  # by the handler, before it fails
+        if len(seen) < 6:
+            raise ValueError("no luck")
+
+    site.join()
+    made = envelope(payload={"key": "k", "n": 1})
+    site.publish(made)
+    for _ in range(4):
+        site.pump()
+        site.clock.advance(60 * SECOND)
+    assert site.run(operations.replay, "one", [made.event_id], by="ann", confirm="one").letters
+    for _ in range(4):
+        site.pump()
+        site.clock.advance(60 * SECOND)
+    assert [letter.state for letter in open_letters(site, state=None)] == [L.REPLAYED]
+    assert seen == [to_wire(made)] * 6
+
+
 def test_a_replay_that_fails_again_is_the_same_letter_with_its_history(site):
     site.listen("one")
     made = bad()
@@ -153,6 +177,23 @@ def test_many_are_replayed_by_query_within_one_group(site):
     assert len(site.run(operations.replay_found, wanted, by="ann", confirm="one").letters) == 1
     site.fail = set()
     assert site.pump("one")["handled"] == 3
+
+
+def test_a_letter_of_a_forgotten_group_is_not_replayed_into_the_void(site):
+    site.listen("one")
+    made = bad()
+    bury(site, made)
+    site.run(operations.forget, "one", by="ann", confirm="one")
+    refused = site.run(operations.replay, "one", [made.event_id], by="ann", confirm="one")
+    assert refused.code is R.GROUP_UNKNOWN
+    assert (open_letters(site)[0].state, open_letters(site)[0].replay_count) == (L.OPEN, 0)
+    site.join()  # under the same name it is another row
+    assert [g.dead for g in site.db.read(groups.totals)] == [1]
+    site.run(operations.replay, "one", [made.event_id], by="ann", confirm="one")
+    site.fail = set()
+    assert site.pump("one")["handled"] == 1
+    assert [e for e, _, _ in site.effects("one")] == [made.event_id]
+    assert open_letters(site) == []
 
 
 def test_a_letter_that_is_not_open_is_not_replayed_again(site):

@@ -123,9 +123,33 @@ def test_a_conflict_of_keys_is_409_and_leaves_a_row(house):
     assert found["refusals"][0]["first_at"].endswith("Z")
 
 
+def test_a4_what_is_no_envelope_leaves_a_row_too_in_every_form(house):
+    made = house.envelope()
+    house.call("POST", "/bus/events", {**to_wire(made), "tenant_id": ""})
+    house.call("POST", "/bus/events", [{**to_wire(made), "trace_id": None}, 3])
+    cloud = {**structured(made), "traceid": 3}
+    house.call("POST", "/bus/events", cloud, content_type="application/cloudevents+json")
+    headers, body = binary(made)
+    house.http.request("POST", f"{house.url}/bus/events", body=body, headers={**headers, "ce-extra": "x"})
+    house.call("POST", "/bus/events", b"{")
+    house.call("POST", "/bus/events", b"[")
+    _, found = house.call("GET", "/bus/refusals")
+    assert sorted((r["code"], r["place"], r["event_id"], r["count"]) for r in found["refusals"]) == [
+        ("b_cloudevent_invalid", "/extra", made.event_id, 1),
+        ("b_cloudevent_invalid", "/traceid", made.event_id, 1),
+        ("b_envelope_malformed", "", "", 3),  # one row for what has no key: 3, { and [
+        ("b_envelope_missing", "/tenant_id", made.event_id, 1),
+        ("b_envelope_missing", "/trace_id", made.event_id, 1),
+    ]
+    _, story = house.call("GET", f"/bus/timeline/{made.event_id}")
+    assert {e["what"] for e in story["entries"]} == {"refused"}
+
+
 @pytest.mark.parametrize(
     ("body", "media", "status"),
     [
+        (b"[]", "application/cloudevents+json", 400),
+        (b'{"event_id": "\xff"}', "application/json", 400),
         (b"{", "application/json", 400),
         (b"[3]", "application/json", 207),
         (b"{}", "text/plain", 400),

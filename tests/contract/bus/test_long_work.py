@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from patra.bus import timeline
 from patra.bus.consumer import Poison
 from patra.bus.deadletter import Filter
 from patra.bus.delivery import MOST_LOST
@@ -134,12 +135,15 @@ def test_a_worker_that_lost_its_lease_is_told(site, long_site, make_site):
 def test_an_event_that_loses_every_worker_ends_as_a_dead_letter_not_in_a_circle(site, long_site):
     _work, worker = long_site()
     feed(site, envelope())
+    began = site.clock.now()
     for _ in range(MOST_LOST):
         assert worker.run_once().started == 1
         killed(worker, site)
     assert worker.run_once().dead == 1
     (found,) = site.db.read(lambda tx: letters.find(tx, Filter(), limit=5))
     assert (found.letter.error_code, found.letter.attempts) == (R.HANDLER_LOST, MOST_LOST)
+    first, last = found.letter.first_failed_at, found.letter.last_failed_at  # C§6: when each loss was found
+    assert (first - began, last - began) == (61 * SECOND, MOST_LOST * 61 * SECOND)
 
 
 def killed(worker, site):
@@ -215,6 +219,16 @@ def test_a_failing_long_handler_is_retried_and_then_a_dead_letter(site, long_sit
     assert last["dead"] == 1
     (found,) = site.db.read(lambda tx: letters.find(tx, Filter(), limit=5))
     assert found.letter.attempts == 3
+
+
+def test_the_timeline_tells_that_an_event_is_in_hand_and_since_when_it_stands(site, long_site):
+    _work, worker = long_site()
+    made = envelope()
+    feed(site, made)
+    assert worker.run_once().started == 1
+    published, standing = site.db.read(lambda tx: timeline.timeline(tx, made.event_id))
+    assert (standing.what, standing.at) == ("waiting", published.at)
+    assert (standing.detail["state"], standing.detail["due_at"]) == ("held", None)
 
 
 def test_a_poisonous_result_is_a_dead_letter_at_once(site, long_site):

@@ -97,6 +97,16 @@ def test_c5_a_forwarded_event_is_the_same_event(site):
     assert site.pump()["handled"] == 1
 
 
+def test_c5_a_forwarded_event_keeps_its_producer_on_its_whole_way(site):
+    seen = []
+    site.bus.consumer("thing.happened", group="one")(lambda tx, event: seen.append(event.envelope))
+    site.join()
+    made = forwarded(forwarded(envelope(), "Hub"), "Gate")
+    site.publish(made, publisher="Gate")
+    site.pump()
+    assert [(e.producer, e.forwarded_by) for e in seen] == [("Maker", ("Hub", "Gate"))]
+
+
 def test_b4_each_group_gets_the_newest_major_that_it_reads_and_once(site):
     site.listen("old", "dual.happened", ">=1,<2")
     site.listen("new", "dual.happened", ">=2")
@@ -134,6 +144,17 @@ def test_a_group_that_joins_later_begins_now_or_at_the_beginning(site):
     site.pump()
     assert [e for e, _, _ in site.effects("late")] == [after.event_id]
     assert {e for e, _, _ in site.effects("first")} == {before.event_id, after.event_id}
+
+
+def test_b4_a_group_that_begins_at_the_beginning_gets_the_newest_major_too(site):
+    one = envelope("dual.happened", {"key": "k", "n": 1})
+    site.publish(one, rendition(one, "2.0", {"key": "k", "number": 2}))
+    site.transport()
+    site.listen("old", "dual.happened", ">=1,<2", from_beginning=True)
+    site.listen("both", "dual.happened", ">=1", from_beginning=True)
+    assert site.pump()["duplicates"] == 0
+    assert site.effects("old") == [(one.event_id, "k", 1)]
+    assert site.effects("both") == [(one.event_id, "k", 2)]
 
 
 def test_retention_empties_the_body_and_keeps_the_key(site):

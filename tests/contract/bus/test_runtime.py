@@ -205,6 +205,19 @@ def test_a_webhook_that_is_removed_gets_nothing_more(engine, endpoint):
     ]
 
 
+def test_a_webhook_that_is_removed_and_added_again_is_called_with_its_new_secret(engine, endpoint):
+    hook(engine, endpoint.url)
+    duty = Webhooks(engine)
+    turns(engine, duty)
+    engine.db.run(lambda tx: webhook.remove(tx, engine.bus, "shop", by="ann"))
+    made = hook(engine, endpoint.url)  # before the duty looked again
+    publish(engine, envelope())
+    turns(engine, duty)
+    ((headers, body),) = endpoint.calls
+    stamp = int(headers["webhook-timestamp"])
+    assert headers["webhook-signature"] == webhook.signature(made.secret, headers["webhook-id"], stamp, body)
+
+
 @pytest.mark.parametrize(
     ("name", "url", "types", "place"),
     [

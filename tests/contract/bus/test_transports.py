@@ -235,6 +235,17 @@ def test_a4_a_message_that_is_no_event_leaves_a_row_and_stops_nothing(tmp_path):
     assert [r.code for r in site.db.read(lambda tx: events.refusals(tx, limit=5))] == [R.TYPE_UNKNOWN]
 
 
+def test_b4_a_later_minor_than_this_store_knows_costs_no_group_its_event(tmp_path):
+    site = make_site(tmp_path, "a", None)
+    later = envelope("ordered.happened", {"key": "a", "n": 7, "new": True}, event_version="1.1")
+    broken = envelope("ordered.happened", {"n": 8, "new": True}, event_version="1.0")
+    counts = Receiver(site.db, site.bus, Lying([Arrival(1, body(later)), Arrival(2, body(broken))])).run_once()
+    assert (counts.new, counts.refused) == (1, 1)
+    site.pump()
+    assert site.effects("one") == [(later.event_id, "a", 7)]
+    assert site.publish(later)[0].code is R.VERSION_UNKNOWN  # nobody publishes here what the catalogue does not have
+
+
 def test_a4_messages_that_expired_before_they_were_read_are_told_of(tmp_path):
     site = make_site(tmp_path, "a", None)
     Receiver(site.db, site.bus, Lying([Arrival(7, body(ordered("a", 0)))])).run_once()

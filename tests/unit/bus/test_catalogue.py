@@ -4,7 +4,7 @@ import pytest
 
 from patra.bus.bus import Bus
 from patra.bus.catalogue import OnDeadLetter, Status, load, parse
-from patra.bus.evolution import decode_release, objections
+from patra.bus.evolution import decode_release, objections, release
 from patra.kernel.clock import DAY, MINUTE, SECOND, SystemClock
 from patra.kernel.errors import ConfigInvalid
 from patra.studio.composer import Composer
@@ -109,6 +109,7 @@ def test_the_released_catalogue_is_the_one_that_is_loaded():
 
     released = decode_release((files("patra.bus") / "contracts" / "released.json").read_bytes())
     assert objections(released, load()) == []
+    assert released == release(load())
 
 
 def test_b5_defaults_five_retries_and_a_threshold_of_a_hundred():

@@ -79,13 +79,17 @@ UPDATE bus_delivery SET due_at = 0 FROM rows WHERE bus_delivery.group_id = :grou
 INSERT INTO bus_delivery (group_id, seq, order_key, due_at)
 SELECT :group_id, e.seq, e.order_key, :now FROM bus_event e
 WHERE e.event_type = :event_type AND e.body IS NOT NULL AND e.major = :major AND e.minor BETWEEN :first AND :last
+  AND NOT EXISTS (
+    SELECT 1 FROM bus_event o JOIN bus_delivery d ON d.group_id = :group_id AND d.seq = o.seq
+    WHERE o.event_id = e.event_id AND o.major <> e.major
+  )
 ON CONFLICT (group_id, seq) DO NOTHING
 
 -- name: deliveries_next_due
 SELECT min(due_at) FROM bus_delivery WHERE group_id = :group_id
 
 -- name: deliveries_of_event
-SELECT g.name, d.state, d.due_at, d.attempts, d.lost, d.replay, d.first_failed_at, d.last_failed_at, d.error_code, d.error_detail
+SELECT g.name, d.state, e.published_at, d.due_at, d.attempts, d.lost, d.replay, d.first_failed_at, d.last_failed_at, d.error_code, d.error_detail
 FROM bus_event e JOIN bus_group g ON 1 = 1 JOIN bus_delivery d ON d.group_id = g.group_id AND d.seq = e.seq
 WHERE e.event_id = :event_id ORDER BY g.name
 
@@ -102,5 +106,8 @@ SELECT 1
 
 -- name: deliveries_count_losses
 -- rows: seq int
-UPDATE bus_delivery SET lost = lost + :by FROM rows
+-- A loss is known when the event is taken again: then it has failed for the first time.
+UPDATE bus_delivery SET lost = lost + :by,
+  first_failed_at = CASE WHEN lost > 0 AND :by > 0 THEN COALESCE(first_failed_at, :now) ELSE first_failed_at END
+FROM rows
 WHERE bus_delivery.group_id = :group_id AND bus_delivery.seq = rows.seq

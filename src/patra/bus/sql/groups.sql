@@ -18,7 +18,7 @@ SELECT g.name, g.state, g.group_id,
   (SELECT count(*) FROM bus_delivery d WHERE d.group_id = g.group_id AND d.state = 'held') AS held,
   (SELECT min(e.published_at) FROM bus_event e WHERE e.seq = (
     SELECT min(d.seq) FROM bus_delivery d WHERE d.group_id = g.group_id)) AS oldest,
-  (SELECT count(*) FROM bus_dead_letter l WHERE l.group_id = g.group_id AND l.state IN ('open', 'replaying')) AS dead
+  (SELECT count(*) FROM bus_dead_letter l WHERE l.group_name = g.name AND l.state IN ('open', 'replaying')) AS dead
 FROM bus_group g ORDER BY g.name
 
 -- name: subscriptions

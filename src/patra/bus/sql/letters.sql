@@ -6,7 +6,7 @@ INSERT INTO bus_dead_letter (letter_id, group_id, group_name, seq, order_key, ev
 SELECT letter_id, group_id, group_name, seq, order_key, event_id, event_type, event_version,
   producer, tenant_id, trace_id, correlation_id, error_code, error_detail, reason, attempts, first_failed_at,
   last_failed_at, 'open', envelope FROM rows WHERE true
-ON CONFLICT (letter_id) DO UPDATE SET state = 'open', error_code = excluded.error_code,
+ON CONFLICT (letter_id) DO UPDATE SET state = 'open', group_id = excluded.group_id, error_code = excluded.error_code,
   error_detail = excluded.error_detail, reason = excluded.reason,
   attempts = bus_dead_letter.attempts + excluded.attempts, last_failed_at = excluded.last_failed_at
 WHERE bus_dead_letter.state = 'replaying'

@@ -95,9 +95,10 @@ def hold(tx: Tx, group_id: int, seqs: Collection[int]) -> None:
     tx.execute(Q["deliveries_hold"], {"group_id": group_id}, rows=[(seq, NEVER) for seq in sorted(seqs)])
 
 
-def count_losses(tx: Tx, group_id: int, seqs: Collection[int], by: int = 1) -> None:
+def count_losses(tx: Tx, group_id: int, seqs: Collection[int], now: int, by: int = 1) -> None:
     """What is true if the worker dies now; `deliveries_failed` and `deliveries_done` take it back."""
-    tx.execute(Q["deliveries_count_losses"], {"group_id": group_id, "by": by}, rows=[(s,) for s in sorted(seqs)])
+    params = {"group_id": group_id, "by": by, "now": now}
+    tx.execute(Q["deliveries_count_losses"], params, rows=[(s,) for s in sorted(seqs)])
 
 
 def lose_ahead(tx: Tx, group_id: int, seq: int, due_at: int, now: int, *, code: str, detail: str) -> None:
@@ -141,7 +142,7 @@ def wake_followers(tx: Tx, group_id: int, keys: Collection[bytes], now: int) -> 
 
 
 def backfill(tx: Tx, group_id: int, event_type: str, major: int, minors: tuple[int, int], now: int) -> int:
-    """Everything that is still kept of a version, for a group that begins at the beginning."""
+    """What is still kept of a major, for a group that begins at the beginning and has it in no other major."""
     return tx.execute(
         Q["deliveries_backfill"],
         {

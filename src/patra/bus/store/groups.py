@@ -62,6 +62,11 @@ def lock(tx: Tx) -> None:
     tx.fetch(Q["routing_lock"])
 
 
+def lock_shared(tx: Tx) -> None:
+    """Keep the routes as they are until this transaction is over."""
+    tx.fetch(Q["routing_lock_shared"])
+
+
 def ensure(tx: Tx, name: str, now: int) -> Group:
     tx.execute(Q["group_add"], {"name": name, "now": now})
     found = find(tx, name)

@@ -97,7 +97,7 @@ class Receiver:
                     )
                     self._record(tx, arrival, envelope, now)
                     continue
-                match rules.examine(self._bus.catalogue, envelope, index=index, retired=True):
+                match rules.examine(self._bus.catalogue, envelope, index=index, elsewhere=True):
                     case Candidate() as candidate:
                         candidates.append(candidate)
                     case Refused() as refusal:

@@ -8,7 +8,9 @@ from patra.cli.bus.common import REFUSED, bus_in
 from patra.cli.options import config_option, json_option, opened, show
 
 if TYPE_CHECKING:
-    from patra.bus.envelope import Envelope
+    from patra.bus.envelope import Envelope, Refused
+    from patra.bus.publish import Outcome
+    from patra.kernel.db import Tx
 
 TAIL_EPILOG = """\b
 Examples:
@@ -26,11 +28,18 @@ def publish(file: Any, config: str | None, as_json: bool) -> None:
     from patra.bus.envelope import Envelope, Refused
     from patra.bus.publish import Published
 
-    found = _envelopes(file.read())
+    read = _envelopes(file.read())
+    found = [one for _, one in read]
     with opened(config) as patra:
         bus = bus_in(patra)
         good = [one for one in found if isinstance(one, Envelope)]
-        answered = iter(patra.db.run(lambda tx: bus.publish_many(tx, good)) if good else [])
+        unread = [(seen, one) for seen, one in read if isinstance(one, Refused)]
+
+        def work(tx: "Tx") -> "list[Outcome]":
+            bus.refuse(tx, unread)
+            return bus.publish_many(tx, good)
+
+        answered = iter(patra.db.run(work) if found else [])
         rows: list[dict[str, Any]] = []
         for one in found:
             match one if isinstance(one, Refused) else next(answered):
@@ -47,23 +56,27 @@ def publish(file: Any, config: str | None, as_json: bool) -> None:
             raise SystemExit(REFUSED)
 
 
-def _envelopes(body: bytes) -> "list[Envelope | Any]":
+def _envelopes(body: bytes) -> "list[tuple[Envelope, Envelope | Refused]]":
+    """What is legible of each, and the envelope or why it is none."""
     import msgspec
 
-    from patra.bus.cloudevents import from_structured
-    from patra.bus.envelope import Refused, from_wire
+    from patra.bus.cloudevents import from_structured, legible_event
+    from patra.bus.envelope import Refused, from_wire, legible
     from patra.bus.reasons import R
 
-    def one(raw: Any) -> Any:
-        return from_structured(raw) if isinstance(raw, dict) and "specversion" in raw else from_wire(raw)
+    def one(raw: Any) -> "tuple[Envelope, Envelope | Refused]":
+        if isinstance(raw, dict) and "specversion" in raw:
+            return legible_event(raw), from_structured(raw)
+        return legible(raw), from_wire(raw)
 
     try:
         raw: Any = msgspec.json.decode(body)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         try:
             raw = [msgspec.json.decode(line) for line in body.splitlines() if line.strip()]
-        except msgspec.DecodeError as error:
-            return [Refused(code=R.ENVELOPE_MALFORMED, place="", detail=f"neither JSON nor JSON lines: {error}")]
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            detail = f"neither JSON nor JSON lines: {error}"
+            return [(legible(None), Refused(code=R.ENVELOPE_MALFORMED, place="", detail=detail))]
     return [one(item) for item in (raw if isinstance(raw, list) else [raw])]  # pyright: ignore[reportUnknownVariableType]
 
 

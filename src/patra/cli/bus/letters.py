@@ -87,11 +87,11 @@ def dead_letters(
             show(rows, as_json=as_json)
             return
         for letter in found:
+            fields: dict[str, Any] = msgspec.to_builtins(letter)
+            told = {k: format_instant(v) if k.endswith("_at") and v is not None else v for k, v in fields.items()}
             whole = {
-                **msgspec.to_builtins(letter),
+                **told,
                 "envelope": msgspec.json.decode(letter.envelope),
-                "first_failed_at": format_instant(letter.first_failed_at),
-                "last_failed_at": format_instant(letter.last_failed_at),
                 "violations": [msgspec.to_builtins(v) for v in violations(bus_in(patra).catalogue, letter)],
             }
             click.echo(msgspec.json.format(msgspec.json.encode(whole), indent=2).decode())
@@ -103,7 +103,7 @@ def dead_letters(
 @click.command(epilog=REPLAY_EPILOG)
 @click.argument("name")
 @click.argument("event_ids", nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="Every open dead letter of the group that the filters find.")
+@click.option("--all", "everything", is_flag=True, help="Every open dead letter of the group, up to --limit.")
 @click.option("--confirm", default="", help="The name of the group once more, instead of being asked.")
 @_filters
 @by_option
@@ -129,10 +129,10 @@ def replay(
             wanted = _wanted(name, event_type, error_code, trace)
             return operations.replay_found(tx, bus, wanted, by=who, confirm=typed, limit=limit)
 
-        _told(
-            acted(patra, "bus.replay", name, work, who, event_ids=list(event_ids)),
-            f"replayed to {name}, past its inbox",
-        )
+        done = acted(patra, "bus.replay", name, work, who, event_ids=list(event_ids))
+        if not event_ids and len(done.letters) == limit:
+            click.echo(f"--limit {limit} is reached: there may be more", err=True)
+        _told(done, f"replayed to {name} only, past its inbox")
 
 
 @click.command()

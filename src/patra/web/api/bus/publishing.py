@@ -1,7 +1,7 @@
 """A request's headers and body go in; envelopes are published, and each is answered for itself (B1)."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from starlette.concurrency import run_in_threadpool
@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from patra.app.bus import bus_of
 from patra.app.wiring import Patra
-from patra.bus.cloudevents import BATCH, STRUCTURED, from_binary, from_structured, is_binary
-from patra.bus.envelope import Envelope, Refused, decode, from_wire
+from patra.bus.cloudevents import BATCH, STRUCTURED, from_binary, from_structured, is_binary, legible_event
+from patra.bus.envelope import Envelope, Refused, decode, from_wire, legible
 from patra.bus.publish import LARGEST, Outcome, Published
 from patra.bus.reasons import R
 from patra.kernel.db import Tx
@@ -30,25 +30,44 @@ async def publish(patra: Patra, request: RawRequest) -> Response:
 
 
 def _published(patra: Patra, headers: dict[str, str], body: bytes) -> Response:
+    bus = bus_of(patra).bus
     read = _read(headers, body)
     if isinstance(read, Refused):
+        patra.db.run(lambda tx: bus.refuse(tx, [(legible(None), read)]))
         return problem_response(problem(read))
     several, found = read
     if len(found) > MOST:
         return problem_response(Problem(413, "too_many_events", f"At most {MOST} events at once"))
-    bus = bus_of(patra).bus
     good = [one for one in found if isinstance(one, Envelope)]
+    unread = _unread(headers, body, found, several=several)
 
     def work(tx: Tx) -> list[Outcome]:
-        return bus.publish_many(tx, good)
+        bus.refuse(tx, unread)
+        return bus.publish_many(tx, good) if good else []
 
-    answered = iter(patra.db.run(work) if good else [])
+    answered = iter(patra.db.run(work) if found else [])
     outcomes: list[Outcome] = [one if isinstance(one, Refused) else next(answered) for one in found]
     if not several and isinstance(refused := outcomes[0], Refused):
         return problem_response(problem(refused))
     status = 200 if all(isinstance(o, Published) for o in outcomes) else 207
     content = Answers(events=[answer(o) for o in outcomes])
     return Response(msgspec.json.encode(content), status, media_type=JSON)
+
+
+def _unread(
+    headers: dict[str, str], body: bytes, found: Sequence[Envelope | Refused], *, several: bool
+) -> list[tuple[Envelope, Refused]]:
+    """Each that is no envelope, with what is legible of it (A4)."""
+    if all(isinstance(one, Envelope) for one in found):
+        return []
+    try:
+        raw: Any = headers if is_binary(headers) else msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raw = None
+    given = cast("list[Any]", raw) if several else [raw]
+    cloud = is_binary(headers) or "cloudevents" in headers.get("content-type", "").lower()
+    seen = [legible_event(one) if cloud else legible(one) for one in given]
+    return [(what, one) for what, one in zip(seen, found, strict=True) if isinstance(one, Refused)]
 
 
 def _read(headers: dict[str, str], body: bytes) -> tuple[bool, Sequence[Envelope | Refused]] | Refused:
