@@ -124,10 +124,10 @@ class Keys:
 
     def _carry(self, tx: Tx, most: int = BITE) -> int:
         if not self._to:
-            ((_, self._to),) = tx.fetch(Q["oldest_recent"])
-            if not self._to:
-                self._to = 0
+            ((newest,),) = tx.fetch(Q["newest_recent"])
+            if newest is None:
                 return 0
+            self._to = newest
             self._recent.freeze()
             self._from = 0
             set_mark(tx, CARRY_TO, self._to)

@@ -4,8 +4,8 @@ INSERT INTO att_recent (at, body) VALUES (:at, :body)
 -- name: recent_keys
 SELECT number, body FROM att_recent ORDER BY number
 
--- name: oldest_recent
-SELECT min(number), max(number) FROM att_recent
+-- name: newest_recent
+SELECT max(number) FROM att_recent
 
 -- name: oldest_recent_at
 SELECT at FROM att_recent ORDER BY number LIMIT 1
