@@ -102,6 +102,18 @@ def next_due(tx: Tx) -> int | None:
     return tx.fetch(Q["next_due"])[0][0]
 
 
+def announce(tx: Tx, process: str, oldest: int, now: int, lost: int) -> int:
+    """Say since when a batch may wait in a process; gives the earliest such instant of all that are heard of."""
+    tx.execute(Q["announce"], {"process": process, "oldest": oldest, "now": now})
+    tx.execute(Q["forget_lost"], {"lost": lost})
+    return tx.fetch(Q["oldest_waiting"])[0][0]
+
+
+def forget_intake(tx: Tx, process: str) -> None:
+    """A process ends: no batch waits there."""
+    tx.execute(Q["forget_intake"], {"process": process})
+
+
 def mark(tx: Tx, name: str) -> int:
     """Where a duty in the background stands."""
     found = tx.fetch(Q["mark"], {"name": name})

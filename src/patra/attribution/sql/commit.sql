@@ -70,3 +70,16 @@ RETURNING att_status.id
 UPDATE att_status SET attribution_status = 'superseded' FROM rows
 WHERE att_status.id = rows.id AND att_status.attribution_status = 'committed'
 RETURNING att_status.id
+
+-- name: announce
+INSERT INTO att_intake (process, oldest, seen_at) VALUES (:process, :oldest, :now)
+ON CONFLICT (process) DO UPDATE SET oldest = excluded.oldest, seen_at = excluded.seen_at
+
+-- name: forget_lost
+DELETE FROM att_intake WHERE seen_at < :lost
+
+-- name: forget_intake
+DELETE FROM att_intake WHERE process = :process
+
+-- name: oldest_waiting
+SELECT min(oldest) FROM att_intake
