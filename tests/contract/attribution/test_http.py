@@ -3,8 +3,11 @@
 import gzip
 import json
 import os
+import shutil
+import subprocess
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -354,3 +357,23 @@ def test_a_settlement_counts_committed_billable_facts(house: House):
 def test_the_interface_is_described(house: House):
     paths = house.get("/openapi.json")["paths"]
     assert {"/events", "/attribution/timeline/{key}", "/attribution/settlement"} <= set(paths)
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="the documentation shows curl")
+def test_the_commands_of_the_documentation_do_what_it_says(house: House):
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "attribution.md").read_text()
+    shell = page.partition("```sh\n")[2].partition("```")[0].replace("http://127.0.0.1:8642", house.url)
+    post = shell[: shell.index("patra attribution")]
+    first, second = (
+        json.loads(subprocess.run(["sh", "-c", post], capture_output=True, check=True).stdout) for _ in range(2)
+    )
+    assert (first["overallStatus"], second["overallStatus"]) == ("accepted_all", "partial_success")
+    assert {item["ackStatus"] for item in second["ackItems"]} == {"duplicate"}
+    found = house.get("/attribution/timeline/ref1|ra1")["decisions"]
+    assert {one["audit"]["decisionReasonCode"] for one in found} == {"f_accepted", "f_dedup_committed_duplicate"}
+    settled = house.get("/attribution/settlement?begin=2026-01-01T00:00:00Z&end=2100-01-01T00:00:00Z&by=placement")
+    assert [(line["placement"], line["impressions"]) for line in settled["lines"]] == [("home", 1)]
+    python = page.partition("```python\n")[2].partition("```")[0].replace("http://127.0.0.1:8642", house.url)
+    told: list[Any] = []
+    exec(python.replace("print", "told.append"), {"told": told})
+    assert [one.code for one in told] == ["f_event_type_unsupported"]
