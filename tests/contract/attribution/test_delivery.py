@@ -10,10 +10,11 @@ from patra.attribution.archive import Again, Never
 from patra.attribution.batch import Item, Tick, read_batch
 from patra.attribution.commit import EVERYTHING, commit
 from patra.attribution.contract import Versions
-from patra.attribution.delivery import Delivery, handing
+from patra.attribution.delivery import Delivery, Moved, _write_moves, handing
 from patra.attribution.reading import Archived, every_decision
 from patra.attribution.reasons import R
 from patra.attribution.records import RANK, RecordType
+from patra.attribution.records import On as RecordMove
 from patra.kernel.clock import MINUTE, SECOND
 from patra.kernel.db import Database, migrate
 from patra.kernel.machine import history
@@ -279,3 +280,61 @@ def test_the_version_anchors_of_a_record_stay_the_same_while_it_moves(house: Hou
         anchors.setdefault(record.key, []).append(record.body["versionAnchors"])
     assert max(map(len, anchors.values())) == 2
     assert all(found == found[:1] * len(found) for found in anchors.values())
+
+
+def test_the_last_try_is_at_the_end_of_the_15_minutes(house: House):
+    house.take(sent(0, event("opportunity_created")))
+    house.archive.fails = lambda record: Again(R.ARCHIVE_TIMEOUT)
+    tried: list[int] = []
+    while {status for _, _, status in house.statuses()} == {"new"}:
+        calls = house.archive.calls
+        house.deliver()
+        tried += [(house.clock.now() - T0) // SECOND] * (house.archive.calls - calls)
+        house.clock.advance(SECOND)
+    cycle = [1, 6, 36, 156]
+    assert tried == [0, *[n * 156 + second for n in range(6) for second in cycle if n * 156 + second < 900], 900]
+
+
+def test_what_was_never_tried_does_not_use_up_its_15_minutes(house: House):
+    """A decision that waits for an earlier one of its group has a window of its own."""
+    house.take(sent(0, event("ad_filled")), sent(0, event("interaction")))
+    house.archive.fails = lambda record: (
+        Again(R.ARCHIVE_TIMEOUT) if record.body["sourceKeys"]["eventId"] == "ad_filled" else None
+    )
+    for _ in range(16 * 60):
+        house.deliver()
+        house.clock.advance(SECOND)
+    by_event = {
+        (record.body["sourceKeys"]["eventId"], record.status.value)
+        for one in house.decisions()
+        for record in one.records
+    }
+    assert by_event == {("ad_filled", "conflicted"), ("interaction", "committed")}
+
+
+def test_a_record_that_is_sent_in_two_states_is_written_in_both(house: House):
+    house.take(sent(0, event("ad_filled")), 120)
+    house.clock.advance(200 * SECOND)
+    house.take(sent(200, event("impression")))
+    failures = [Again(R.ARCHIVE_TIMEOUT)]
+    house.archive.fails = lambda record: (
+        failures.pop()
+        if failures and record.type is RecordType.ATTRIBUTION and "timeout" in record.body["decisionReasonCode"]
+        else None
+    )
+    house.deliver()
+    house.clock.advance(SECOND)
+    house.deliver()
+    assert failures == []
+    told = [status for kind, reason, status in house.archive.told if "timeout" in reason and kind == "attribution_fact"]
+    assert sorted(told) == ["committed", "superseded"]
+
+
+def test_a_record_that_is_settled_stays_so(house: House):
+    """Should a message ever be settled twice, the first time counts (§3.8.27)."""
+    house.take(sent(0, event("impression")))
+    house.deliver()
+    lost = Moved(RecordMove.CONFLICT, None)
+    moves = [(one, dict.fromkeys(RecordType, lost)) for one in house.decisions()]
+    house.db.run(lambda tx: _write_moves(tx, moves, house.clock.now()))
+    assert {status for _, _, status in house.statuses()} == {"committed"}

@@ -186,6 +186,17 @@ def test_the_timer_applies_deadlines_as_of_their_instant_behind_the_clock(engine
     assert {decision.at for decision in failed} == {T0 + 120 * SECOND}
 
 
+def test_the_timer_leaves_deadlines_that_are_younger_than_its_lag(engine: Engine):
+    clock: Any = engine._clock
+    answer(engine.submit(body(event("ad_filled", "one", renderAttemptId="one"))))
+    clock.advance(SECOND)
+    answer(engine.submit(body(event("ad_filled", "two", renderAttemptId="two"), batch="b2")))
+    clock.advance(121 * SECOND)
+    assert engine.sweep().applied == 1
+    clock.advance(SECOND)
+    assert engine.sweep().applied == 1
+
+
 def test_the_timer_works_in_bounded_bites(database: Database):
     migrate(database, PACKAGES)
     clock = ManualClock(T0)
@@ -237,8 +248,8 @@ def two(database_url: str):
 
 def test_the_timer_of_one_process_does_not_overtake_a_batch_that_waits_in_another(two: Two):
     waiting = two.waiting(119, event("error", "t", errorClass="terminal"))
-    two.first.announce()
     two.clock.advance(PATIENCE)
+    two.first.announce()
     assert two.second.sweep().applied == 0
     two.first.run_once()
     assert codes(waiting.result(0)) == ["f_accepted"]
@@ -252,8 +263,8 @@ def test_a_batch_that_is_being_decided_counts_as_waiting(two: Two):
 
     def meanwhile(work: Any) -> Any:
         two.databases[0].run = original  # type: ignore[method-assign]
-        two.first.announce()
         two.clock.advance(PATIENCE)
+        two.first.announce()
         applied.append(two.second.sweep().applied)
         return original(work)
 

@@ -210,6 +210,25 @@ def test_the_aggregate_of_a_closure_does_not_count_what_only_shares_its_text(hou
         assert view.aggregate == "consistent_non_billable"
 
 
+def test_a_closure_tells_what_became_of_its_click(house: House):
+    told: list[str | None] = []
+
+    def look() -> None:
+        view = house.db.read(lambda tx: closure_by_key(tx, "ref|ra"))
+        told.append(view.click if view else None)
+
+    house.take(event("ad_filled", "f"), batch="b1")
+    look()
+    house.take(event("click", "c"), batch="b2")
+    look()
+    house.clock.advance(200 * SECOND)
+    house.take(event("impression", "i"), batch="b3")
+    look()
+    house.take(event("click", "d"), batch="b4")
+    look()
+    assert told == [None, "pending", "lapsed", "billable"]
+
+
 def test_an_index_that_waits_for_its_run_changes_no_answer(database: Database):
     house = House(database)
     house.indexer = Indexer(database, house.clock, run=3, patience=DAY)

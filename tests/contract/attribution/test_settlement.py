@@ -10,7 +10,7 @@ from patra.attribution.reasons import R
 from patra.attribution.records import RecordType
 from patra.attribution.retention import Retention, purge_once
 from patra.attribution.settle import settle
-from patra.kernel.clock import DAY, SECOND
+from patra.kernel.clock import DAY, SECOND, format_instant
 from patra.kernel.db import Database
 from tests.contract.attribution.test_delivery import House as Store
 from tests.unit.attribution.said import T0, at, event, sent, terminal
@@ -53,6 +53,22 @@ def test_a_fact_that_the_archive_refuses_or_contradicts_is_never_settled(house: 
     )
     house.deliver()
     assert house.settled() == [("app", "", 1, 0)]
+
+
+@pytest.mark.parametrize("by", ["app", "day", "placement"])
+def test_a_settlement_counts_from_its_beginning_up_to_its_end_and_only_what_is_committed(house: House, by: str):
+    begin, end = T0 - 10 * SECOND, T0
+    for n, instant in enumerate([begin - 1, begin, end - 1, end]):
+        house.take(
+            sent(0, event("impression", "i", renderAttemptId=f"r{n}", eventAt=format_instant(instant)), batch=f"b{n}")
+        )
+    house.deliver()
+    house.archive.fails = lambda record: Never("g_no") if record.type is RecordType.BILLABLE else None
+    house.take(sent(0, event("impression", "i", renderAttemptId="refused", eventAt=at(-5)), batch="refused"))
+    house.deliver()
+    house.take(sent(0, event("impression", "i", renderAttemptId="new", eventAt=at(-5)), batch="new"))
+    found = house.db.read(lambda tx: settle(tx, begin, end, by))  # type: ignore[arg-type]
+    assert (found.impressions, found.clicks, len(found.lines)) == (2, 0, 1)
 
 
 def test_a_fact_that_was_never_written_is_never_settled(house: House):

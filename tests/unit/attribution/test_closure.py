@@ -359,6 +359,18 @@ def test_a_click_waits_120_seconds_from_its_own_arrival():
     assert [(a["decisionAction"], a["decidedAt"]) for a in lapsed] == [("attribution_emit", at(170))]
 
 
+def test_a_click_may_lapse_before_its_closure_times_out():
+    """Batches of several processes need not be decided in the order in which they were received."""
+    opened, click = sent(100, event("ad_filled")), sent(50, event("click"))
+    early = replayed(opened, click, tick(219.999999))
+    assert closures(early) == {"ref|ra": ("open", None)}
+    assert [a["decidedAt"] for a in early.audits if a["decisionReasonCode"] != "f_accepted"] == [at(170)]
+    late = replayed(opened, click, tick(220))
+    assert closures(late) == {"ref|ra": SYNTHESISED}
+    assert billed(replayed(opened, click, sent(200, event("impression")))) == ["ref|ra|billable_impression"]
+    assert len(billed(replayed(opened, click, sent(169, event("impression"))))) == 2
+
+
 def test_a_click_that_lapses_keeps_its_pending_fact_and_gets_no_other():
     output = replayed(sent(0, event("click")), tick(120))
     assert facts(output) == [("attr_click_pending", "committed"), ("attr_failure_terminal", "committed")]

@@ -237,6 +237,7 @@ def test_records_of_one_group_are_sorted_by_type_then_instant_then_key():
         return Record(kind, key, Status.NEW, T0 + round(instant * SECOND), body, {})
 
     wanted = [
+        record(RecordType.AUDIT, "a", 1),
         record(RecordType.AUDIT, "b", 1),
         record(RecordType.AUDIT, "a", 1.5),
         record(RecordType.AUDIT, "z", 2),
@@ -329,6 +330,14 @@ def test_a_record_in_conflict_names_the_record_that_it_conflicts_with(first, the
     (conflicting,) = [one for one in output.records if one["recordStatus"] in {"duplicate", "conflicted"}]
     assert conflicting["sourceKeys"]["eventId"] == then["eventId"]
     assert known[conflicting["conflictWithRecordKey"]] == points_at
+
+
+@pytest.mark.parametrize("names", [("impression", "click"), ("click", "impression")])
+def test_a_second_click_names_the_billable_click_that_it_conflicts_with(names):
+    output = replayed(*[sent(n, event(name)) for n, name in enumerate(names)], sent(5, event("click", "again")))
+    (duplicate,) = [one for one in output.records if one["recordStatus"] == "duplicate"]
+    (click,) = [one for one in records(output, "billable_fact") if one["sourceKeys"]["eventId"] == "click"]
+    assert duplicate["conflictWithRecordKey"] == click["recordKey"]
 
 
 def test_a_late_impression_names_the_record_that_it_supersedes():
