@@ -187,7 +187,7 @@ def rule(closure: Closure, event: Event, subject: Subject, received_at: int) -> 
     """Decide an event that passed dedup and owner, on the closure that it finds or opens."""
     if event.terminal:
         return _failure(closure, event, subject)
-    match event.kind.name:
+    match event.type:
         case "impression":
             return _impression(closure, event, subject)
         case "click":
@@ -200,7 +200,7 @@ def rule(closure: Closure, event: Event, subject: Subject, received_at: int) -> 
 
 def opens(event: Event) -> bool:
     """Whether the event opens its closure where that is not there yet; a postback is no render signal (F13)."""
-    return event.kind.opens or event.kind.name == "impression"
+    return event.kind.opens or event.type == "impression"
 
 
 def accepted(event: Event, attribution: str) -> Ruling:

@@ -1,9 +1,9 @@
 """Batches go in from any thread; each is answered when it is durable: one writer takes all that wait into one commit.
 
-Batches are read where they arrive and decided by the writer, one after the other in the order of their `receivedAt`,
-which never goes back within a process: while the writer waits for the store, the next ones are read. A batch that was
-queued is answered after the commit or not at all; when too many wait, new ones are turned away before they cost
-anything (F10).
+Batches are read where they arrive, or by a child process (`reader`), and decided by the writer, one after the other in
+the order of their `receivedAt`, which never goes back within a process: while the writer is at work, the next ones are
+read. A batch that was queued is answered after the commit or not at all; when too many wait, new ones are turned away
+before they cost anything (F10).
 
 On PostgreSQL there are two writers: while one waits for the database, the other decides. They are to each other as two
 processes are, and what holds for those (`store`) holds for them. SQLite has one writer at a time.
@@ -13,10 +13,10 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -26,6 +26,7 @@ from patra.attribution.commit import Hand, commit
 from patra.attribution.decide import Answer, Ticked
 from patra.attribution.intake import Envelope, Refused
 from patra.attribution.keystore import Keys, carry_once
+from patra.attribution.reader import Reader, batch_of
 from patra.attribution.reading import something_due
 from patra.attribution.reasons import R
 from patra.kernel.clock import SECOND, Clock
@@ -62,6 +63,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Threads that commit; 0 chooses: two on PostgreSQL, one on SQLite."""
     lag: int = 2 * SECOND
     """How far the timer stays behind the clock, so that batches of other processes are decided first."""
+    reader: bool = False
+    """Whether a child process reads the batches."""
 
 
 class Overloaded(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,8 +83,16 @@ Reply = BatchAck | Refused | NotTaken
 
 
 class _Waiting(msgspec.Struct):
-    item: Item
     future: "Future[Any]"
+    read: Callable[[], Item]
+    """Gives the item; called once, in the order of the queue."""
+    app_id: str | None = None
+    """The only app that may send the batch."""
+
+
+class _Taken(NamedTuple):
+    future: "Future[Any]"
+    item: Item
 
 
 class Engine:
@@ -94,6 +105,8 @@ class Engine:
         self._limits = limits or Limits()
         self._hand = hand
         self._arriving = threading.Lock()
+        self._reader: Reader | None = None
+        self._taking = threading.Lock()
         self._queue: deque[_Waiting] = deque()
         self._changed = threading.Condition()
         self._writers: list[threading.Thread] = []
@@ -111,11 +124,8 @@ class Engine:
         future: Future[Reply] = Future()
         with self._arriving:  # one at a time: batches wait in the order of their instants
             self._last = max(self._last, self._clock.now()) if received_at is None else received_at
-            batch = read_batch(body, self._last)
-            if app_id is not None and isinstance(batch.envelope, Envelope) and batch.envelope.app_id != app_id:
-                future.set_result(Refused(code=R.APP_KEY_FOREIGN, batch_id=batch.envelope.batch_id))
-                return future
-            return future if self._enqueue(_Waiting(batch, future)) else Overloaded()
+            read = self._reading(body, self._last)
+            return future if self._enqueue(_Waiting(future, read, app_id)) else Overloaded()
 
     @property
     def full(self) -> bool:
@@ -130,7 +140,7 @@ class Engine:
             return Ticked(0)
         with self._arriving:
             tick = Tick(at=max(self._last, self._clock.now()) - self._limits.lag)
-            if not self._enqueue(_Waiting(tick, future)):
+            if not self._enqueue(_Waiting(future, lambda: tick)):
                 return Ticked(0)
         done = future.result()
         if isinstance(done, NotTaken):
@@ -153,22 +163,41 @@ class Engine:
         until = time.monotonic() + seconds
         for writer in self._writers:
             writer.join(max(until - time.monotonic(), 0))
+        if self._reader is not None:
+            self._reader.close()
 
     def run_once(self) -> int:
         """Commit all that waits, up to one group; gives how many batches that were."""
-        with self._changed:
-            taken = [self._queue.popleft() for _ in range(min(len(self._queue), self._limits.group))]
-            WAITING.set(len(self._queue))
-        # whoever stopped waiting before its turn came has no answer, and its batch was not taken
-        taken = [waiting for waiting in taken if waiting.future.set_running_or_notify_cancel()]
+        with self._taking:
+            with self._changed:
+                waiting = [self._queue.popleft() for _ in range(min(len(self._queue), self._limits.group))]
+                WAITING.set(len(self._queue))
+            read = [one.read() for one in waiting]
         try:
+            taken = [
+                _Taken(one.future, item)
+                for one, item in zip(waiting, read, strict=True)
+                # whoever stopped waiting before its turn came has no answer, and its batch was not taken
+                if one.future.set_running_or_notify_cancel() and not _foreign(one, item)
+            ]
             if taken:
                 self._commit(taken)
         finally:
-            for waiting in taken:  # nobody is left waiting, whatever went wrong
-                if not waiting.future.done():
-                    waiting.future.set_exception(StoreUnavailable("writer_failed", "the batch may not have been taken"))
-        return len(taken)
+            for one in waiting:  # nobody is left waiting, whatever went wrong
+                if not one.future.done():
+                    one.future.set_exception(StoreUnavailable("writer_failed", "the batch may not have been taken"))
+        return len(waiting)
+
+    def _reading(self, body: bytes, received_at: int) -> Callable[[], Batch]:
+        """Read a batch, here or by the reader; what comes out gives it."""
+        reader = self._reader
+        if reader is not None and reader.alive:
+            reader.send(body, received_at)
+            return lambda: batch_of(reader.receive(), body, received_at)
+        if reader is None and self._limits.reader:
+            self._reader = Reader()  # it needs a moment: this batch does not wait for it
+        batch = read_batch(body, received_at)
+        return lambda: batch
 
     def _enqueue(self, waiting: _Waiting) -> bool:
         with self._changed:
@@ -194,22 +223,22 @@ class Engine:
             with suppress(Exception):  # everyone was answered: whatever went wrong must not end the writer
                 self.run_once()
 
-    def _commit(self, taken: Sequence[_Waiting]) -> None:
+    def _commit(self, taken: Sequence[_Taken]) -> None:
         began = time.perf_counter()
         try:
-            items = [waiting.item for waiting in taken]
+            items = [one.item for one in taken]
             due = self._limits.overdue if any(isinstance(item, Tick) for item in items) else 0
             answers = commit(self.db, items, due=due, hand=self._hand, keys=self.keys)
         except Transient as error:
-            for waiting in taken:
-                waiting.future.set_result(_not_taken(waiting.item))
+            for one in taken:
+                one.future.set_result(_not_taken(one.item))
             with suppress(Exception):  # a log that cannot be written changes nothing
                 log.warning("attribution_commit_failed", code=error.code, detail=error.detail, batches=len(taken))
             return
         except Exception as error:
             if len(taken) > 1:
-                for waiting in taken:
-                    self._commit([waiting])
+                for one in taken:
+                    self._commit([one])
                 return
             taken[0].future.set_exception(error)
             with suppress(Exception):
@@ -220,14 +249,23 @@ class Engine:
         self._load_at = now
         COMMIT_SECONDS.observe(spent)
         COMMIT_BATCHES.observe(len(taken))
-        for waiting, answer in zip(taken, answers, strict=True):
-            waiting.future.set_result(answer)
+        for one, answer in zip(taken, answers, strict=True):
+            one.future.set_result(answer)
             _count(answer)
+
+
+def _foreign(waiting: _Waiting, item: Item) -> bool:
+    """Whether the batch names another app than may send it; it is answered so."""
+    envelope = item.envelope if isinstance(item, Batch) else None
+    if waiting.app_id is None or not isinstance(envelope, Envelope) or envelope.app_id == waiting.app_id:
+        return False
+    waiting.future.set_result(Refused(code=R.APP_KEY_FOREIGN, batch_id=envelope.batch_id))
+    return True
 
 
 def _not_taken(item: Item) -> NotTaken:
     if isinstance(item, Batch) and isinstance(item.envelope, Envelope):
-        return NotTaken(ack=not_taken(item.envelope, item.received_at, R.STORE_UNAVAILABLE))
+        return NotTaken(ack=not_taken(item.envelope, item.received_at, item.as_sent(), R.STORE_UNAVAILABLE))
     return NotTaken(ack=None)
 
 
