@@ -198,11 +198,6 @@ def rule(closure: Closure, event: Event, subject: Subject, received_at: int) -> 
             return accepted(event, event.kind.attribution)
 
 
-def opens(event: Event) -> bool:
-    """Whether the event opens its closure where that is not there yet; a postback is no render signal (F13)."""
-    return event.kind.opens or event.type == "impression"
-
-
 def accepted(event: Event, attribution: str) -> Ruling:
     """The ruling on an event that nothing stands against."""
     code = event.code

@@ -20,10 +20,10 @@ from patra.attribution.closure import (
     accepted,
     lapse,
     opened,
-    opens,
     rule,
     upgrade,
 )
+from patra.attribution.contract import KINDS, Kind
 from patra.attribution.dedup import REFUSALS, Ledger
 from patra.attribution.facts import Decision, audit_key_of, decided, dropped
 from patra.attribution.intake import Envelope, Refused
@@ -62,7 +62,8 @@ class Changes(msgspec.Struct, kw_only=True):
 
     ledger: Ledger
     closures: list[Closure] = []
-    decisions: list[tuple[int, Decision]] = []
+    decisions: dict[int, list[tuple[int, Decision]]] = {}
+    """By the item that they were made on, each with its number."""
     drops: dict[bytes, Drop] = {}
     superseded: list[Superseded] = []
 
@@ -95,11 +96,13 @@ class _Run:
         self._due = [(due, c.key) for c in self.closures.values() if (due := c.next_due) is not None]
         heapify(self._due)
         self._next = 0
+        self._decisions: list[tuple[int, Decision]] = []
         self._received_at = 0
         self._batch_id = ""
 
     def item(self, number: int, one: Item) -> Answer:
         self._next = number << ITEM_BITS
+        self._decisions = self.changes.decisions[number] = []
         self._lapse(instant(one))
         if isinstance(one, Tick):
             return Ticked(self._next - (number << ITEM_BITS))
@@ -131,10 +134,11 @@ class _Run:
             refusal = dropped(subject, R.FOREIGN_APP, Conflict.REJECTED, self._received_at)
             self._drop(refusal, (batch.as_sent()[event.index],))
             return AckItem(event.sent_id, event.index, Ack.REJECTED, R.FOREIGN_APP, False, subject.source)
-        if closure is None and key is not None and opens(event):
+        kind = KINDS[event.type]
+        if closure is None and key is not None and kind.opens:
             closure = self.closures[key] = opened(key, subject, self._received_at)
-        ruling = self._ruled(closure, event, subject)
-        ledger.begin(event.key, event.fingerprint, self._received_at, event.kind.window, cycle=cycle, batch=number)
+        ruling = self._ruled(closure, event, subject, kind)
+        ledger.begin(event.key, event.fingerprint, self._received_at, kind.window, cycle=cycle, batch=number)
         return AckItem(event.sent_id, event.index, ruling.ack, ruling.code, False, subject.source)
 
     def _refused_by_ledger(self, event: Event, subject: Subject, outcome: Outcome, batch: Batch) -> AckItem:
@@ -146,10 +150,10 @@ class _Run:
         self._drop(dropped(subject, code, Conflict.DUPLICATE, self._received_at))
         return AckItem(event.sent_id, event.index, Ack.DUPLICATE, code, False, subject.source)
 
-    def _ruled(self, closure: Closure | None, event: Event, subject: Subject) -> Ruling:
+    def _ruled(self, closure: Closure | None, event: Event, subject: Subject, kind: Kind) -> Ruling:
         """Apply the closure's rules, and what an impression brings with it: a superseded timeout, a click upgraded."""
         if closure is None:
-            ruling = accepted(event, event.kind.attribution)
+            ruling = accepted(event, kind.attribution)
             self._decided(decided(subject, ruling, self._received_at, event))
             return ruling
         timeout, due = closure.timeout, None if closure.fresh else closure.next_due
@@ -186,7 +190,7 @@ class _Run:
     def _decided(self, decision: Decision) -> int:
         number = self._next
         self._next += 1
-        self.changes.decisions.append((number, decision))
+        self._decisions.append((number, decision))
         return number
 
     def _drop(self, decision: Decision, sent: tuple[Any, ...] = (), *, quarantined: bool = False) -> None:

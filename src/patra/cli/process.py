@@ -128,7 +128,7 @@ def settle_memory() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 50)
+    gc.set_threshold(100_000, 20, 50)
 
 
 def _leave(late: list[str], until: float) -> int:
