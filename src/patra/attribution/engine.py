@@ -7,9 +7,14 @@ before they cost anything (F10).
 
 On PostgreSQL there are two writers: while one waits for the database, the other decides. They are to each other as two
 processes are, and what holds for those (`store`) holds for them. SQLite has one writer at a time.
+
+No timer overtakes a batch that waits, in whichever process (A1): each process that takes batches tells the others every
+second since when one may wait there (`att_intake`), and a tick goes no further than that. A process that has not been
+heard of for `LOST` counts as dead; a batch that waited longer than `PATIENCE` is not taken, so none is left by then.
 """
 
 import math
+import secrets
 import threading
 import time
 from collections import deque
@@ -29,6 +34,7 @@ from patra.attribution.keystore import Keys, carry_once
 from patra.attribution.reader import Reader, batch_of
 from patra.attribution.reading import something_due
 from patra.attribution.reasons import R
+from patra.attribution.store import announce, forget_intake
 from patra.kernel.clock import SECOND, Clock
 from patra.kernel.db import Database
 from patra.kernel.errors import StoreUnavailable, Transient
@@ -48,6 +54,10 @@ DEADLINES = counter("patra_attribution_deadlines_total", "Deadlines that the tim
 
 BUSY = 0.2
 """Part of its time in commits beyond which the duties in the background step aside."""
+PATIENCE = 10 * SECOND
+"""How long a batch may wait for its commit where other processes go by what this one announced."""
+LOST = 20 * SECOND
+"""After how long without an announcement a process counts as dead; well beyond `PATIENCE` and one commit."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,6 +75,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How far the timer stays behind the clock, so that batches of other processes are decided first."""
     reader: bool = False
     """Whether a child process reads the batches."""
+    announce: float = 1.0
+    """Seconds between two announcements to other processes; 0 makes none but those of the timer."""
 
 
 class Overloaded(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,10 +94,12 @@ class NotTaken(msgspec.Struct, frozen=True, kw_only=True):
 Reply = BatchAck | Refused | NotTaken
 
 
-class _Waiting(msgspec.Struct):
+class _Waiting(msgspec.Struct, eq=False):
     future: "Future[Any]"
     read: Callable[[], Item]
     """Gives the item; called once, in the order of the queue."""
+    received_at: int
+    since: int
     app_id: str | None = None
     """The only app that may send the batch."""
 
@@ -109,7 +123,11 @@ class Engine:
         self._taking = threading.Lock()
         self._queue: deque[_Waiting] = deque()
         self._changed = threading.Condition()
-        self._writers: list[threading.Thread] = []
+        self._threads: list[threading.Thread] = []
+        self._deciding: list[_Waiting] = []
+        self._process = secrets.token_hex(8)
+        self._shared = db.dialect == "postgres"
+        self._closed = threading.Event()
         self._closing = False
         self._last = 0
         self._load = 0.0
@@ -125,7 +143,8 @@ class Engine:
         with self._arriving:  # one at a time: batches wait in the order of their instants
             self._last = max(self._last, self._clock.now()) if received_at is None else received_at
             read = self._reading(body, self._last)
-            return future if self._enqueue(_Waiting(future, read, app_id)) else Overloaded()
+            waiting = _Waiting(future, read, self._last, self._clock.now(), app_id)
+            return future if self._enqueue(waiting) else Overloaded()
 
     @property
     def full(self) -> bool:
@@ -138,14 +157,25 @@ class Engine:
         now = self._clock.now() - self._limits.lag
         if not self.db.read(lambda tx: something_due(tx, now)):
             return Ticked(0)
+        nobody_waits = self.announce() if self._shared else now + self._limits.lag
         with self._arriving:
-            tick = Tick(at=max(self._last, self._clock.now()) - self._limits.lag)
-            if not self._enqueue(_Waiting(future, lambda: tick)):
+            now = max(self._last, self._clock.now())
+            tick = Tick(at=min(now - self._limits.lag, nobody_waits))
+            if not self._enqueue(_Waiting(future, lambda: tick, now, now)):
                 return Ticked(0)
         done = future.result()
         if isinstance(done, NotTaken):
             raise StoreUnavailable("store_unavailable", "the deadlines could not be applied")
         return done if isinstance(done, Ticked) else Ticked(0)
+
+    def announce(self) -> int:
+        """Tell other processes since when a batch may wait here; gives the instant before which none waits anywhere."""
+        with self._arriving, self._changed:  # none is between its stamp and the queue
+            now = max(self._last, self._clock.now())
+            waiting = [one.received_at for one in (*self._queue, *self._deciding)]
+        seen_at = self._clock.now()
+        oldest = min([now, *waiting])
+        return self.db.run(lambda tx: announce(tx, self._process, oldest, seen_at, seen_at - LOST))
 
     def carry(self) -> int:
         """In a quiet moment, one bite of the recent dedup keys goes into the ledger's tree; gives how much that was."""
@@ -161,16 +191,21 @@ class Engine:
             self._closing = True
             self._changed.notify_all()
         until = time.monotonic() + seconds
-        for writer in self._writers:
-            writer.join(max(until - time.monotonic(), 0))
+        self._closed.set()
+        for thread in self._threads:
+            thread.join(max(until - time.monotonic(), 0))
         if self._reader is not None:
             self._reader.close()
+        if self._threads and self._shared:
+            with suppress(Transient):  # it is forgotten in any case, a little later
+                self.db.run(lambda tx: forget_intake(tx, self._process))
 
     def run_once(self) -> int:
         """Commit all that waits, up to one group; gives how many batches that were."""
         with self._taking:
             with self._changed:
                 waiting = [self._queue.popleft() for _ in range(min(len(self._queue), self._limits.group))]
+                self._deciding += waiting
                 WAITING.set(len(self._queue))
             read = [one.read() for one in waiting]
         try:
@@ -178,11 +213,13 @@ class Engine:
                 _Taken(one.future, item)
                 for one, item in zip(waiting, read, strict=True)
                 # whoever stopped waiting before its turn came has no answer, and its batch was not taken
-                if one.future.set_running_or_notify_cancel() and not _foreign(one, item)
+                if one.future.set_running_or_notify_cancel() and not _foreign(one, item) and not self._late(one, item)
             ]
             if taken:
                 self._commit(taken)
         finally:
+            with self._changed:
+                self._deciding = [one for one in self._deciding if one not in waiting]
             for one in waiting:  # nobody is left waiting, whatever went wrong
                 if not one.future.done():
                     one.future.set_exception(StoreUnavailable("writer_failed", "the batch may not have been taken"))
@@ -199,19 +236,36 @@ class Engine:
         batch = read_batch(body, received_at)
         return lambda: batch
 
+    def _late(self, waiting: _Waiting, item: Item) -> bool:
+        """Whether a batch waited so long that other processes may count this one as dead: it is to be sent again."""
+        if not self._shared or self._clock.now() - waiting.since <= PATIENCE:
+            return False
+        waiting.future.set_result(_not_taken(item))
+        return True
+
     def _enqueue(self, waiting: _Waiting) -> bool:
         with self._changed:
             if self._closing:
                 return False
             self._queue.append(waiting)
             WAITING.set(len(self._queue))
-            if not self._writers:
+            if not self._threads:
                 for number in range(self._limits.writers or (2 if self.db.dialect == "postgres" else 1)):
                     name = f"attribution writer {number + 1}"
-                    self._writers.append(threading.Thread(target=self._write, name=name, daemon=True))
-                    self._writers[-1].start()
+                    self._threads.append(threading.Thread(target=self._write, name=name, daemon=True))
+                    self._threads[-1].start()
+                if self._shared and self._limits.announce:
+                    name = "attribution intake"
+                    self._threads.append(threading.Thread(target=self._announce, name=name, daemon=True))
+                    self._threads[-1].start()
             self._changed.notify()
             return True
+
+    def _announce(self) -> None:
+        while not self._closed.is_set():
+            with suppress(Exception):  # whatever went wrong, others hold back until it goes right again
+                self.announce()
+            self._closed.wait(self._limits.announce)
 
     def _write(self) -> None:
         while True:

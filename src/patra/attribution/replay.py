@@ -93,22 +93,37 @@ class _Line(msgspec.Struct):
 _decode = msgspec.json.Decoder(_Line).decode
 
 
+def check_log(lines: Iterable[Line]) -> None:
+    """Refuse a log with a line that cannot be read, before anything is decided."""
+    for text, place in _texts(lines):
+        _line(text, place)
+
+
 def _items(lines: Iterable[Line]) -> Iterator[Item]:
+    for text, place in _texts(lines):
+        at, batch = _line(text, place)
+        yield Tick(at=at) if batch is None else read_batch(batch, at)
+
+
+def _texts(lines: Iterable[Line]) -> Iterator[tuple[str | bytes, str]]:
     for number, line in enumerate(lines, start=1):
         text = line if isinstance(line, str | bytes) else json.dumps(line)
         if text.strip():
-            yield _item(text, f"line {number}")
+            yield text, f"line {number}"
 
 
-def _item(text: str | bytes, place: str) -> Item:
+def _line(text: str | bytes, place: str) -> tuple[int, bytes | None]:
+    """The instant of a line and its batch, None of a tick."""
     try:
+        if isinstance(text, bytes):  # a batch is passed over unread, so its bytes are looked at here
+            str(text, "utf-8")
         line = _decode(text)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         line = _careful_line(text, place)
     if line.tick is not msgspec.UNSET and line.receivedAt is msgspec.UNSET and line.batch is msgspec.UNSET:
-        return Tick(at=_instant(line.tick, "tick", place))
+        return _instant(line.tick, "tick", place), None
     if line.tick is msgspec.UNSET and line.receivedAt is not msgspec.UNSET and line.batch is not msgspec.UNSET:
-        return read_batch(bytes(line.batch), _instant(line.receivedAt, "receivedAt", place))
+        return _instant(line.receivedAt, "receivedAt", place), bytes(line.batch)
     raise Invalid("log_line_invalid", "the line is neither a batch nor a tick", place=place, advice=_ADVICE)
 
 

@@ -8,7 +8,8 @@
 | audits of dropped events | `audits` | for ever |
 | facts, with their audits and records | `facts` | for ever |
 
-Closures and billing keys are never purged: they are what keeps a late event from being billed twice. A fact is purged
+Closures and billing keys are never purged: they are what keeps a late event from being billed twice. Nor are the cycles
+of forgotten keys: a key that is used again must not get the `recordKey` of a purged fact (§3.8.29). A fact is purged
 only once the archive has its record, and where the store itself is the archive, only into a file that takes its place.
 """
 
@@ -118,8 +119,6 @@ def _purge_decisions(db: Database, scanned: str, now: int, kept: int | None, kee
         _rewrite(tx, {one.id for one in gone})
         tx.execute(Q["purge_statuses"], rows=[(one.id,) for one in gone])
         tx.execute(Q["purge_drops"], rows=[(half(audit_key_of(one.decision)),) for one in gone])
-        facts = [one.decision.subject.dedup for one in gone if _is_fact(one)]
-        tx.execute(Q["purge_past"], rows=[(half(dedup),) for dedup in facts if dedup is not None])
         oldest = tx.fetch(Q["oldest_item"])[0][0]
         tx.execute(Q["purge_runs"], {"oldest": mark(tx, INDEXED) + 1 if oldest is None else oldest})
         set_mark(tx, scanned, page[stop - 1].id)

@@ -103,6 +103,18 @@ def next_due(tx: Tx) -> int | None:
     return tx.fetch(Q["next_due"])[0][0]
 
 
+def announce(tx: Tx, process: str, oldest: int, now: int, lost: int) -> int:
+    """Say since when a batch may wait in a process; gives the earliest such instant of all that are heard of."""
+    tx.execute(Q["announce"], {"process": process, "oldest": oldest, "now": now})
+    tx.execute(Q["forget_lost"], {"lost": lost})
+    return tx.fetch(Q["oldest_waiting"])[0][0]
+
+
+def forget_intake(tx: Tx, process: str) -> None:
+    """A process ends: no batch waits there."""
+    tx.execute(Q["forget_intake"], {"process": process})
+
+
 def mark(tx: Tx, name: str) -> int:
     """Where a duty in the background stands."""
     found = tx.fetch(Q["mark"], {"name": name})
@@ -191,24 +203,24 @@ def _write_drops(tx: Tx, drops: dict[bytes, Drop]) -> list[tuple[int, Decision]]
     rows = [(key, drop.id, drop.count) for key, drop in sorted(drops.items())]
     owners = {bytes(key): number for key, number in tx.fetch(Q["count_drops"], rows=rows)}
     new = {key: drop for key, drop in drops.items() if owners[key] == drop.id}
-    tx.insert("att_reject", [_reject(key, drop) for key, drop in new.items() if drop.sent])
+    tx.execute(Q["write_rejects"], rows=[_reject(key, drop) for key, drop in new.items() if drop.sent])
     return [(drop.id, drop.decision) for drop in new.values()]
 
 
-def _reject(key: bytes, drop: Drop) -> dict[str, Any]:
+def _reject(key: bytes, drop: Drop) -> Row:
     decision, subject, sent = drop.decision, drop.decision.subject, as_read(drop.sent[0])
-    return {
-        "key": key,
-        "decision_id": drop.id,
-        "at": decision.at,
-        "app_id": subject.app,
-        "batch_id": drop.batch_id,
-        "event_index": subject.index,
-        "code": decision.reason,
-        "server_event_key": subject.source,
-        "digest": digest(sent),
-        "raw": _encode(sent) if drop.quarantined else None,
-    }
+    return (
+        key,
+        drop.id,
+        decision.at,
+        subject.app,
+        drop.batch_id,
+        subject.index,
+        str(decision.reason),
+        subject.source,
+        digest(sent),
+        _encode(sent) if drop.quarantined else None,
+    )
 
 
 def digest(sent: Any) -> str:

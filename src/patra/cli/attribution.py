@@ -42,13 +42,14 @@ Examples:
 @click.option("--store", metavar="URL", help="An empty store to decide on; a temporary one by default.")
 def replay(log: Any, out: str, store: str | None) -> None:
     """Decide a log from the beginning and write everything that follows from it."""
+    from io import BytesIO
     from itertools import repeat
     from pathlib import Path
     from tempfile import TemporaryDirectory
 
     from patra.attribution.reading import is_empty
+    from patra.attribution.replay import check_log, write_output
     from patra.attribution.replay import replay as replay_log
-    from patra.attribution.replay import write_output
     from patra.kernel.db import migrate, open_database
     from patra.kernel.errors import Invalid
 
@@ -58,6 +59,10 @@ def replay(log: Any, out: str, store: str | None) -> None:
             migrate(db, ["patra.kernel", "patra.attribution"])
             if not db.read(is_empty):
                 raise Invalid("replay_store_not_empty", "the store holds decisions already", advice="give an empty one")
+            if store:  # what is decided there stays: not half of a log that turns out to be bad
+                log = log if log.seekable() else BytesIO(log.read())
+                check_log(log)
+                log.seek(0)
             output = replay_log(log, db, group=repeat(32))
         finally:
             db.close()

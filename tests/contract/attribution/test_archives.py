@@ -180,6 +180,16 @@ def test_one_record_that_is_refused_does_not_take_the_others_along():
     assert outcomes == [Never("too_odd") if record is records[2] else Written() for record in records]
 
 
+def test_a_refusal_that_names_no_code_is_told_by_our_own():
+    records = some_records()[:1]
+    unnamed = {"results": [{"recordKey": records[0].key, "status": "refused"}]}
+    with endpoint() as (state, url):
+        archive = HttpArchive(url)
+        state.answers = [(422, b"no JSON"), (422, b"{}"), (200, json.dumps(unnamed).encode())]
+        assert [archive.write(records) for _ in range(3)] == [[Never(R.ARCHIVE_REFUSED)]] * 3
+        archive.close()
+
+
 def test_an_endpoint_may_answer_for_each_record():
     records = some_records()[:4]
     results = [

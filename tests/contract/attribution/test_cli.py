@@ -90,6 +90,19 @@ def test_a_bad_line_is_named_and_nothing_is_written(patra: Patra, tmp_path: Path
     assert not (tmp_path / "out").exists()
 
 
+def test_nothing_of_a_log_with_a_bad_line_is_decided_on_a_given_store(patra: Patra, tmp_path: Path, database_url: str):
+    log = tmp_path / "log.jsonl"
+    log.write_bytes(json.dumps(sent(0, event("click"))).encode() + b'\n{"receivedAt": "2026", "batch": "\xff"}\n')
+    into = ("--out", str(tmp_path / "out"), "--store", database_url)
+    said = patra("replay", str(log), *into, code=5)
+    assert "line 2" in said
+    assert "utf-8" in said
+    assert not (tmp_path / "out").exists()
+    log.write_text(json.dumps(sent(0, event("click"))) + "\n")
+    patra("replay", str(log), *into)
+    assert len((tmp_path / "out" / "acks.jsonl").read_text().splitlines()) == 1
+
+
 def test_the_exported_log_of_a_live_store_replays_to_what_that_store_decided(
     patra: Patra, tmp_path: Path, database_url: str
 ):

@@ -9,6 +9,7 @@ import pytest
 from patra.attribution.archive import Again, Never
 from patra.attribution.batch import Item, Tick, read_batch
 from patra.attribution.commit import EVERYTHING, commit
+from patra.attribution.contract import Versions
 from patra.attribution.delivery import Delivery, handing
 from patra.attribution.reading import Archived, every_decision
 from patra.attribution.reasons import R
@@ -238,3 +239,43 @@ def test_dropping_the_same_event_again_outputs_nothing_new(house: House):
     )
     house.deliver()
     assert len(house.archive.written) == 4
+
+
+def test_a_record_that_lacks_a_version_anchor_is_output_as_rejected(house: House, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("patra.attribution.records.VERSIONS", (Versions(billingRuleVersion=""),))
+    house.take(sent(0, event("opportunity_created")))
+    house.deliver()
+    assert {(reason, status) for _, reason, status in house.archive.told} == {
+        ("f_output_missing_version_anchor", "rejected")
+    }
+    assert {status for _, _, status in house.statuses()} == {"rejected"}
+    moves = house.db.read(lambda tx: history(tx, [record.key for record in house.archive.written]))
+    assert {(move.was, move.to, move.reason) for move in moves} == {("new", "rejected", R.MISSING_VERSION_ANCHOR.value)}
+
+
+def test_every_move_of_a_record_says_why_when_and_under_which_rules(house: House):
+    house.take(sent(0, event("ad_filled")), 120)
+    house.clock.advance(200 * SECOND)
+    house.take(sent(200, event("impression")))
+    house.archive.fails = lambda record: Never("g_no") if record.type is RecordType.BILLABLE else None
+    house.deliver()
+    keys = [record.key for one in house.decisions() for record in one.records]
+    moves = house.db.read(lambda tx: history(tx, keys))
+    assert {(move.to, move.reason, move.at - T0, move.rule_version) for move in moves} == {
+        ("committed", "f_terminal_timeout_autofill", 200 * SECOND, "f_archive_v1"),
+        ("superseded", "f_terminal_timeout_superseded", 200 * SECOND, "f_archive_v1"),
+        ("rejected", "g_no", 200 * SECOND, "f_archive_v1"),
+    }
+
+
+def test_the_version_anchors_of_a_record_stay_the_same_while_it_moves(house: House):
+    house.take(sent(0, event("ad_filled")), 120)
+    house.deliver()
+    house.clock.advance(200 * SECOND)
+    house.take(sent(200, event("impression")))
+    house.deliver()
+    anchors: dict[str, list[dict[str, str]]] = {}
+    for record in house.archive.written:
+        anchors.setdefault(record.key, []).append(record.body["versionAnchors"])
+    assert max(map(len, anchors.values())) == 2
+    assert all(found == found[:1] * len(found) for found in anchors.values())

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from patra.attribution.ack import BatchAck
-from patra.attribution.engine import Engine, Limits, NotTaken, Overloaded
+from patra.attribution.engine import LOST, PATIENCE, Engine, Limits, NotTaken, Overloaded
 from patra.attribution.intake import Refused
 from patra.attribution.reading import every_closure, every_decision
 from patra.attribution.reasons import R
 from patra.kernel.clock import MINUTE, SECOND
 from patra.kernel.db import Database, migrate, open_database
+from patra.kernel.db.queries import statement
 from patra.kernel.testing import FaultyDatabase, ManualClock
 from tests.unit.attribution.said import PACKAGES, T0, at, envelope, event, fresh
 
@@ -36,7 +37,7 @@ def codes(ack: Any) -> list[str]:
 @pytest.fixture
 def engine(database: Database):
     migrate(database, PACKAGES)
-    found = Engine(database, ManualClock(T0), limits=Limits(writers=1))
+    found = Engine(database, ManualClock(T0), limits=Limits(writers=1, announce=0))
     yield found
     found.close()
 
@@ -194,6 +195,111 @@ def test_the_timer_works_in_bounded_bites(database: Database):
     assert [engine.sweep().applied for _ in range(4)] == [10, 10, 5, 0]
     engine.close()
     assert engine.sweep().applied == 0
+
+
+class Two:
+    """Two processes on one PostgreSQL store and the same clock; the first decides only when it is told to."""
+
+    def __init__(self, url: str) -> None:
+        self.clock = ManualClock(T0)
+        self.databases = [open_database(url) for _ in range(2)]
+        migrate(self.databases[0], PACKAGES)
+        limits = Limits(writers=1, announce=0)
+        self.first, self.second = (Engine(db, self.clock, limits=limits) for db in self.databases)
+        self.first._threads.append(threading.Thread(target=int))
+        self.first._threads[0].start()
+        answer(self.second.submit(body(event("ad_filled"))))
+
+    def waiting(self, seconds: int, *events: Any) -> "Future[Any]":
+        self.clock.set(T0 + seconds * SECOND)
+        found = self.first.submit(body(*events, batch="late"))
+        assert isinstance(found, Future)
+        return found
+
+    def closed_by(self) -> str | None:
+        (closure,) = every_closure(self.databases[0])
+        return closure.source
+
+    def close(self) -> None:
+        for engine, db in zip((self.first, self.second), self.databases, strict=True):
+            engine.close()
+            db.close()
+
+
+@pytest.fixture
+def two(database_url: str):
+    if database_url.startswith("sqlite"):
+        pytest.skip("one process writes on SQLite")
+    found = Two(database_url)
+    yield found
+    found.close()
+
+
+def test_the_timer_of_one_process_does_not_overtake_a_batch_that_waits_in_another(two: Two):
+    waiting = two.waiting(119, event("error", "t", errorClass="terminal"))
+    two.first.announce()
+    two.clock.advance(PATIENCE)
+    assert two.second.sweep().applied == 0
+    two.first.run_once()
+    assert codes(waiting.result(0)) == ["f_accepted"]
+    assert two.closed_by() == "error"
+
+
+def test_a_batch_that_is_being_decided_counts_as_waiting(two: Two):
+    waiting = two.waiting(119, event("error", "t", errorClass="terminal"))
+    applied: list[int] = []
+    original = two.databases[0].run
+
+    def meanwhile(work: Any) -> Any:
+        two.databases[0].run = original  # type: ignore[method-assign]
+        two.first.announce()
+        two.clock.advance(PATIENCE)
+        applied.append(two.second.sweep().applied)
+        return original(work)
+
+    two.databases[0].run = meanwhile  # type: ignore[method-assign]
+    two.first.run_once()
+    assert codes(waiting.result(0)) == ["f_accepted"]
+    assert (applied, two.closed_by()) == ([0], "error")
+    two.first.announce()
+    two.clock.advance(10 * SECOND)
+    assert two.second.sweep().applied == 0
+
+
+def test_a_process_that_went_silent_holds_timers_up_for_a_while_and_its_batches_are_sent_again(two: Two):
+    waiting = two.waiting(119, event("error", "t", errorClass="terminal"))
+    two.first.announce()
+    two.clock.advance(LOST)
+    assert two.second.sweep().applied == 0
+    two.clock.advance(1)
+    assert two.second.sweep().applied == 1
+    two.first.run_once()
+    refused = waiting.result(0)
+    assert isinstance(refused, NotTaken)
+    assert refused.ack is not None
+    assert [(item.ackReasonCode, item.retryable) for item in refused.ack.ackItems] == [(R.STORE_UNAVAILABLE, True)]
+    assert two.closed_by() == "system_timeout_synthesized"
+
+
+def test_a_process_that_ended_holds_no_timer_up(two: Two):
+    two.clock.advance(119 * SECOND)
+    two.first.announce()
+    two.clock.advance(10 * SECOND)
+    assert two.second.sweep().applied == 0
+    two.first.close()
+    assert two.second.sweep().applied == 1
+
+
+def test_processes_that_take_batches_announce_themselves(database_url: str):
+    db = open_database(database_url)
+    migrate(db, PACKAGES)
+    engine = Engine(db, ManualClock(T0), limits=Limits(announce=0.001))
+    answer(engine.submit(body(event("click"))))
+    known: list[Any] = [(T0,)] if db.dialect == "postgres" else []
+    while db.read(lambda tx: tx.fetch(statement("intakes", "SELECT oldest FROM att_intake"))) != known:
+        pass
+    engine.close()
+    db.close()
 
 
 def storm(seed: int) -> list[bytes]:

@@ -9,7 +9,7 @@ import pytest
 from patra.attribution.locate import INDEXED, Indexer, Only, find
 from patra.attribution.queries import closure_by_key, events_of_batch, listing, reject_place, rejects, timeline
 from patra.attribution.store import mark
-from patra.kernel.clock import DAY
+from patra.kernel.clock import DAY, SECOND
 from patra.kernel.db import Database
 from patra.kernel.db.queries import statement
 from tests.contract.attribution.test_retention import House as Store
@@ -128,6 +128,41 @@ def test_any_rejection_is_found_by_batch_event_and_code(house: House):
         assert house.of_batch("b2", "v", code="f_event_type_unsupported") == ["f_event_type_unsupported"]
         assert house.of_batch("b2", "v", app="other") == []
         assert house.of_batch("b1", "v") == []
+
+
+def test_a_value_that_became_unknown_is_found_by_batch_event_and_code(house: House):
+    house.take(event("interaction", "i", interactionType="odd"), event("interaction", "j"), batch="b1")
+    for _ in both(house):
+        assert house.of_batch("b1", "i", code="f_accepted_unknown_enum") == ["f_accepted_unknown_enum"]
+        found = house.db.read(lambda tx: events_of_batch(tx, "b1", "i")).decisions
+        assert [(one.audit["fieldPath"], one.audit["rawValue"]) for one in found] == [("interactionType", "odd")]
+
+
+def test_a_dedup_conflict_is_found_by_its_dedup_key_and_code(house: House):
+    house.take(event("click", "c", clickTarget="one"), batch="b1")
+    house.take(event("click", "c", clickTarget="two"), event("click", "c", clickTarget="one"), batch="b1")
+    key = "f_dedup_v1:client_event_id:app|b1|c"
+    for _ in both(house):
+        for code in ("f_dedup_payload_conflict", "f_dedup_committed_duplicate"):
+            assert house.codes(key, only=Only(code=code)) == [code]
+            assert house.of_batch("b1", "c", code=code) == [code]
+
+
+def test_timeouts_and_terminal_conflicts_are_found_by_reference_attempt_and_code(house: House):
+    house.take(event("ad_filled", "f"), batch="b1")
+    house.clock.advance(200 * SECOND)
+    house.take(event("impression", "i"), terminal("t", eventAt=at(100)), batch="b2")
+    house.take(event("ad_filled", "f", renderAttemptId="other"), batch="b3")
+    for _ in both(house):
+        for code in ("f_terminal_timeout_autofill", "f_terminal_conflict_failure_after_impression"):
+            for key in ("ref", "ra", "ref|ra"):
+                assert house.codes(key, only=Only(code=code)) == [code]
+        assert sorted(house.codes("ref|ra")) == [
+            "f_accepted",
+            "f_accepted",
+            "f_terminal_conflict_failure_after_impression",
+            "f_terminal_timeout_autofill",
+        ]
 
 
 def test_an_event_whose_drop_was_counted_with_that_of_another_batch_is_found_by_its_own_batch(house: House):

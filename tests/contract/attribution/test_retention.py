@@ -289,6 +289,35 @@ def test_a_purged_fact_is_never_billed_again(house: House, tmp_path: Path):
     assert house.take(late)[0].startswith("f_billing_conflict_duplicate_impression")
 
 
+def test_a_key_goes_on_with_its_next_cycle_after_its_facts_were_purged(house: House, tmp_path: Path):
+    """Another event under a key of old must not get the record keys of the purged one (§3.8.29)."""
+    made: set[str] = set()
+    sources: set[str] = set()
+    for days in (0, 20, 40, 60):
+        house.clock.set(T0 + days * DAY)
+        kept = into_files(tmp_path / "kept")
+        house.purge(facts=5 * DAY, keep=kept)
+        again = event("impression", "i", idempotencyKey="k", eventAt=at(days * 86_400), renderAttemptId=f"r{days}")
+        sources |= {*house.take(again)}
+        keys = {record.key for one in every_decision(house.db) for record in one.records}
+        assert len(keys) == 3
+        assert not keys & made
+        made |= keys
+        house.wait(HOUR)
+    assert len(sources) == 4
+
+
+def test_an_audit_is_written_anew_when_its_event_is_dropped_again_after_it_was_purged(house: House):
+    first = house.take(event("view", "v"))
+    house.wait(HOUR)
+    house.clock.set(T0 + 10 * DAY)
+    assert house.purge(audits=5 * DAY).audits == 1
+    assert house.found("v") == []
+    assert house.take(event("view", "v")) == first
+    assert house.found("v") == ["f_event_type_unsupported"]
+    assert [one.count for one in every_decision(house.db)] == [1]
+
+
 def test_purging_is_done_in_bounded_bites(house: House):
     for n in range(25):
         house.take(*[event("opportunity_created", f"e{n}.{i}") for i in range(100)], batch=f"b{n}")

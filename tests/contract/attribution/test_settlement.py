@@ -13,7 +13,7 @@ from patra.attribution.settle import settle
 from patra.kernel.clock import DAY, SECOND
 from patra.kernel.db import Database
 from tests.contract.attribution.test_delivery import House as Store
-from tests.unit.attribution.said import T0, event, sent, terminal
+from tests.unit.attribution.said import T0, at, event, sent, terminal
 
 
 class House(Store):
@@ -117,3 +117,16 @@ def test_nothing_is_purged_that_the_archive_does_not_have(house: House):
     house.deliver()
     done = purge_once(house.db, house.clock.now(), kept)
     assert (done.audits, done.facts) == (1, 1)
+
+
+def test_an_audit_that_was_purged_and_is_made_again_does_not_replace_the_archived_one(house: House):
+    house.take(sent(0, event("view")))
+    house.deliver()
+    house.clock.advance(10 * DAY)
+    purge_once(house.db, house.clock.now(), Retention(audits=DAY))
+    house.take(sent(0, event("view")), sent(0, event("impression", eventAt=at(10 * 86_400))))
+    house.deliver()
+    told = [(r.body["decisionReasonCode"], r.payload.get("decidedAt")) for r in house.archive.written]
+    assert told[0] == ("f_event_type_unsupported", at(0))
+    assert told[1:] == [("f_accepted", at(10 * 86_400)), ("f_accepted", None), ("f_accepted", None)]
+    assert house.statuses()[0] == ("decision_audit", "f_event_type_unsupported", "conflicted")

@@ -1,10 +1,13 @@
 """Closures, their deadlines and their conflicts: §3.8.17 to §3.8.20, §3.8.24, F12 to F18, F23, A1."""
 
+from typing import Any
+
 import pytest
 
 from patra.attribution.closure import CLOSURE, C
 from tests.unit.attribution.said import (
     ABSENT,
+    FIELDS,
     answered,
     answers,
     at,
@@ -77,6 +80,21 @@ def test_the_closure_machine_is_the_table_of_the_specification():
         ("closed_failure", "closed_success"),
     }
     assert CLOSURE.initial is C.OPEN
+
+
+@pytest.mark.parametrize("name", sorted(set(FIELDS) - {"impression"}))
+def test_nothing_but_an_impression_and_a_terminal_error_closes_a_closure(name):
+    other = event(name, "other", responseReference="ref", renderAttemptId="ra", idempotencyKey="k")
+    assert closures(replayed(sent(0, event("ad_filled")), sent(1, other))) == {"ref|ra": ("open", None)}
+
+
+@pytest.mark.parametrize("ended", [event("impression", "i"), terminal("t")])
+def test_a_closure_that_is_closed_never_opens_again(ended):
+    closed = closures(replayed(sent(0, ended)))
+    more = [event(name, f"{name}-2", responseReference="ref", renderAttemptId="ra") for name in FIELDS]
+    assert (
+        closures(replayed(sent(0, ended), sent(1, *more), sent(500, event("ad_filled", "late")), tick(900))) == closed
+    )
 
 
 # --- the timeout (§3.8.18, F13, A1) ----------------------------------------------------------------------------------
@@ -231,6 +249,22 @@ def test_an_impression_on_another_closure_makes_no_failure_wait():
     assert answered(sent(0, terminal(eventAt=at(-10)), other)) == [ACCEPTED, ACCEPTED]
 
 
+@pytest.mark.parametrize("other", [{}, {"renderAttemptId": "two"}])
+def test_terminal_errors_that_wait_are_decided_in_the_order_of_all_events(other):
+    """Which of them is first shows in who gets the key that both claim."""
+    impressions = [event("impression", f"i{n}", **link) for n, link in enumerate([{}, other] if other else [{}])]
+    first, lost = "f_terminal_conflict_failure_after_impression", "f_dedup_payload_conflict"
+
+    def decided(one: dict[str, Any], two: dict[str, Any]) -> tuple[str, str]:
+        left, right = terminal(idempotencyKey="k", **one), terminal(idempotencyKey="k", errorCode="E2", **other, **two)
+        codes = [code for _, code in answered(sent(0, left, *impressions, right))]
+        return codes[0], codes[-1]
+
+    assert decided({"event_id": "a", "eventAt": at(-1)}, {"event_id": "b", "eventAt": at(-2)}) == (lost, first)
+    assert decided({"event_id": "b"}, {"event_id": "a"}) == (lost, first)
+    assert decided({"event_id": "same"}, {"event_id": "same"}) == (first, lost)
+
+
 # --- order inside a batch (F12) --------------------------------------------------------------------------------------
 
 
@@ -254,6 +288,14 @@ def test_event_at_is_compared_as_an_instant():
         event("impression", "b", eventAt="2026-01-01T00:59:59+01:00"),
     )
     assert answered(sent(0, later, earlier)) == [("duplicate", "f_billing_conflict_duplicate_impression"), ACCEPTED]
+
+
+def test_of_several_impressions_the_earliest_of_the_batch_that_came_first_is_billed():
+    first = sent(0, event("impression", "b", eventAt=at(-1)), event("impression", "a", eventAt=at(-2)))
+    earlier = sent(1, event("impression", "c", eventAt=at(-3)), batch="b2")
+    output = replayed(first, earlier)
+    assert [status for status, _ in answers(output)] == ["duplicate", "accepted", "duplicate"]
+    assert [fact["factAt"] for fact in output.billable] == [at(-2)]
 
 
 # --- impressions and clicks (§3.8.24, F15, F16) ----------------------------------------------------------------------
@@ -383,6 +425,19 @@ def test_after_a_lapsed_click_and_a_late_impression_a_new_click_is_billable():
 def test_a_closure_is_billed_at_most_one_impression_and_one_click():
     lines = [sent(i, event(name, f"{name}{i}")) for i in range(20) for name in ("click", "impression")]
     assert billed(replayed(*lines, tick(1000))) == ["ref|ra|billable_click", "ref|ra|billable_impression"]
+
+
+def test_a_billable_fact_stays_as_it_was_whatever_comes_later():
+    lines = [sent(0, event("impression", "i")), sent(1, event("click", "c"))]
+    again = [event(name, f"{name}-2", eventAt=at(5), creativeId="other", clickTarget="other") for name in FIELDS]
+    later = [
+        sent(5, *again, terminal("t", eventAt=at(5)), event("postback", "p", postbackStatus="failed", eventAt=at(5))),
+        sent(5, event("impression", "i"), event("click", "c")),
+        sent(20 * 86_400, event("impression", "i", eventAt=at(20 * 86_400)), batch="b1"),
+        tick(21 * 86_400),
+    ]
+    assert replayed(*lines, *later).billable == replayed(*lines).billable
+    assert len(replayed(*lines).billable) == 2
 
 
 # --- postbacks (F18) -------------------------------------------------------------------------------------------------

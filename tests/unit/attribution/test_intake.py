@@ -5,6 +5,7 @@ import json
 import pytest
 
 from patra.attribution.intake import DEEPEST, Envelope, NotText, Refused, envelope
+from patra.attribution.reasons import R
 from tests.unit.attribution.said import ABSENT, answered, event, replayed, sent
 from tests.unit.attribution.said import envelope as batch
 
@@ -87,6 +88,13 @@ def test_a_refusal_names_the_batch_where_its_id_can_be_read():
     refused = envelope(json.dumps(batch(events=[], batch="b7")).encode())
     assert isinstance(refused, Refused)
     assert refused.batch_id == "b7"
+
+
+@pytest.mark.parametrize(("batch_id", "legible"), [("x" * 1024, True), ("x" * 1025, False), ("a b", True), (7, False)])
+def test_a_batch_id_can_be_read_when_it_is_text_of_1_to_1024_characters(batch_id, legible):
+    refused = envelope(json.dumps(batch(event("click"), batch=batch_id)).encode())
+    assert refused == Refused(code=R.BATCH_ID_INVALID, batch_id=batch_id if legible else None)
+    assert envelope(json.dumps(batch(event("click"), batch="")).encode()) == Refused(code=R.BATCH_MISSING_REQUIRED)
 
 
 def test_a_refused_envelope_has_no_answers_to_single_events_and_leaves_no_audit():

@@ -39,23 +39,6 @@ def reached() -> set[str]:
     return codes | {audit["decisionReasonCode"] for audit in output.audits}
 
 
-def test_one_log_reaches_every_code_that_a_batch_or_an_event_is_answered_with():
-    outside = {code for code in R if code.name.startswith(("ARCHIVE", "APP_KEY", "ENCODING", "BODY"))}
-    outside |= {R.STORE_UNAVAILABLE, R.INTAKE_OVERLOADED, R.TIMEOUT_SUPERSEDED}
-    outside |= {R.MISSING_VERSION_ANCHOR, R.RECORDKEY_MISMATCH, R.COMPENSATION_EXHAUSTED}
-    assert reached() == {code.value for code in R} - {code.value for code in outside}
-
-
-@pytest.mark.parametrize("code", list(R))
-def test_every_code_is_asserted_somewhere(code: R):
-    texts = [
-        path.read_text()
-        for folder in ("unit", "contract")
-        for path in (ROOT / "tests" / folder / "attribution").glob("test_*.py")
-    ]
-    assert any(code.value in text or f"R.{code.name}" in text for text in texts)
-
-
 def test_only_the_two_codes_of_ours_may_be_retried():
     assert {code.value for code in RETRYABLE} == {"f_store_unavailable", "f_intake_overloaded"}
 

@@ -337,3 +337,24 @@ def test_a_late_impression_names_the_record_that_it_supersedes():
     (heir,) = [one for one in output.records if one.get("supersededRecordKey")]
     assert (heir["recordType"], heir["supersededRecordKey"]) == ("attribution_fact", gone["recordKey"])
     assert gone["decisionReasonCode"] == "f_terminal_timeout_autofill"
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_the_keys_of_an_event_reach_its_facts_and_records_as_sent(name):
+    """What the delivery chain (E) keyed its events by is found again on everything that comes of them."""
+    keys = {"traceKey": "t é", "requestKey": "r|1", "attemptKey": "a#1", "opportunityKey": "o 1"}
+    link = {"responseReference": "ref:9", "renderAttemptId": "ra/9"}
+    output = replayed(sent(0, event(name, "e-1", **keys, **link)))
+    for fact in output.attribution + output.billable:
+        assert (fact["traceKey"], fact["opportunityKey"]) == (keys["traceKey"], keys["opportunityKey"])
+        found = [fact.get(f"{half}OrNA", fact.get(half)) for half in link]
+        assert found == list(link.values())
+    for record in output.records:
+        assert record["sourceKeys"] == {
+            "eventId": "e-1",
+            "sourceEventId": output.acks[0]["ackItems"][0]["serverEventKey"],
+            **keys,
+            "responseReferenceOrNA": "ref:9",
+            "renderAttemptIdOrNA": "ra/9",
+        }
+        assert record["relationKeys"]["closureKeyOrNA"] == "ref:9|ra/9"

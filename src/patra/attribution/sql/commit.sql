@@ -52,6 +52,14 @@ INSERT INTO att_drop (key, decision_id, count) SELECT key, decision_id, count FR
 ON CONFLICT (key) DO UPDATE SET count = att_drop.count + excluded.count
 RETURNING key, decision_id
 
+-- name: write_rejects
+-- rows: key blob, decision_id int, at int, app_id text, batch_id text, event_index int, code text, server_event_key text, digest text, raw blob
+-- Where the audit was purged sooner than the row, the row tells of the new one.
+INSERT INTO att_reject (key, decision_id, at, app_id, batch_id, event_index, code, server_event_key, digest, raw)
+SELECT key, decision_id, at, app_id, batch_id, event_index, code, server_event_key, digest, raw FROM rows WHERE true
+ON CONFLICT (key) DO UPDATE SET decision_id = excluded.decision_id, at = excluded.at, batch_id = excluded.batch_id,
+  event_index = excluded.event_index, digest = excluded.digest, raw = excluded.raw
+
 -- name: state_before_superseding
 -- rows: id int, item int
 INSERT INTO att_status (id, attribution_status)
@@ -70,3 +78,16 @@ RETURNING att_status.id
 UPDATE att_status SET attribution_status = 'superseded' FROM rows
 WHERE att_status.id = rows.id AND att_status.attribution_status = 'committed'
 RETURNING att_status.id
+
+-- name: announce
+INSERT INTO att_intake (process, oldest, seen_at) VALUES (:process, :oldest, :now)
+ON CONFLICT (process) DO UPDATE SET oldest = excluded.oldest, seen_at = excluded.seen_at
+
+-- name: forget_lost
+DELETE FROM att_intake WHERE seen_at < :lost
+
+-- name: forget_intake
+DELETE FROM att_intake WHERE process = :process
+
+-- name: oldest_waiting
+SELECT min(oldest) FROM att_intake

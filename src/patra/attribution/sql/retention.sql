@@ -36,10 +36,6 @@ DELETE FROM att_status WHERE id IN (SELECT id FROM rows)
 -- rows: key blob
 DELETE FROM att_drop WHERE key IN (SELECT key FROM rows)
 
--- name: purge_past
--- rows: key blob
-DELETE FROM att_past WHERE key IN (SELECT key FROM rows)
-
 -- name: oldest_item
 SELECT min(item) FROM att_decision
 
