@@ -23,6 +23,9 @@ T = TypeVar("T")
 
 ATTEMPTS = 8
 WAIT_SECONDS = 10.0
+READ_ONLY = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+DURABLE = b"BEGIN ISOLATION LEVEL READ COMMITTED"
+NOT_DURABLE = DURABLE + b"; SET LOCAL synchronous_commit = off"
 
 _TYPES: dict[str, ColumnType] = {
     "text": "text",
@@ -136,20 +139,23 @@ class PostgresDatabase(Database):
         self._inside = threading.local()
         self._pool = Pool(url, size=pool_size, wait=wait)
 
-    def run(self, work: Callable[[Tx], T]) -> T:
+    def run(self, work: Callable[[Tx], T], *, durable: bool = True) -> T:
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                return self._attempt(work, read_only=False)
+                tx, result = self._attempt(work, DURABLE if durable else NOT_DURABLE)
             except (StoreBusy, _LostBeforeCommit) as error:
                 if attempt == ATTEMPTS:
                     raise
                 self._before_another(attempt, error)
+            else:
+                tx.committed()
+                return result
         raise AssertionError("unreachable")
 
     def read(self, work: Callable[[Tx], T]) -> T:
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                return self._attempt(work, read_only=True)
+                return self._attempt(work, READ_ONLY)[1]
             except _LostBeforeCommit as error:
                 if attempt == ATTEMPTS:
                     raise
@@ -159,18 +165,14 @@ class PostgresDatabase(Database):
     def close(self) -> None:
         self._pool.close()
 
-    def _attempt(self, work: Callable[[Tx], T], *, read_only: bool) -> T:
+    def _attempt(self, work: Callable[[Tx], T], begin: bytes) -> tuple[Tx, T]:
         committing = False
         with self._own(), self._connection() as connection:
             tx = PostgresTx(connection, self)
             try:
-                connection.execute(
-                    b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-                    if read_only
-                    else b"BEGIN ISOLATION LEVEL READ COMMITTED"
-                )
+                connection.execute(begin)
                 result = work(tx)
-                committing = not read_only
+                committing = begin is not READ_ONLY
                 _commit(connection)
             except psycopg.Error as error:
                 _roll_back(connection)
@@ -180,7 +182,7 @@ class PostgresDatabase(Database):
                 raise
             finally:
                 tx.end()
-            return result
+            return tx, result
 
     def _before_another(self, attempt: int, error: Exception) -> None:
         if isinstance(error, _LostBeforeCommit):
