@@ -12,6 +12,7 @@ import msgspec
 import psycopg
 from psycopg import errors
 from psycopg.rows import dict_row
+from psycopg.types.numeric import Int8
 
 from patra.kernel.db.api import Database, Over, Params, Row, Tx, identifier, identifiers
 from patra.kernel.db.pool import Connection, Pool
@@ -107,9 +108,19 @@ class PostgresTx(Tx):
         self, cursor: psycopg.Cursor[Any], stmt: Statement, params: Params | None, rows: Sequence[Row] | None
     ) -> psycopg.Cursor[Any]:
         bound: dict[str, Any] = dict(params) if params else {}
-        if rows is not None:
-            bound |= _set(stmt, rows)
-        return cursor.execute(stmt.postgres.encode(), bound)
+        if rows is None:
+            return cursor.execute(stmt.postgres.encode(), bound)
+        if len(rows) == 1:
+            return cursor.execute(stmt.postgres_one.encode(), bound | _one(stmt, rows[0]))
+        return cursor.execute(stmt.postgres.encode(), bound | _set(stmt, rows))
+
+
+def _one(stmt: Statement, row: Row) -> dict[str, Any]:
+    """Integers always of one size, or each size would be a prepared statement of its own."""
+    return {
+        f"rows__{place}": Int8(value) if column.type == "int" and value is not None else value
+        for place, (column, value) in enumerate(zip(stmt.rows, row, strict=True))
+    }
 
 
 def _set(stmt: Statement, rows: Sequence[Row]) -> dict[str, Any]:
