@@ -122,6 +122,15 @@ def test_a_reader_goes_on_where_a_message_was_lost_on_its_way(stream):
     assert [a.position for a in stream.read(2, 10, LONG)] == [3, 4, 5, 6]
 
 
+def test_who_reads_when_the_end_is_closed_is_told_at_once_and_opens_nothing(stream):
+    stream.send([parcel(0)])
+    stream.read(0, 10, LONG)
+    stream.close()
+    with pytest.raises(BrokerUnreachable):
+        stream.read(1, 10, LONG)
+    assert stream.send([parcel(1)]) == [R.TRANSPORT_UNREACHABLE]
+
+
 def test_a_reader_whose_place_on_the_server_is_gone_takes_another(stream):
     stream.send([parcel(0)])
     assert len(stream.read(0, 10, LONG)) == 1

@@ -43,7 +43,8 @@ class NatsStream:
         self._url = url
         self._prefix = prefix
         self._seconds = seconds
-        self._loop = _new_loop()
+        self._loop = asyncio.new_event_loop()
+        self._closing = False
         self._thread = threading.Thread(target=self._loop.run_forever, name=f"nats {name}", daemon=True)
         self._thread.start()
         self._nc: Any = None
@@ -95,6 +96,7 @@ class NatsStream:
         """Give the connection back and end the thread. Calling it twice does no harm."""
         if self._loop.is_closed():
             return
+        self._closing = True  # who still reads or sends makes no new connection
         with contextlib.suppress(Exception):
             asyncio.run_coroutine_threadsafe(self._ended(), self._loop).result(self._seconds)
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -108,6 +110,9 @@ class NatsStream:
         import nats.errors  # noqa: PLC0415  an extra
         import nats.js.errors  # noqa: PLC0415
 
+        if self._closing:
+            work.close()
+            raise BrokerUnreachable(R.TRANSPORT_UNREACHABLE, "this end was closed")
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result(seconds)
@@ -130,6 +135,8 @@ class NatsStream:
         """A connection with its stream there. A lost one is made anew, so that nothing waits on a dead socket."""
         import nats  # noqa: PLC0415
 
+        if self._closing:
+            raise BrokerUnreachable(R.TRANSPORT_UNREACHABLE, "this end was closed")
         connect = cast("Callable[..., Awaitable[Any]]", nats.connect)  # pyright: ignore[reportUnknownMemberType]
         if self._nc is None or self._nc.is_closed or not self._nc.is_connected:
             if self._nc is not None and not self._nc.is_closed:
@@ -258,15 +265,6 @@ class NatsStream:
     def _lost(self, why: str) -> NoReturn:
         self._consumer = self._incarnation = None
         raise BrokerUnreachable(R.TRANSPORT_UNREACHABLE, f"{redact_url(self._url)}: {why}")
-
-
-def _new_loop() -> asyncio.AbstractEventLoop:
-    """A message then takes a third less time; where there is no uvloop, the plain one does."""
-    try:
-        import uvloop  # noqa: PLC0415
-    except ImportError:
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()
 
 
 async def _quiet(_: Exception) -> None:
