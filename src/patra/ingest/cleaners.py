@@ -56,6 +56,12 @@ def cleaning(names: tuple[str, ...]) -> Callable[[Any], Any]:
     return apply
 
 
+def single(names: tuple[str, ...]) -> Callable[[Any], Any] | None:
+    """The one cleaner of a value or of each item of a list, if it is just one of those."""
+    cleaner = CLEANERS[names[0]]
+    return cleaner.call if len(names) == 1 and not cleaner.whole else None
+
+
 def _step(cleaner: Cleaner) -> Callable[[Any], Any]:
     call = cleaner.call
     if cleaner.whole:

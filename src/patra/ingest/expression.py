@@ -358,9 +358,19 @@ def _called(function: Function, arguments: list[Eval]) -> Eval:
         except (ValueError, TypeError, OverflowError) as error:
             raise failed(f"{function.name}: {error}") from error
 
-    if len(arguments) == 1:
+    def pair(c: Context) -> Any:
+        first, second = one(c), other(c)
+        try:
+            return call(c.env, first, second)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise failed(f"{function.name}: {error}") from error
+
+    if len(arguments) == 1:  # these two are most of all calls
         only = arguments[0]
         return single
+    if len(arguments) == 2:
+        one, other = arguments
+        return pair
     return evaluate
 
 

@@ -13,7 +13,7 @@ import msgspec
 from lxml import etree
 
 from patra.ingest.bits import Expr, Field, Output, Response
-from patra.ingest.cleaners import cleaning
+from patra.ingest.cleaners import cleaning, single
 from patra.ingest.codes import FieldType, ResponseFormat
 from patra.ingest.names import output_names
 from patra.ingest.paths import Path, Steps, compile_path, text_at
@@ -106,8 +106,14 @@ class Mapper:
     def _plainly(self, field: Field, place: str, base: Steps | None) -> Find:
         """A field for which nothing but the node is needed: so it is with most."""
         find = self._finder(field, place, base)
+        if self._only_cleaned(field) and (call := single(tuple(field.apply))) is not None:
+            return _cleaned(find, call)
         finish = self._finish(field, place)
         return find if finish is None else lambda node: finish(find(node))
+
+    def _only_cleaned(self, field: Field) -> bool:
+        after = field.map or field.required or field.default is not None
+        return bool(field.apply) and not after and field.type is FieldType.JSON
 
     def _field(self, field: Field, place: str, above: list[str], base: Steps | None, *, item: bool) -> Get:
         """A field that an expression has a part in, its own or one further down."""
@@ -278,6 +284,20 @@ def _object(fields: Fields, row: Row) -> dict[str, Any]:
 
 def _taken(fields: list[tuple[str, Find]], node: Any) -> dict[str, Any]:
     return {name: value for name, get in fields if (value := get(node)) is not None}
+
+
+def _cleaned(find: Find, call: Find) -> Find:
+    """What is found, cleaned; each item of a list by itself."""
+
+    def get(node: Any) -> Any:
+        value = find(node)
+        if value is None:
+            return None
+        if type(value) is list:
+            return [found for item in cast("list[Any]", value) if (found := call(item)) is not None] or None
+        return call(value)
+
+    return get
 
 
 def _shown_taken(fields: list[tuple[str, Find]], node: Any) -> dict[str, Any]:

@@ -218,15 +218,15 @@ def _structure(value: Any, zone: str) -> Moment | None:
     if isinstance(value, dict) or isinstance(value, Mapping):  # noqa: SIM101  the first is ten times as fast
         fields = cast("Mapping[str, Any]", value)
         for key in ("date-time", "date-parts", "value"):
-            if key in fields and (found := _auto(fields[key], zone)) is not None:
+            if (inner := fields.get(key)) is not None and (found := _auto(inner, zone)) is not None:
                 return found
         if "year" in fields:
             return _moment([_number(fields.get(part)) for part in ("year", "month", "day")], zone)
         return None
     if isinstance(value, (list, tuple)):
         parts = cast("Sequence[Any]", value)
-        if parts and isinstance(parts[0], (list, tuple)):
-            return _structure(parts[0], zone)
+        while parts and isinstance(parts[0], (list, tuple)):
+            parts = cast("Sequence[Any]", parts[0])
         return _moment([_number(part) for part in parts[:3]], zone)
     return None
 

@@ -10,7 +10,7 @@ INSERT INTO ing_record (provenance_code, endpoint_name, provider_id, updated_at,
   content, content_hash, task_id, run_id, batch_no, first_seen_at, changed_at, refresh_checked_at)
 SELECT :source, :endpoint, provider_id, updated_at, record_version, deleted, :expr_hash,
   content, content_hash, :task_id, :run_id, :batch_no, :now, :now, :now FROM rows WHERE true
-ON CONFLICT (provenance_code, endpoint_name, provider_id) DO NOTHING RETURNING provider_id
+ON CONFLICT (provenance_code, endpoint_name, provider_id) DO NOTHING
 
 -- name: records_update
 -- rows: provider_id text, updated_at int, record_version text, deleted int, content blob, content_hash text, was_updated_at int
