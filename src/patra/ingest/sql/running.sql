@@ -140,6 +140,17 @@ SELECT rate_key, period_code, period_start, 0, consumed, updated_at FROM rows WH
 ON CONFLICT (rate_key, period_code, period_start)
 DO UPDATE SET consumed = ing_quota.consumed + excluded.consumed, updated_at = excluded.updated_at
 
+-- name: cooldown_of
+SELECT cooldown_until FROM ing_cooldown WHERE rate_key = :rate_key
+
+-- name: cooldown_keep
+-- rows: rate_key text, cooldown_until int, updated_at int
+INSERT INTO ing_cooldown (rate_key, cooldown_until, updated_at)
+SELECT rate_key, cooldown_until, updated_at FROM rows WHERE true
+ON CONFLICT (rate_key) DO UPDATE SET updated_at = excluded.updated_at,
+  cooldown_until = CASE WHEN ing_cooldown.cooldown_until > excluded.cooldown_until
+    THEN ing_cooldown.cooldown_until ELSE excluded.cooldown_until END
+
 -- name: body_keep
 -- rows: body_hash text, content blob, size int, kept_at int
 INSERT INTO ing_body (body_hash, content, size, kept_at) SELECT body_hash, content, size, kept_at FROM rows WHERE true
