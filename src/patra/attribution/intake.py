@@ -10,7 +10,7 @@ beyond that:
 
 import json
 import re
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Annotated, Any, cast
 
 import msgspec
@@ -28,9 +28,10 @@ legal_id = re.compile(r"[A-Za-z0-9._:-]{1,128}").fullmatch
 """The form of `eventId`, `idempotencyKey`, `batchId` and `appId` (F3)."""
 
 # possessive, with the closing quote optional: text that never ends is passed over once, not from each of its quotes
-_STRUCTURE = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+_RUNS = re.compile(rb'([\[{]++)|([\]}]++)|"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_STEPS = bytes.maketrans(b"[]{}", b"\x01\xff\x01\xff")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MOST_DIGITS = 4300
 
@@ -160,7 +161,8 @@ def read_json(body: bytes) -> Any:
         except (msgspec.MsgspecError, UnicodeDecodeError):
             text = body.decode()
     else:
-        text = _shallow(body.decode())
+        body.decode()  # also where it is cut
+        text = _shallow(body).decode()
     try:
         return _decode(text)
     except (msgspec.MsgspecError, UnicodeError):  # half surrogates, numbers past the range of doubles; or no JSON
@@ -168,33 +170,33 @@ def read_json(body: bytes) -> Any:
 
 
 def _depth(body: bytes) -> int:
-    """How many levels nest at the deepest place."""
-    depth = deepest = 0
-    for bracket in _STRING.sub(b"", body).translate(None, delete=_NO_BRACKETS):
-        depth += 1 if bracket in b"[{" else -1
-        deepest = max(deepest, depth)
-    return deepest
+    """How many levels nest at the deepest place; raises ValueError where more are opened than closed, or fewer."""
+    brackets = _STRING.sub(b"", body).translate(_STEPS, delete=_NO_BRACKETS)
+    if 2 * brackets.count(1) != len(brackets):
+        raise ValueError("brackets do not match")
+    return max(accumulate(memoryview(brackets).cast("b")), default=0)
 
 
-def _shallow(text: str) -> str:
+def _shallow(text: bytes) -> bytes:
     """The text with null in the place of every value of the third level that nests deeper than `DEEPEST`.
 
     The levels are the batch, its `events`, one event. Where the brackets do not match the text is no JSON anyway.
     """
     depth = begin = deepest = 0
     cuts: list[tuple[int, int]] = []
-    for mark in _STRUCTURE.finditer(text):
-        if mark[0] in "[{":
-            depth += 1
-            if depth == 3:
-                begin, deepest = mark.start(), 3
+    for run in _RUNS.finditer(text):
+        start, end = run.span()
+        if run.lastindex == 1:
+            if depth < 3 <= depth + end - start:
+                begin, deepest = start + 2 - depth, 3
+            depth += end - start
             deepest = max(deepest, depth)
-        elif mark[0] in "]}":
-            if depth == 3 and deepest > DEEPEST + 2:
-                cuts.append((begin, mark.end()))
-            depth -= 1
+        elif run.lastindex == 2:
+            if depth - (end - start) < 3 <= depth and deepest > DEEPEST + 2:
+                cuts.append((begin, start + depth - 2))
+            depth -= end - start
     kept = [text[end:begin] for (_, end), (begin, _) in pairwise([(0, 0), *cuts, (len(text), 0)])]
-    return "null".join(kept)
+    return b"null".join(kept)
 
 
 def _no_constant(name: str) -> Any:

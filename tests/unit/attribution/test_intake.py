@@ -1,10 +1,12 @@
 """The envelope: §3.8.4, F11."""
 
 import json
+import random
+from typing import Any
 
 import pytest
 
-from patra.attribution.intake import DEEPEST, Envelope, NotText, Refused, envelope
+from patra.attribution.intake import DEEPEST, Envelope, NotText, Refused, envelope, read_json
 from patra.attribution.reasons import R
 from tests.unit.attribution.said import ABSENT, answered, event, replayed, sent
 from tests.unit.attribution.said import envelope as batch
@@ -152,3 +154,31 @@ def test_of_many_events_that_nest_too_deeply_each_is_null_and_what_stands_betwee
     deep = b'{"a":' + b"[" * DEEPEST + b"]" * DEEPEST + b"}"
     body = json.dumps(batch("DEEP", event("click"), "DEEP", 7, "DEEP")).encode().replace(b'"DEEP"', deep)
     assert events_of(body) == [None, event("click"), None, 7, None]
+
+
+def test_whatever_nests_too_deeply_on_the_third_level_is_null_and_nothing_else(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("patra.attribution.intake.DEEPEST", 3)
+    dice = random.Random(11)
+
+    def value(levels: int) -> Any:
+        if not levels or dice.random() < 0.2:
+            return dice.choice([1, None, "]", '"[', [], {}])
+        some = [value(levels - 1) for _ in range(dice.randrange(4))]
+        return some if dice.random() < 0.5 else {f'"{{{n}': one for n, one in enumerate(some)}
+
+    def levels_of(one: Any) -> int:
+        parts = one.values() if isinstance(one, dict) else one if isinstance(one, list) else None
+        return 0 if parts is None else 1 + max(map(levels_of, parts), default=0)
+
+    def cut(one: Any, level: int) -> Any:
+        if level == 3:
+            return None if levels_of(one) > 3 else one
+        if isinstance(one, dict):
+            return {name: cut(part, level + 1) for name, part in one.items()}
+        return [cut(part, level + 1) for part in one] if isinstance(one, list) else one
+
+    many = [value(dice.randrange(2, 9)) for _ in range(2000)]
+    assert sum(cut(one, 1) != one for one in many) > 300
+    for one in many:
+        assert read_json(json.dumps(one).encode()) == cut(one, 1)
+        assert read_json(json.dumps(one, indent=1).encode()) == cut(one, 1)
