@@ -119,6 +119,7 @@ class Engine:
         self._limits = limits or Limits()
         self._hand = hand
         self._arriving = threading.Lock()
+        self._wants_reader = self._limits.reader
         self._reader: Reader | None = None
         self._taking = threading.Lock()
         self._queue: deque[_Waiting] = deque()
@@ -231,10 +232,18 @@ class Engine:
         if reader is not None and reader.alive:
             reader.send(body, received_at)
             return lambda: batch_of(reader.receive(), body, received_at)
-        if reader is None and self._limits.reader:
-            self._reader = Reader()  # it needs a moment: this batch does not wait for it
+        if reader is None and self._wants_reader:
+            self._reader = self._started()  # it needs a moment: this batch does not wait for it
         batch = read_batch(body, received_at)
         return lambda: batch
+
+    def _started(self) -> Reader | None:
+        try:
+            return Reader()
+        except OSError as error:  # no memory for it, or no processes allowed: we do without
+            self._wants_reader = False
+            log.warning("attribution_reader_not_started", reason=str(error))
+            return None
 
     def _late(self, waiting: _Waiting, item: Item) -> bool:
         """Whether a batch waited so long that other processes may count this one as dead: it is to be sent again."""

@@ -87,6 +87,14 @@ def test_when_the_store_fails_every_event_is_named_in_the_answer():
     assert [item.eventId for item in failed.ack.ackItems] == ["c1", "v1"]
 
 
+def test_where_no_process_can_be_started_the_server_reads_by_itself(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("sys.executable", "/nowhere/python")
+    engine = engine_on(fresh())
+    taken = [answer(engine.submit(body(event("interaction", f"i{n}"), batch=f"b{n}"))) for n in range(3)]
+    engine.close()
+    assert [codes(one) for one in taken] == [["f_accepted"]] * 3
+
+
 def test_a_reader_whose_server_is_gone_ends():
     reader = Reader()
     reader._up.close()
