@@ -24,7 +24,7 @@ from patra.ingest.planner import Planner
 from patra.ingest.rategate_redis import RedisGate
 from patra.ingest.retention import Keep, Purged, Retention, into_files, purge_bodies, purge_once
 from patra.ingest.services import Services
-from patra.ingest.store import quota_spent
+from patra.ingest.store import RateMemory
 from patra.ingest.transport import Transport
 from patra.ingest.watch import Watch, alerts
 from patra.kernel import outbox
@@ -90,7 +90,7 @@ def _gate(ground: Ground) -> Gate:
     place = "ingest.redis_url"
     url = ground.settings.ingest.redis_url
     if not url:
-        return LocalGate(ground.clock, lambda key, now: ground.db.read(lambda tx: quota_spent(tx, key, now)))
+        return LocalGate(ground.clock, RateMemory(ground.db))
     try:
         return RedisGate(resolve(url, place), ground.clock)
     except ValueError as error:

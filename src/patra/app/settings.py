@@ -152,6 +152,13 @@ class AttributionSettings(Section, frozen=True):
         int, Meta(description="Batches that may wait for the writer; more are answered with 503.", ge=1, le=100_000)
     ] = 256
     commit_batches: Annotated[int, Meta(description="The most batches that one commit takes.", ge=1, le=1000)] = 32
+    reader_process: Annotated[
+        bool,
+        Meta(
+            description="Read batches in a child process, so that two cores share the work of one server. Only on "
+            "SQLite, and where there are two cores: on PostgreSQL more processes take events instead.",
+        ),
+    ] = True
     timer_lag_seconds: Annotated[
         float,
         Meta(

@@ -53,17 +53,17 @@ def overall_status(statuses: Sequence[Ack]) -> str:
     return "rejected_all" if all(status is Ack.REJECTED for status in statuses) else "partial_success"
 
 
-def not_taken(envelope: Envelope, received_at: int, code: R) -> BatchAck:
+def not_taken(envelope: Envelope, received_at: int, sent: Sequence[Any], code: R) -> BatchAck:
     """The answer when nothing of a well-formed batch could be taken: every item may be sent again (F10)."""
     items = [
         AckItem(
-            cast("dict[str, Any]", event).get("eventId") if isinstance(event := as_read(sent), dict) else None,
+            cast("dict[str, Any]", event).get("eventId") if isinstance(event := as_read(one), dict) else None,
             index,
             Ack.REJECTED,
             code,
             code in RETRYABLE,
             keys.server_event_key_without_dedup(envelope.app_id, envelope.batch_id, index),
         )
-        for index, sent in enumerate(envelope.events)
+        for index, one in enumerate(sent)
     ]
     return batch_ack(envelope, received_at, items)

@@ -3,6 +3,8 @@
 Nothing here needs the store, so it is done before the transaction and once, however often that is tried.
 """
 
+from typing import Any
+
 import msgspec
 from msgspec import Raw
 
@@ -24,6 +26,15 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def closure_keys(self) -> list[bytes]:
         return [event.closure_key for event in self.events if event.closure_key is not None]
+
+    def as_sent(self) -> list[Any]:
+        """The events as they were sent, read or not (`intake.as_read`); what another process read is read again."""
+        if isinstance(self.envelope, Refused):
+            return []
+        if not self.envelope.events:
+            again = read_batch(self.body, self.received_at).envelope
+            self.envelope.events.extend(again.events if isinstance(again, Envelope) else [])
+        return self.envelope.events
 
 
 class Tick(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,7 +84,7 @@ def in_order(events: list[Event]) -> list[Event]:
     terminal = [event for event in ordered if event.terminal]
     if not terminal:
         return ordered
-    seen = {event.closure_key for event in ordered if event.kind.name == "impression"}
+    seen = {event.closure_key for event in ordered if event.type == "impression"}
     waiting = [event for event in terminal if event.closure_key in seen]
     return [event for event in ordered if not (event.terminal and event.closure_key in seen)] + waiting
 

@@ -187,7 +187,7 @@ def rule(closure: Closure, event: Event, subject: Subject, received_at: int) -> 
     """Decide an event that passed dedup and owner, on the closure that it finds or opens."""
     if event.terminal:
         return _failure(closure, event, subject)
-    match event.kind.name:
+    match event.type:
         case "impression":
             return _impression(closure, event, subject)
         case "click":
@@ -196,11 +196,6 @@ def rule(closure: Closure, event: Event, subject: Subject, received_at: int) -> 
             return _postback(closure, event)
         case _:
             return accepted(event, event.kind.attribution)
-
-
-def opens(event: Event) -> bool:
-    """Whether the event opens its closure where that is not there yet; a postback is no render signal (F13)."""
-    return event.kind.opens or event.kind.name == "impression"
 
 
 def accepted(event: Event, attribution: str) -> Ruling:

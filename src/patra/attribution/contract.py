@@ -52,6 +52,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     attribution: str
     reference: bool = True
     opens: bool = False
+    """Whether such an event opens its closure where that is not there yet; a postback is no render signal (F13)."""
     enum: str = ""
     values: frozenset[str] = frozenset()
     required: tuple[str, ...] = ()
@@ -108,6 +109,7 @@ KINDS: dict[str, Kind] = {
             fields=("renderAttemptId", "creativeId"),
             digest=("creativeId", "renderAttemptId"),
             attribution="attr_impression",
+            opens=True,
         ),
         Kind(
             name="click",

@@ -20,10 +20,10 @@ from patra.attribution.closure import (
     accepted,
     lapse,
     opened,
-    opens,
     rule,
     upgrade,
 )
+from patra.attribution.contract import KINDS, Kind
 from patra.attribution.dedup import REFUSALS, Ledger
 from patra.attribution.facts import Decision, audit_key_of, decided, dropped
 from patra.attribution.intake import Envelope, Refused
@@ -62,7 +62,8 @@ class Changes(msgspec.Struct, kw_only=True):
 
     ledger: Ledger
     closures: list[Closure] = []
-    decisions: list[tuple[int, Decision]] = []
+    decisions: dict[int, list[tuple[int, Decision]]] = {}
+    """By the item that they were made on, each with its number."""
     drops: dict[bytes, Drop] = {}
     superseded: list[Superseded] = []
 
@@ -95,10 +96,13 @@ class _Run:
         self._due = [(due, c.key) for c in self.closures.values() if (due := c.next_due) is not None]
         heapify(self._due)
         self._next = 0
+        self._decisions: list[tuple[int, Decision]] = []
         self._received_at = 0
+        self._batch_id = ""
 
     def item(self, number: int, one: Item) -> Answer:
         self._next = number << ITEM_BITS
+        self._decisions = self.changes.decisions[number] = []
         self._lapse(instant(one))
         if isinstance(one, Tick):
             return Ticked(self._next - (number << ITEM_BITS))
@@ -107,47 +111,49 @@ class _Run:
         return self._batch(number, one, one.envelope)
 
     def _batch(self, number: int, batch: Batch, envelope: Envelope) -> BatchAck:
-        self._received_at = batch.received_at
-        answers = [self._rejected(rejected, envelope.batch_id) for rejected in batch.rejected]
-        answers += [self._event(event, number, envelope.batch_id) for event in batch.events]
+        self._received_at, self._batch_id = batch.received_at, envelope.batch_id
+        answers = [self._rejected(rejected) for rejected in batch.rejected]
+        answers += [self._event(event, number, batch) for event in batch.events]
         return batch_ack(envelope, batch.received_at, answers)
 
-    def _rejected(self, rejected: Rejected, batch_id: str) -> AckItem:
-        subject = subject_of_rejected(rejected, batch_id)
+    def _rejected(self, rejected: Rejected) -> AckItem:
+        subject = subject_of_rejected(rejected, self._batch_id)
         decision = dropped(subject, rejected.code, Conflict.NONE, self._received_at)
-        self._drop(decision, batch_id, (rejected.event,), quarantined=rejected.lacks_reference)
+        self._drop(decision, (rejected.event,), quarantined=rejected.lacks_reference)
         return AckItem(rejected.sent_id, rejected.index, Ack.REJECTED, rejected.code, False, subject.source)
 
-    def _event(self, event: Event, batch: int, batch_id: str) -> AckItem:
+    def _event(self, event: Event, number: int, batch: Batch) -> AckItem:
         ledger = self.changes.ledger
-        outcome, cycle = ledger.verdict(event.key, event.fingerprint, self._received_at, batch)
+        outcome, cycle = ledger.verdict(event.key, event.fingerprint, self._received_at, number)
         subject = event.subject if cycle == 1 else in_cycle(event.subject, cycle)
         if outcome is not Outcome.FIRST and outcome is not Outcome.NEW_CYCLE:
-            return self._refused_by_ledger(event, subject, outcome, batch_id)
+            return self._refused_by_ledger(event, subject, outcome, batch)
         key = event.closure_key
         closure = None if key is None else self.closures.get(key)
         if closure is not None and closure.app != subject.app:
             refusal = dropped(subject, R.FOREIGN_APP, Conflict.REJECTED, self._received_at)
-            self._drop(refusal, batch_id, (event.sent,))
+            self._drop(refusal, (batch.as_sent()[event.index],))
             return AckItem(event.sent_id, event.index, Ack.REJECTED, R.FOREIGN_APP, False, subject.source)
-        if closure is None and key is not None and opens(event):
+        kind = KINDS[event.type]
+        if closure is None and key is not None and kind.opens:
             closure = self.closures[key] = opened(key, subject, self._received_at)
-        ruling = self._ruled(closure, event, subject)
-        ledger.begin(event.key, event.fingerprint, self._received_at, event.kind.window, cycle=cycle, batch=batch)
+        ruling = self._ruled(closure, event, subject, kind)
+        ledger.begin(event.key, event.fingerprint, self._received_at, kind.window, cycle=cycle, batch=number)
         return AckItem(event.sent_id, event.index, ruling.ack, ruling.code, False, subject.source)
 
-    def _refused_by_ledger(self, event: Event, subject: Subject, outcome: Outcome, batch_id: str) -> AckItem:
+    def _refused_by_ledger(self, event: Event, subject: Subject, outcome: Outcome, batch: Batch) -> AckItem:
         code = REFUSALS[outcome]
         if outcome is Outcome.CONFLICT:
-            self._drop(dropped(subject, code, Conflict.REJECTED, self._received_at), batch_id, (event.sent,))
+            sent = batch.as_sent()[event.index]
+            self._drop(dropped(subject, code, Conflict.REJECTED, self._received_at), (sent,))
             return AckItem(event.sent_id, event.index, Ack.REJECTED, code, False, subject.source)
-        self._drop(dropped(subject, code, Conflict.DUPLICATE, self._received_at), batch_id)
+        self._drop(dropped(subject, code, Conflict.DUPLICATE, self._received_at))
         return AckItem(event.sent_id, event.index, Ack.DUPLICATE, code, False, subject.source)
 
-    def _ruled(self, closure: Closure | None, event: Event, subject: Subject) -> Ruling:
+    def _ruled(self, closure: Closure | None, event: Event, subject: Subject, kind: Kind) -> Ruling:
         """Apply the closure's rules, and what an impression brings with it: a superseded timeout, a click upgraded."""
         if closure is None:
-            ruling = accepted(event, event.kind.attribution)
+            ruling = accepted(event, kind.attribution)
             self._decided(decided(subject, ruling, self._received_at, event))
             return ruling
         timeout, due = closure.timeout, None if closure.fresh else closure.next_due
@@ -184,12 +190,10 @@ class _Run:
     def _decided(self, decision: Decision) -> int:
         number = self._next
         self._next += 1
-        self.changes.decisions.append((number, decision))
+        self._decisions.append((number, decision))
         return number
 
-    def _drop(
-        self, decision: Decision, batch_id: str, sent: tuple[Any, ...] = (), *, quarantined: bool = False
-    ) -> None:
+    def _drop(self, decision: Decision, sent: tuple[Any, ...] = (), *, quarantined: bool = False) -> None:
         key = key16(audit_key_of(decision))
         known = self.changes.drops.get(key)
         if known is not None:
@@ -198,5 +202,5 @@ class _Run:
         number = self._next
         self._next += 1
         self.changes.drops[key] = Drop(
-            id=number, decision=decision, sent=sent, batch_id=batch_id, quarantined=quarantined
+            id=number, decision=decision, sent=sent, batch_id=self._batch_id, quarantined=quarantined
         )

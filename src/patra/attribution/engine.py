@@ -1,9 +1,9 @@
 """Batches go in from any thread; each is answered when it is durable: one writer takes all that wait into one commit.
 
-Batches are read where they arrive and decided by the writer, one after the other in the order of their `receivedAt`,
-which never goes back within a process: while the writer waits for the store, the next ones are read. A batch that was
-queued is answered after the commit or not at all; when too many wait, new ones are turned away before they cost
-anything (F10).
+Batches are read where they arrive, or by a child process (`reader`), and decided by the writer, one after the other in
+the order of their `receivedAt`, which never goes back within a process: while the writer is at work, the next ones are
+read. A batch that was queued is answered after the commit or not at all; when too many wait, new ones are turned away
+before they cost anything (F10).
 
 On PostgreSQL there are two writers: while one waits for the database, the other decides. They are to each other as two
 processes are, and what holds for those (`store`) holds for them. SQLite has one writer at a time.
@@ -18,19 +18,20 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from patra.attribution.ack import BatchAck, not_taken
-from patra.attribution.batch import Batch, Item, Tick, read_batch, received
+from patra.attribution.batch import Batch, Item, Tick, read_batch
 from patra.attribution.commit import Hand, commit
 from patra.attribution.decide import Answer, Ticked
 from patra.attribution.intake import Envelope, Refused
 from patra.attribution.keystore import Keys, carry_once
+from patra.attribution.reader import Reader, batch_of
 from patra.attribution.reading import something_due
 from patra.attribution.reasons import R
 from patra.attribution.store import announce, forget_intake
@@ -72,6 +73,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Threads that commit; 0 chooses: two on PostgreSQL, one on SQLite."""
     lag: int = 2 * SECOND
     """How far the timer stays behind the clock, so that batches of other processes are decided first."""
+    reader: bool = False
+    """Whether a child process reads the batches."""
     announce: float = 1.0
     """Seconds between two announcements to other processes; 0 makes none but those of the timer."""
 
@@ -92,9 +95,18 @@ Reply = BatchAck | Refused | NotTaken
 
 
 class _Waiting(msgspec.Struct, eq=False):
-    item: Item
     future: "Future[Any]"
+    read: Callable[[], Item]
+    """Gives the item; called once, in the order of the queue."""
+    received_at: int
     since: int
+    app_id: str | None = None
+    """The only app that may send the batch."""
+
+
+class _Taken(NamedTuple):
+    future: "Future[Any]"
+    item: Item
 
 
 class Engine:
@@ -107,6 +119,9 @@ class Engine:
         self._limits = limits or Limits()
         self._hand = hand
         self._arriving = threading.Lock()
+        self._wants_reader = self._limits.reader
+        self._reader: Reader | None = None
+        self._taking = threading.Lock()
         self._queue: deque[_Waiting] = deque()
         self._changed = threading.Condition()
         self._threads: list[threading.Thread] = []
@@ -128,11 +143,9 @@ class Engine:
         future: Future[Reply] = Future()
         with self._arriving:  # one at a time: batches wait in the order of their instants
             self._last = max(self._last, self._clock.now()) if received_at is None else received_at
-            batch = read_batch(body, self._last)
-            if app_id is not None and isinstance(batch.envelope, Envelope) and batch.envelope.app_id != app_id:
-                future.set_result(Refused(code=R.APP_KEY_FOREIGN, batch_id=batch.envelope.batch_id))
-                return future
-            return future if self._enqueue(_Waiting(batch, future, self._clock.now())) else Overloaded()
+            read = self._reading(body, self._last)
+            waiting = _Waiting(future, read, self._last, self._clock.now(), app_id)
+            return future if self._enqueue(waiting) else Overloaded()
 
     @property
     def full(self) -> bool:
@@ -147,8 +160,9 @@ class Engine:
             return Ticked(0)
         nobody_waits = self.announce() if self._shared else now + self._limits.lag
         with self._arriving:
-            tick = Tick(at=min(max(self._last, self._clock.now()) - self._limits.lag, nobody_waits))
-            if not self._enqueue(_Waiting(tick, future, self._clock.now())):
+            now = max(self._last, self._clock.now())
+            tick = Tick(at=min(now - self._limits.lag, nobody_waits))
+            if not self._enqueue(_Waiting(future, lambda: tick, now, now)):
                 return Ticked(0)
         done = future.result()
         if isinstance(done, NotTaken):
@@ -159,7 +173,7 @@ class Engine:
         """Tell other processes since when a batch may wait here; gives the instant before which none waits anywhere."""
         with self._arriving, self._changed:  # none is between its stamp and the queue
             now = max(self._last, self._clock.now())
-            waiting = [received(one.item) for one in (*self._queue, *self._deciding) if isinstance(one.item, Batch)]
+            waiting = [one.received_at for one in (*self._queue, *self._deciding)]
         seen_at = self._clock.now()
         oldest = min([now, *waiting])
         return self.db.run(lambda tx: announce(tx, self._process, oldest, seen_at, seen_at - LOST))
@@ -181,35 +195,61 @@ class Engine:
         self._closed.set()
         for thread in self._threads:
             thread.join(max(until - time.monotonic(), 0))
+        if self._reader is not None:
+            self._reader.close()
         if self._threads and self._shared:
             with suppress(Transient):  # it is forgotten in any case, a little later
                 self.db.run(lambda tx: forget_intake(tx, self._process))
 
     def run_once(self) -> int:
         """Commit all that waits, up to one group; gives how many batches that were."""
-        with self._changed:
-            taken = [self._queue.popleft() for _ in range(min(len(self._queue), self._limits.group))]
-            self._deciding += taken
-            WAITING.set(len(self._queue))
-        # whoever stopped waiting before its turn came has no answer, and its batch was not taken
-        begun = [waiting for waiting in taken if waiting.future.set_running_or_notify_cancel()]
+        with self._taking:
+            with self._changed:
+                waiting = [self._queue.popleft() for _ in range(min(len(self._queue), self._limits.group))]
+                self._deciding += waiting
+                WAITING.set(len(self._queue))
+            read = [one.read() for one in waiting]
         try:
-            in_time = [waiting for waiting in begun if not self._too_late(waiting)]
-            if in_time:
-                self._commit(in_time)
+            taken = [
+                _Taken(one.future, item)
+                for one, item in zip(waiting, read, strict=True)
+                # whoever stopped waiting before its turn came has no answer, and its batch was not taken
+                if one.future.set_running_or_notify_cancel() and not _foreign(one, item) and not self._late(one, item)
+            ]
+            if taken:
+                self._commit(taken)
         finally:
             with self._changed:
-                self._deciding = [waiting for waiting in self._deciding if waiting not in taken]
-            for waiting in begun:  # nobody is left waiting, whatever went wrong
-                if not waiting.future.done():
-                    waiting.future.set_exception(StoreUnavailable("writer_failed", "the batch may not have been taken"))
-        return len(begun)
+                self._deciding = [one for one in self._deciding if one not in waiting]
+            for one in waiting:  # nobody is left waiting, whatever went wrong
+                if not one.future.done():
+                    one.future.set_exception(StoreUnavailable("writer_failed", "the batch may not have been taken"))
+        return len(waiting)
 
-    def _too_late(self, waiting: _Waiting) -> bool:
+    def _reading(self, body: bytes, received_at: int) -> Callable[[], Batch]:
+        """Read a batch, here or by the reader; what comes out gives it."""
+        reader = self._reader
+        if reader is not None and reader.alive:
+            reader.send(body, received_at)
+            return lambda: batch_of(reader.receive(), body, received_at)
+        if reader is None and self._wants_reader:
+            self._reader = self._started()  # it needs a moment: this batch does not wait for it
+        batch = read_batch(body, received_at)
+        return lambda: batch
+
+    def _started(self) -> Reader | None:
+        try:
+            return Reader()
+        except OSError as error:  # no memory for it, or no processes allowed: we do without
+            self._wants_reader = False
+            log.warning("attribution_reader_not_started", reason=str(error))
+            return None
+
+    def _late(self, waiting: _Waiting, item: Item) -> bool:
         """Whether a batch waited so long that other processes may count this one as dead: it is to be sent again."""
         if not self._shared or self._clock.now() - waiting.since <= PATIENCE:
             return False
-        waiting.future.set_result(_not_taken(waiting.item))
+        waiting.future.set_result(_not_taken(item))
         return True
 
     def _enqueue(self, waiting: _Waiting) -> bool:
@@ -246,22 +286,22 @@ class Engine:
             with suppress(Exception):  # everyone was answered: whatever went wrong must not end the writer
                 self.run_once()
 
-    def _commit(self, taken: Sequence[_Waiting]) -> None:
+    def _commit(self, taken: Sequence[_Taken]) -> None:
         began = time.perf_counter()
         try:
-            items = [waiting.item for waiting in taken]
+            items = [one.item for one in taken]
             due = self._limits.overdue if any(isinstance(item, Tick) for item in items) else 0
             answers = commit(self.db, items, due=due, hand=self._hand, keys=self.keys)
         except Transient as error:
-            for waiting in taken:
-                waiting.future.set_result(_not_taken(waiting.item))
+            for one in taken:
+                one.future.set_result(_not_taken(one.item))
             with suppress(Exception):  # a log that cannot be written changes nothing
                 log.warning("attribution_commit_failed", code=error.code, detail=error.detail, batches=len(taken))
             return
         except Exception as error:
             if len(taken) > 1:
-                for waiting in taken:
-                    self._commit([waiting])
+                for one in taken:
+                    self._commit([one])
                 return
             taken[0].future.set_exception(error)
             with suppress(Exception):
@@ -272,14 +312,23 @@ class Engine:
         self._load_at = now
         COMMIT_SECONDS.observe(spent)
         COMMIT_BATCHES.observe(len(taken))
-        for waiting, answer in zip(taken, answers, strict=True):
-            waiting.future.set_result(answer)
+        for one, answer in zip(taken, answers, strict=True):
+            one.future.set_result(answer)
             _count(answer)
+
+
+def _foreign(waiting: _Waiting, item: Item) -> bool:
+    """Whether the batch names another app than may send it; it is answered so."""
+    envelope = item.envelope if isinstance(item, Batch) else None
+    if waiting.app_id is None or not isinstance(envelope, Envelope) or envelope.app_id == waiting.app_id:
+        return False
+    waiting.future.set_result(Refused(code=R.APP_KEY_FOREIGN, batch_id=envelope.batch_id))
+    return True
 
 
 def _not_taken(item: Item) -> NotTaken:
     if isinstance(item, Batch) and isinstance(item.envelope, Envelope):
-        return NotTaken(ack=not_taken(item.envelope, item.received_at, R.STORE_UNAVAILABLE))
+        return NotTaken(ack=not_taken(item.envelope, item.received_at, item.as_sent(), R.STORE_UNAVAILABLE))
     return NotTaken(ack=None)
 
 

@@ -5,7 +5,8 @@ place of a hundred: what is written for an event decides how many fit into a sec
 """
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from operator import itemgetter
 
 import msgspec
 import zstandard
@@ -14,7 +15,6 @@ from patra.attribution.decide import ITEM_BITS
 from patra.attribution.facts import Decision
 from patra.attribution.intake import shown
 
-_PLACES = (1 << ITEM_BITS) - 1
 _LEVEL = 1
 _encode = msgspec.json.Encoder(enc_hook=shown).encode
 _decode = msgspec.json.Decoder(list[tuple[int, Decision]]).decode
@@ -41,27 +41,11 @@ def decompressed(body: bytes) -> bytes:
 
 
 def packed(decisions: Sequence[tuple[int, Decision]]) -> bytes:
-    """Decisions of one item with their places, as one value."""
+    """Decisions of one item with their numbers, as one value."""
     return _own.compress(_encode(decisions))
 
 
-def packs(decisions: Iterable[tuple[int, Decision]]) -> dict[int, list[tuple[int, Decision]]]:
-    """Decisions with their numbers, by item, each with its place."""
-    found: dict[int, list[tuple[int, Decision]]] = {}
-    item, some = -1, []
-    for number, decision in decisions:
-        if number >> ITEM_BITS != item:
-            item = number >> ITEM_BITS
-            some = found.setdefault(item, [])
-        some.append((number & _PLACES, decision))
-    return found
-
-
 def unpacked(item: int, body: bytes) -> list[tuple[int, Decision]]:
-    """The decisions of an item with their numbers, in their order."""
-    first = item << ITEM_BITS
-    return [(first | place, decision) for place, decision in sorted(_decode(_own.decompress(body)), key=_place)]
-
-
-def _place(one: tuple[int, Decision]) -> int:
-    return one[0]
+    """The decisions of an item with their numbers, in their order; older rows have only the places in the item."""
+    first, found = item << ITEM_BITS, _decode(_own.decompress(body))
+    return [(first | number, decision) for number, decision in sorted(found, key=itemgetter(0))]

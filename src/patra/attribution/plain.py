@@ -140,8 +140,7 @@ def plain_reader(envelope: Envelope, received_at: int) -> Callable[[msgspec.Raw,
         return Event(
             index,
             event_id,
-            raw,
-            kind,
+            name,
             at,
             Subject(
                 "fe_" + key.hex(),

@@ -28,7 +28,7 @@ from patra.attribution.facts import audit_key_of
 from patra.attribution.keys import half
 from patra.attribution.keystore import PURGED
 from patra.attribution.locate import INDEXED
-from patra.attribution.pack import packed, packs, unpacked
+from patra.attribution.pack import packed, unpacked
 from patra.attribution.reading import Archived, decisions_after
 from patra.attribution.records import Record
 from patra.attribution.store import Q, mark, set_mark
@@ -141,7 +141,7 @@ def _rewrite(tx: Tx, gone: set[int]) -> None:
     for item, _, body in tx.fetch(Q["packs_of_items"], rows=[(item,) for item in items]):
         kept = [(number, decision) for number, decision in unpacked(item, bytes(body)) if number not in gone]
         if kept:
-            left.append((item, packed(packs(kept)[item])))
+            left.append((item, packed(kept)))
         else:
             empty.append((item,))
     tx.execute(Q["rewrite_items"], rows=left)

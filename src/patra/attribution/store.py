@@ -14,6 +14,7 @@ Every commit goes through these sets in this order, so no two can wait for each 
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -24,7 +25,7 @@ from patra.attribution.decide import ITEM_BITS, Changes, Drop, Superseded
 from patra.attribution.facts import Decision
 from patra.attribution.intake import Refused, as_read, legal_id, shown
 from patra.attribution.keys import billing_key, half
-from patra.attribution.pack import compressed, packed, packs
+from patra.attribution.pack import compressed, packed
 from patra.attribution.reasons import R
 from patra.attribution.records import RECORD, On
 from patra.attribution.subject import Origin, Subject
@@ -153,14 +154,17 @@ def write(tx: Tx, changes: Changes, instants: Mapping[int, int], *, archived: bo
     `instants` are those of the items, by number. `archived`: the store itself is the archive.
     """
     _write_closures(tx, changes.closures)
-    decisions = changes.decisions + _write_drops(tx, changes.drops)
+    decisions = list(chain.from_iterable(changes.decisions.values()))
+    for number, decision in _write_drops(tx, changes.drops):
+        changes.decisions[number >> ITEM_BITS].append((number, decision))
+        decisions.append((number, decision))
     tx.execute(
         Q["append_decisions"],
         {"archived": int(archived)},
-        rows=[(item, instants[item], packed(some)) for item, some in packs(decisions).items()],
+        rows=[(item, instants[item], packed(some)) for item, some in changes.decisions.items() if some],
     )
     status = RECORD.target(Status.NEW, On.WRITTEN) if archived else Status.NEW
-    _write_billables(tx, changes.decisions, status)
+    _write_billables(tx, decisions, status)
     _supersede(tx, changes.superseded)
     return decisions
 

@@ -23,15 +23,14 @@ _UNIQUE = {"uuid": _uuid, "ulid": _ulid}
 SCOPES = frozenset({"batch_scoped", "global_unique"})
 
 
-class Event(msgspec.Struct, frozen=True, gc=False):
+class Event(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """An event that passed checks 1 to 6: normalised, with its dedup key and fingerprint."""
 
     index: int
     sent_id: Any
     """`eventId` as sent, for the ACK."""
-    sent: Any
-    """The event as sent, read or not (`intake.as_read`), for the digest of its reject row."""
-    kind: Kind
+    type: str
+    """Its `eventType`."""
     at: int
     subject: Subject
     """Who it is, if its dedup key is in its first cycle."""
@@ -51,8 +50,12 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     """`fieldPath` and `rawValue` of a sub-enum that became `unknown` (F5)."""
     extensions: dict[str, Any] | None
 
+    @property
+    def kind(self) -> Kind:
+        return KINDS[self.type]
 
-class Rejected(msgspec.Struct, frozen=True, kw_only=True):
+
+class Rejected(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """An event that failed one of the checks 1 to 6."""
 
     index: int
@@ -163,8 +166,7 @@ def _event(
     return Event(
         index,
         event_id,
-        fields,
-        kind,
+        kind.name,
         at,
         subject,
         None if closure is None else keys.half(closure),

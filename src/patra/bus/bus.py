@@ -69,11 +69,19 @@ class Direct:
 class Bus:
     """Contracts, consumers and the way to the store. It holds no connection and no thread."""
 
-    def __init__(self, catalogue: Catalogue, clock: Clock, sender: Sender | None = None) -> None:
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        clock: Clock,
+        sender: Sender | None = None,
+        *,
+        wake: Callable[[], None] | None = None,
+    ) -> None:
         self.catalogue = catalogue
         self.clock = clock
         self.consumers: list[Consumer] = []
         self._sender = sender or Direct()
+        self._wake = wake  # called when something was published: who waits in this process need not hear of it
 
     # ---- publishing
 
@@ -183,6 +191,8 @@ class Bus:
                     answers.append((publication, rules.decide(publication, before, routes.frozen)))
         if fresh:
             self._sender.send(tx, routes, fresh, seqs, now)
+            if self._wake is not None:
+                tx.after_commit(self._wake)
         return answers
 
     # ---- consuming

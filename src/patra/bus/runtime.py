@@ -61,8 +61,8 @@ class BusEngine:
         self.db = db
         self.clock = clock
         self.stream = NatsStream(nats_url, stream) if nats_url else None
-        self.bus = Bus(catalogue, clock, Outboxed() if self.stream else None)
         self._hub = Hub(source(db))
+        self.bus = Bus(catalogue, clock, Outboxed() if self.stream else None, wake=self._hub.poke)
         self._workers: list[LongWorker] = []
 
     @classmethod
@@ -87,9 +87,11 @@ class BusEngine:
         if self.stream is not None:
             sending, receiving = relay(self.db, self.stream, self.clock), Receiver(self.db, self.bus, self.stream)
             waiting = self.waker()
+            look_first = self.db.dialect == "sqlite"  # a look is a reader's: only work asks for the writer's place
 
             def send() -> Turn:
-                done = sending.run_once().groups
+                due = sending.next_due() if look_first else 0
+                done = sending.run_once().groups if due is not None and due <= self.clock.now() else 0
                 if not done:
                     waiting.wait(IDLE_SECONDS)
                 return Turn(done=done)

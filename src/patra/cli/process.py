@@ -101,7 +101,7 @@ def run(
                 endpoints: list[Endpoint] = operations.routes(patra) if only_operations else every_endpoint(patra)
                 finish = settings.web.shutdown_seconds * WEB_SHARE
                 served = Serving(app(patra, endpoints), listener, finish_seconds=finish)
-            settle_memory()
+            settle_interpreter()
             if loops is not None and not patra.start(loops) and not served:
                 raise ConfigInvalid("loops_none", "no engine of this installation has a loop: there is nothing to do")
             if served:
@@ -120,15 +120,17 @@ def run(
     return _leave(late, until)
 
 
-def settle_memory() -> None:
+def settle_interpreter() -> None:
     """What was built to start with stays for good: the collector of cycles need not look at it again and again.
 
     It looks less often, too: a batch of events makes thousands of objects, none of them in a cycle, and a full turn in
-    the midst of them is a pause that a client feels.
+    the midst of them is a pause that a client feels. And a thread that computes gives way sooner: one that comes back
+    from the network or the store has little to do, and somebody waits for it.
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 50)
+    gc.set_threshold(100_000, 20, 50)
+    sys.setswitchinterval(0.001)
 
 
 def _leave(late: list[str], until: float) -> int:

@@ -27,7 +27,7 @@ Running, from the queue to the record; the planner and the executors meet only i
 | rategate.py, ratepolicy.py, gates.py, rategate_redis.py | a request for permits | allow, wait or reject |
 | credentials.py, transport.py, decoding.py | a rendered request, a permit | an answer, or the kind of its failure |
 | splitting.py, classify.py, reading.py, paging.py | an answer | its class; items; the next place in the list |
-| items.py | an item as it stands in the body | the parts of it that the pack looks for |
+| wants.py, items.py | an item as it stands in the body | the parts of it that the pack looks for |
 | mapping.py, records.py, landing.py | items | records, quarantined ones; new, newer, equal, older |
 | cursor.py, watermarks.py | finished windows | cursor events and the forward watermark |
 | line.py, fetching.py | a place in a list | its answer, judged |

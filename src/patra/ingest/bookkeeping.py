@@ -67,12 +67,18 @@ class Book:
         self.stats = Stats()
         self.batches = 0
         self.carried = Tally()
+        self.used: dict[str, int] = {}
+        """Permits by rate key, for those that have a quota, since the last batch."""
         self.landed: dict[str, Any] = {}
         """What the last batch says of itself in a trace (14.6)."""
 
     def carry(self, tally: Tally) -> None:
         """A request whose answer lands nothing counts with the next batch."""
         self.carried = added(self.carried, tally)
+
+    def use(self, key: str, permits: int) -> None:
+        """What a request has used of a quota is booked with the next batch."""
+        self.used[key] = self.used.get(key, 0) + permits
 
     def healing(self, acts: tuple[X, ...]) -> None:
         """Something was done about the state of things: it is counted and logged."""
@@ -122,6 +128,7 @@ class Book:
                 stats_of,
                 step.closing,
                 now,
+                self.used,
             )
         )
         measures.BOOKKEEPING.labels(**labels).observe((self._s.clock.now() - begun) / 1000)
@@ -137,6 +144,7 @@ class Book:
             return self.close(Closing(run=RunOn.CANCEL, task=TaskOn.CANCEL, code=X.CANCELLED), before)
         self.stats = committed.stats
         self.carried = Tally()
+        self.used = {}
         self._s.pulses.of(line.circuit_key).batch(now, now - entry.started)
         _measure(labels, committed, landing, now - entry.started)
         self._log(batch, committed, landing)
@@ -146,7 +154,8 @@ class Book:
         """End the run without a batch."""
         now = self._s.clock.now()
         self.stats.add_fetch(self.carried)
-        self._db.run(lambda tx: commits.close(tx, self._work, closing, checkpoint, self.stats, now))
+        self._db.run(lambda tx: commits.close(tx, self._work, closing, checkpoint, self.stats, now, self.used))
+        self.used = {}
         return closing
 
     def _batch(self, entry: Entry, before: Checkpoint) -> Batch:

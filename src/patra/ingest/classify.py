@@ -15,7 +15,7 @@ from patra.ingest.codes import MissingItems, Outcome, ResponseFormat
 from patra.ingest.paths import Path, compile_path, text_at
 from patra.ingest.pattern import Pattern, pattern
 from patra.ingest.ratepolicy import retry_after_of
-from patra.ingest.reading import Document, Listed, Parsed, Unreadable, list_place, list_split, parse
+from patra.ingest.reading import Document, Listed, Parsed, Unreadable, list_outline, list_place, list_split, parse
 from patra.ingest.reasons_running import X
 from patra.ingest.spec import Leg
 from patra.ingest.transport import Answer, Exchange, Failure, Fault
@@ -112,6 +112,7 @@ class Classifier:
         self._needs_document = any(rule.path for rule in leg.errors)
         self._place = list_place(leg)
         self._apart = list_split(leg)
+        self._outline = list_outline(leg)
 
     def judge(self, exchange: Exchange, now: int) -> tuple[Verdict, Document | None]:
         """The verdict on one exchange, and its document where there is one to go on with."""
@@ -174,7 +175,7 @@ class Classifier:
     def _parsed(self, answer: Answer) -> Parsed:
         if not answer.body.strip():
             return Unreadable(truncated=True, detail="no body")
-        return parse(answer.body, self._leg.response.format, _charset(answer), self._place, self._apart)
+        return parse(answer.body, self._leg.response.format, _charset(answer), self._place, self._apart, self._outline)
 
     def _body(self, answer: Answer, parsed: Parsed | None) -> Verdict | None:
         """What is wrong with the body of a 200, if something is."""

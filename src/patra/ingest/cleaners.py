@@ -6,6 +6,7 @@ Each takes a JSON value and gives a JSON value; what it cannot make sense of bec
 import html
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
@@ -37,16 +38,43 @@ def _cleaner(name: str, text: str, *, whole: bool = False) -> Callable[[Callable
 
 def clean(names: tuple[str, ...] | list[str], value: Any) -> Any:
     """Apply cleaners in order; nothing stays nothing, and a list of nothings is nothing."""
-    for name in names:
+    return cleaning(tuple(names))(value)
+
+
+@lru_cache(maxsize=1024)
+def cleaning(names: tuple[str, ...]) -> Callable[[Any], Any]:
+    """The cleaners of these names, one after the other, looked up once."""
+    steps = [_step(CLEANERS[name]) for name in names]
+    if len(steps) == 1:
+        return steps[0]
+
+    def apply(value: Any) -> Any:
+        for step in steps:
+            value = step(value)
+        return value
+
+    return apply
+
+
+def single(names: tuple[str, ...]) -> Callable[[Any], Any] | None:
+    """The one cleaner of a value or of each item of a list, if it is just one of those."""
+    cleaner = CLEANERS[names[0]]
+    return cleaner.call if len(names) == 1 and not cleaner.whole else None
+
+
+def _step(cleaner: Cleaner) -> Callable[[Any], Any]:
+    call = cleaner.call
+    if cleaner.whole:
+        return lambda value: None if value is None else call(value)
+
+    def each(value: Any) -> Any:
         if value is None:
             return None
-        cleaner = CLEANERS[name]
-        if isinstance(value, list) and not cleaner.whole:
-            items = cast("list[Any]", value)
-            value = [found for item in items if (found := cleaner.call(item)) is not None] or None
-        else:
-            value = cleaner.call(value)
-    return value
+        if isinstance(value, list):
+            return [found for item in cast("list[Any]", value) if (found := call(item)) is not None] or None
+        return call(value)
+
+    return each
 
 
 _TAG = re.compile(
@@ -56,18 +84,18 @@ _TAG = re.compile(
 )
 """A tag, and nothing that only looks like one: `p < 0.05 and q > 3` stays."""
 
-_SPACE = re.compile(r"\s+")
-
 
 @_cleaner("text", "Markup and entities taken out, white space made single, empty becomes nothing.")
 def _text(value: Any) -> str | None:
     if not isinstance(value, str):
         return None
-    plain = _TAG.sub(_gap, value[:_LONGEST])
+    plain = value[:_LONGEST]
+    if "<" in plain:
+        plain = _TAG.sub(_gap, plain)
     if "&" in plain:  # markup that was escaped once more inside XML or JSON
         plain = _TAG.sub(_gap, html.unescape(plain))
         plain = html.unescape(plain)
-    return _SPACE.sub(" ", plain).strip() or None
+    return " ".join(plain.split()) or None
 
 
 def _gap(tag: re.Match[str]) -> str:
@@ -97,7 +125,10 @@ _ESCAPED_LINE = re.compile(r"\\n(?=\s|$)")  # a line break that was escaped twic
 def _abstract(value: Any) -> str | None:
     if not isinstance(value, str):
         return None
-    return _text(_ESCAPED_LINE.sub(" ", _HEADING.sub("", value[:_LONGEST], count=1)))
+    text = value[:_LONGEST]
+    if "<" in text:
+        text = _HEADING.sub("", text, count=1)
+    return _text(_ESCAPED_LINE.sub(" ", text) if "\\n" in text else text)
 
 
 @_cleaner("sections", "Sections of an abstract ({label, text}) as one text: `AIM: … METHODS: …`.", whole=True)
@@ -149,7 +180,7 @@ def _orcid(value: Any) -> str | None:
     if found is None:
         return None
     digits = found[0].replace("-", "").upper()
-    return "-".join(digits[i : i + 4] for i in range(0, 16, 4))
+    return f"{digits[:4]}-{digits[4:8]}-{digits[8:12]}-{digits[12:]}"
 
 
 _ARXIV = re.compile(r"(\d{4}\.\d{4,5}|[a-z-]+(?:\.[A-Z]{2})?/\d{7})(v\d+)?", re.IGNORECASE)
@@ -206,6 +237,10 @@ _SHORT = re.compile(r"(?:CC|Creative Commons)[ -]+([a-z][a-z -]*?)(?:[ -]+v?(\d\
 @_cleaner("license", "A licence as cc-by-4.0 where it is a Creative Commons one; anything else stays.")
 def _license(value: Any) -> str | None:
     text = value.strip() if isinstance(value, str) else ""
+    return _licensed(text) if len(text) <= _SHORTISH else _licence_of(text)
+
+
+def _licence_of(text: str) -> str | None:
     if found := _CREATIVE.search(text):
         name = {"zero": "cc0", "mark": "public-domain"}.get(found[2].lower(), f"cc-{found[2].lower()}")
         return f"{name}-{found[3]}" if found[3] else name
@@ -218,6 +253,9 @@ def _license(value: Any) -> str | None:
 
 
 _ELEMENTS = frozenset({"by", "nc", "nd", "sa"})
+_SHORTISH = 200
+_licensed = lru_cache(maxsize=1024)(_licence_of)
+"""A provider's records have a handful of licences."""
 
 _LANGUAGES = {
     code: short
@@ -240,6 +278,8 @@ _LANGUAGES = {
 @_cleaner("language", "A language in two letters (eng, English, en_US become en); what is not known is nothing.")
 def _language(value: Any) -> str | None:
     text = value.strip().lower() if isinstance(value, str) else ""
+    if len(text) == 2 and text.isascii() and text.isalpha():
+        return text
     code = re.split(r"[-_]", text, maxsplit=1)[0]
     if len(code) == 2 and code.isascii() and code.isalpha():
         return code
@@ -273,9 +313,14 @@ def _longest(value: Any) -> Any:
     return max(texts, key=len) if texts else None
 
 
+_USUAL_URL = re.compile(r"https?://[A-Za-z0-9.-]+(?:[/?#]|\Z)").match
+
+
 @_cleaner("url", "An http or https URL; else nothing.")
 def _url(value: Any) -> str | None:
     text = value.strip() if isinstance(value, str) else ""
+    if _USUAL_URL(text):
+        return text
     try:
         parts = urlsplit(text)
     except ValueError:

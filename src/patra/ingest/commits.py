@@ -4,6 +4,7 @@ Records, outbox, quarantine, batch row, cursor event, cursor, checkpoint and lea
 committed twice (an unknown outcome, a run started anew) finds the first batch by its key and changes nothing.
 """
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -90,8 +91,12 @@ def land(
     stats_of: Any,
     closing: Closing | None,
     now: int,
+    used: Mapping[str, int] | None = None,
 ) -> Committed:
-    """Write one batch, and with it the end of the run if it was the last. Raises Fenced where the lease was lost."""
+    """Write one batch, and with it the end of the run if it was the last. Raises Fenced where the lease was lost.
+
+    `used`: what its requests have used of quotas.
+    """
     taken, spec, task = work.taken, work.spec, work.taken.task
     _hold(tx, work, now)
     place = running_store.Place(
@@ -111,6 +116,8 @@ def land(
         return Committed(sorted=NOTHING, stats=stats, cancelled=True)
     if found.there:
         return Committed(sorted=NOTHING, stats=stats, repeated=True)
+    if used:
+        consume(tx, used, now)
     remap = spec.operation is Operation.UPDATE
     out = running_store.store_records(tx, place, landing.records, now, remap=remap) if landing.records else NOTHING
     if work.publish and (message := message_of(place, out)) is not None:
@@ -148,10 +155,20 @@ def _hold(tx: Tx, work: Work, now: int) -> None:
         raise Fenced("lease_lost", f"{work.taken.task.task_id} went to another executor")
 
 
-def close(tx: Tx, work: Work, closing: Closing, checkpoint: Checkpoint, stats: Stats, now: int) -> bool:
+def close(
+    tx: Tx,
+    work: Work,
+    closing: Closing,
+    checkpoint: Checkpoint,
+    stats: Stats,
+    now: int,
+    used: Mapping[str, int] | None = None,
+) -> bool:
     """End a run without a batch. False where the task was cancelled or lost meanwhile."""
     taken = work.taken
     leases.guard(tx, TASKS, [taken.lease])
+    if used:
+        consume(tx, used, now)
     params = {"run_id": taken.run_id, "checkpoint": encode_checkpoint(checkpoint), "stats": stats.encoded(), "now": now}
     tx.execute(Q["run_progress"], params)
     return _end(tx, work, closing, now)
@@ -200,8 +217,8 @@ def _advised(closing: Closing) -> str:
     return f"{detail} ({closing.advice})" if closing.advice and closing.advice not in detail else detail
 
 
-def consume(tx: Tx, used: dict[str, int], now: int) -> None:
-    """What a run has used of its quotas, by rate key."""
+def consume(tx: Tx, used: Mapping[str, int], now: int) -> None:
+    """What requests have used of quotas, by rate key."""
     rows = [
         (key, code, now // length * length, count, now)
         for key, count in sorted(used.items())

@@ -156,6 +156,7 @@ class Executor:
 
     def _work(self, taken: Taken) -> Counts:
         stats, batches = Stats(), 0
+        run: Run | None = None
         try:
             course = self._course(taken)
             if (full := self._full(course, taken)) is not None:
@@ -164,17 +165,17 @@ class Executor:
             run = Run(self._db, self._s, course, taken, _Pause(self, taken), self._options)
             closing = run.go()
             stats, batches = run.stats, run.stats.batches
-            if run.used:
-                self._db.run(lambda tx: commits.consume(tx, run.used, self._s.clock.now()))
             if stats.rate_adjusted:
                 self._note_rate(taken, stats)
         except Fenced:
             log.warning("ingest_lease_lost", run_id=taken.run_id)
+            self._note_use(run)
             return Counts(tasks=1, fenced=1)
         except Permanent as error:  # a snapshot that this version cannot run, a rule of ours that broke
             closing = failed(X.BROKEN, redact_text(f"{type(error).__name__}: {error}"), level="L2")
             log.exception("ingest_run_broken", run_id=taken.run_id)
             self._end(taken, closing, None)
+            self._note_use(run)
         records = stats.inserted + stats.updated
         log.info(
             "ingest_run_closed",
@@ -195,6 +196,11 @@ class Executor:
             batches=batches,
             records=records,
         )
+
+    def _note_use(self, run: Run | None) -> None:
+        """Requests whose answer could not be committed have used the quota all the same."""
+        if run is not None and run.used:
+            self._db.run(lambda tx: commits.consume(tx, run.used, self._s.clock.now()))
 
     def _note_rate(self, taken: Taken, stats: Stats) -> None:
         demoted, throttled, now = stats.demote_events, stats.throttled, self._s.clock.now()

@@ -18,7 +18,7 @@ from typing import Any, cast
 import msgspec
 
 from patra.ingest.functions import FUNCTIONS, Function
-from patra.ingest.paths import json_path
+from patra.ingest.paths import Steps, json_path
 from patra.ingest.pattern import pattern
 from patra.ingest.values import Context, arithmetic, bounded_list, failed, kind, ordered, same, truth
 from patra.kernel.errors import Invalid
@@ -30,6 +30,9 @@ MAX_PARTS = 256
 Eval = Callable[[Context], Any]
 Names = Mapping[str, frozenset[str] | None]
 """What may be read: a root and its members, or None where anything below it is JSON that may be walked by key."""
+
+Way = tuple[str, Steps]
+"""A root of the second kind, and how far an expression looks into it; no steps: it reads all of it."""
 
 
 class Expression(msgspec.Struct, frozen=True):
@@ -71,6 +74,8 @@ class Parser:
         self.names = names
         self.allowed = allowed
         self.read: set[str] = set()
+        self.ways: list[Way] = []
+        self._bare: dict[Eval, str] = {}
         self._depth = 0
         self._parts = 0
         self._at = at
@@ -199,7 +204,11 @@ class Parser:
         members = self.names[root]
         self.read.add(".".join(path[:2]) if members else root)
         if members is None:
-            return _walk(tuple(path))
+            self.ways.append((root, tuple(path[1:])))
+            walk = _walk(tuple(path))
+            if len(path) == 1:
+                self._bare[walk] = root
+            return walk
         if not members and len(path) == 1:
             return lambda c: c.values.get(root)
         if len(path) != 2 or path[1] not in members:
@@ -230,20 +239,27 @@ class Parser:
             if found:
                 self._expect(",")
             literal = function is not None and function.literal == len(found)
-            found.append(self._literal(function) if literal and function else self.expression())
+            found.append(self._literal(function, found) if literal and function else self.expression())
         return found
 
-    def _literal(self, function: Function) -> Eval:
+    def _literal(self, function: Function, before: list[Eval]) -> Eval:
         """An argument that is compiled with the expression: a path or a pattern in quotes."""
         token = self._token
         if token.kind != "text":
             raise self.error(f"{function.name} wants a quoted text here: {function.usage}", token.at)
         self._advance()
         try:
-            compiled = pattern(token.value).source if function.name == "matches" else json_path(token.value).find
+            if function.name == "matches":
+                source = pattern(token.value).source
+                return lambda _: source
+            path = json_path(token.value)
         except Invalid as error:
             raise self.error(error.detail, token.at, error.advice) from None
-        return lambda _: compiled
+        if before and (root := self._bare.get(before[0])) is not None:  # it looks along the path, not at all of it
+            self.ways.remove((root, ()))
+            self.ways.append((root, path.lead))
+        find = path.find
+        return lambda _: find
 
     # --- tokens
 
@@ -335,28 +351,56 @@ def _called(function: Function, arguments: list[Eval]) -> Eval:
         except (ValueError, TypeError, OverflowError) as error:
             raise failed(f"{function.name}: {error}") from error
 
+    def single(c: Context) -> Any:
+        value = only(c)
+        try:
+            return call(c.env, value)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise failed(f"{function.name}: {error}") from error
+
+    def pair(c: Context) -> Any:
+        first, second = one(c), other(c)
+        try:
+            return call(c.env, first, second)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise failed(f"{function.name}: {error}") from error
+
+    if len(arguments) == 1:  # these two are most of all calls
+        only = arguments[0]
+        return single
+    if len(arguments) == 2:
+        one, other = arguments
+        return pair
     return evaluate
 
 
 def _walk(path: tuple[str, ...]) -> Eval:
+    if len(path) == 1:
+        (name,) = path
+        return lambda c: c.values.get(name)
     if len(path) == 2:
         root, member = path
 
         def pair(c: Context) -> Any:
-            group = c.values.get(root)
-            return cast("Mapping[str, Any]", group).get(member) if isinstance(group, Mapping) else None
+            group: Any = c.values.get(root)
+            return group.get(member) if _kind(group) is dict else _below(group, member)
 
         return pair
 
     def walk(c: Context) -> Any:
         value: Any = c.values
         for name in path:
-            if not isinstance(value, Mapping):
-                return None
-            value = cast("Mapping[str, Any]", value).get(name)
+            value = value.get(name) if _kind(value) is dict else _below(value, name)
         return value
 
     return walk
+
+
+_kind: Callable[[Any], type] = type
+
+
+def _below(value: Any, name: str) -> Any:
+    return cast("Mapping[str, Any]", value).get(name) if isinstance(value, Mapping) else None
 
 
 def _chosen(test: Eval, then: Eval, other: Eval) -> Eval:

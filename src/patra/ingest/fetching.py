@@ -131,11 +131,19 @@ class _Fetch:
         return verdict.confirm
 
     def _attempt(self, at: At) -> Fetched | Deferred:
-        now = self._s.clock.now()
-        if (open_ := self._s.circuits.admit(self._line.circuit_key, now)) is not None:
+        circuits, key = self._s.circuits, self._line.circuit_key
+        if (open_ := circuits.admit(key, self._s.clock.now())) is not None:
             until = max(open_.until, open_.trying)
             return self._deferred(X.PUT_BACK_BREAKER, until, f"{open_.failures} failures in a row")
-        secrets = self._secrets(now)
+        turn = circuits.turn(key)
+        try:
+            return self._asked(at)
+        finally:
+            if turn:  # no answer has settled it, then: another may try
+                circuits.withdraw(key, turn, self._s.clock.now())
+
+    def _asked(self, at: At) -> Fetched | Deferred:
+        secrets = self._secrets(self._s.clock.now())
         match secrets:
             case Deferred():
                 return secrets
@@ -242,9 +250,9 @@ class _Fetch:
             permit=permit.id,
             allowed_at=permit.at,
         )
-        failed = status is None or status >= 500
-        if isinstance(exchange, Failure) and exchange.fault in {Fault.REDIRECT_REFUSED, Fault.TOO_LARGE}:
-            signal, failed = replace(signal, sign=Sign.OK), False
+        failed = _outage(exchange)
+        if status is None and not failed:
+            signal = replace(signal, sign=Sign.OK)
         state = s.gate.tell(permit.key, policy, replace(signal, jitter=int(s.jitter() * 999)))
         measures.QPS.labels(**line.labels).set(state.rate / 1000)
         if signal.sign is not Sign.OK and state.demoted >= permit.at + now - self._sent_at:  # by this answer
@@ -260,8 +268,12 @@ class _Fetch:
         self._tally.told += signal.retry_after >= 0 and signal.sign is Sign.OK
         self._tally.refused += refused
         s.pulses.of(line.circuit_key).request(now, throttled=status == 429, refused=refused, failed=failed)
-        jitter = s.jitter()
-        if s.circuits.settle(line.circuit_key, failed=failed, now=now, jitter=jitter, thresholds=s.thresholds):
+        self._settle(failed=failed, now=now)
+
+    def _settle(self, *, failed: bool, now: int) -> None:
+        """What the circuit learns."""
+        s, key = self._s, self._line.circuit_key
+        if s.circuits.settle(key, failed=failed, now=now, jitter=s.jitter(), thresholds=s.thresholds):
             self._tally.circuit_opened += 1
             measures.SELF_HEAL.labels(type="circuitOpen").inc()
             log.warning("ingest_self_heal", act=X.CIRCUIT_OPEN.value, type="circuitOpen", task=self._task)
@@ -329,6 +341,8 @@ class _Fetch:
             allowed_at=permit.at,
         )
         self._s.gate.tell(permit.key, TOKEN_POLICY, replace(signal, jitter=int(self._s.jitter() * 999)))
+        if _outage(exchange):  # without a token the endpoint is out of reach
+            self._settle(failed=True, now=self._s.clock.now())
         grant = granted(exchange, line.leg.auth.oauth2.expiry_skew, now)
         match grant:
             case Token():
@@ -340,6 +354,13 @@ class _Fetch:
                 if isinstance(exchange, Failure):
                     return exchange
                 return Failure(fault=Fault.CONNECT, detail=f"the token endpoint answers {exchange.status}")
+
+
+def _outage(exchange: Exchange) -> bool:
+    """Whether it counts against the provider: 5xx and network failures do, what we refused does not."""
+    if isinstance(exchange, Answer):
+        return exchange.status >= 500
+    return exchange.fault not in {*NEVER_SENT, Fault.REDIRECT_REFUSED, Fault.TOO_LARGE}
 
 
 def _may_have_moved(found: Fetched) -> bool:

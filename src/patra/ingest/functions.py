@@ -97,7 +97,10 @@ def _duration(env: Env, text: Any) -> Span:
 
 @_function("coalesce(a, b, …)", "The first argument that is not null.", 1, MANY)
 def _coalesce(_: Env, *values: Any) -> Any:
-    return next((value for value in values if value is not None), None)
+    for value in values:
+        if value is not None:
+            return value
+    return None
 
 
 @_function("concat(a, b, …)", "The texts one after the other; null counts as empty.", 1, MANY)

@@ -25,6 +25,7 @@ from patra.ingest.rategate import (
     Wait,
     Why,
     advance,
+    cooled,
     decide,
     feedback,
     fresh,
@@ -34,6 +35,9 @@ from patra.ingest.rategate import (
 )
 from patra.kernel.clock import DAY, HOUR, SECOND, Clock, format_instant
 from patra.kernel.ids import new_id
+
+WORTH_KEEPING = 2 * SECOND
+"""A rest that is longer than this is told to the next process."""
 
 
 class Answered(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,12 +57,28 @@ class Gate(Protocol):
     def close(self) -> None: ...
 
 
-class LocalGate:
-    """The gate of one process. `spent` says what earlier ones used of a key's quotas in this hour and this day."""
+class Memory(Protocol):
+    """What a gate's process leaves behind for the next."""
 
-    def __init__(self, clock: Clock, spent: Callable[[str, int], tuple[int, int]] | None = None) -> None:
+    def spent(self, key: str, now: int) -> tuple[int, int]:
+        """What was used of a key's quotas in this hour and on this day."""
+        ...
+
+    def cooldown(self, key: str) -> int:
+        """Until when a key must rest; 0 where nothing is known."""
+        ...
+
+    def cool(self, key: str, until: int, now: int) -> None:
+        """A key must rest."""
+        ...
+
+
+class LocalGate:
+    """The gate of one process. It begins with what its memory knows of earlier ones."""
+
+    def __init__(self, clock: Clock, memory: Memory | None = None) -> None:
         self._clock = clock
-        self._spent = spent
+        self._memory = memory
         self._lock = threading.Lock()
         self._states: dict[str, State] = {}
 
@@ -72,8 +92,11 @@ class LocalGate:
     def tell(self, key: str, policy: Policy, signal: Signal) -> State:
         with self._lock:
             now = self._clock.now()
-            self._states[key] = state = feedback(policy, self._state(key, policy, now), signal, now)
-            return state
+            before = self._state(key, policy, now)
+            self._states[key] = state = feedback(policy, before, signal, now)
+        if self._memory is not None and state.cooldown > max(before.cooldown, now) + WORTH_KEEPING:
+            self._memory.cool(key, state.cooldown, now)
+        return state
 
     def look(self, key: str, policy: Policy) -> State:
         with self._lock:
@@ -104,10 +127,14 @@ class LocalGate:
         if (known := self._states.get(key)) is not None:
             return known
         state = fresh(policy, now)
-        if self._spent is None or not (policy.quota_hour or policy.quota_day):
+        if self._memory is None:
             return state
-        hour, day = self._spent(key, now)
-        return replace(state, hour_used=hour, day_used=day)
+        if (cooldown := self._memory.cooldown(key)) > now:
+            state = cooled(policy, state, cooldown)
+        if policy.quota_hour or policy.quota_day:
+            hour, day = self._memory.spent(key, now)
+            state = replace(state, hour_used=hour, day_used=day)
+        return state
 
 
 class Permit(msgspec.Struct, frozen=True, kw_only=True):

@@ -248,6 +248,13 @@ def admit(circuit: Circuit, now: int, patience: int = 2 * MINUTE) -> tuple[bool,
             return True, replace(circuit, trying=now + patience)  # the one that tried was never heard of again
 
 
+def withdraw(circuit: Circuit, trying: int, now: int) -> Circuit:
+    """The breaker after the request that was to try did not go out: the next one may try at once."""
+    if circuit.state is not CircuitState.HALF_OPEN or circuit.trying != trying:
+        return circuit
+    return replace(circuit, trying=now)
+
+
 def settle(circuit: Circuit, *, failed: bool, now: int, jitter: float, thresholds: Thresholds | None = None) -> Circuit:
     """The breaker after a request: 5xx and network failures count, everything else is a success."""
     t = thresholds or Thresholds()

@@ -4,28 +4,29 @@ Items of a JSON list are read one after the other, and only the parts that paths
 asks for is passed over, which costs a fraction of reading it, and no page is ever held in memory as values.
 """
 
-from collections.abc import Callable
-from typing import Any, TypedDict
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import msgspec
 
+from patra.ingest.paths import Steps
 from patra.ingest.reading import read_item
+from patra.ingest.wants import decoder, wants_of
 
-_typed: Any = TypedDict  # type checkers know only those that are written out
 
-
-def item_reader(needs: frozenset[str] | None) -> Callable[[Any], Any]:
-    """A reader of items of which these parts are needed (None: all). Items that were read already stay as they are."""
-    if needs is None:
+def item_reader(needs: Iterable[Steps]) -> Callable[[Any], Any]:
+    """A reader of items into which somebody looks so far. Items that were read already stay as they are."""
+    wants = wants_of(needs)
+    if wants is None or None in wants:
         return _whole
-    part = msgspec.json.Decoder(_typed("Item", dict.fromkeys(sorted(needs), Any), total=False)).decode
+    part = decoder(wants)
 
     def read(item: Any) -> Any:
         if type(item) is not msgspec.Raw:
-            return item
+            return _whole(item)
         try:
             return part(item)
-        except msgspec.DecodeError:  # no object, or a number past every bound
+        except msgspec.DecodeError:  # not what the paths expect, or a number past every bound
             return read_item(item)
 
     return read
@@ -33,8 +34,3 @@ def item_reader(needs: frozenset[str] | None) -> Callable[[Any], Any]:
 
 def _whole(item: Any) -> Any:
     return read_item(item) if type(item) in {msgspec.Raw, bytes} else item
-
-
-def both(one: frozenset[str] | None, other: frozenset[str] | None) -> frozenset[str] | None:
-    """What two readers of one item need."""
-    return None if one is None or other is None else one | other

@@ -9,7 +9,7 @@ from patra.ingest.classify import Classifier
 from patra.ingest.codes import AuthLocation, Operation, RetryPolicy
 from patra.ingest.credentials import HOOKS, Secrets, secret_names
 from patra.ingest.escaping import Refused
-from patra.ingest.items import both, item_reader
+from patra.ingest.items import item_reader
 from patra.ingest.mapping import Mapper
 from patra.ingest.rategate import Policy
 from patra.ingest.ratepolicy import quota_share, rate_key, rate_policy
@@ -43,7 +43,7 @@ class Line:
         self.classifier = Classifier(leg)
         self.reader = Reader(leg, spec.window.source_timezone)
         self.mapper = Mapper(leg.mapping.output, leg.response, leg.expr, leg.params, spec.window.source_timezone)
-        self.item = item_reader(both(self.reader.needs, self.mapper.needs))
+        self.item = item_reader([*self.reader.needs, *self.mapper.needs])
         """Reads an item of a list that was left as it stood in its body."""
         self.share = quota_share(leg.rate_limit, spec.operation)
         self._gates = {

@@ -6,18 +6,17 @@ is left out; a field whose name begins with `_` is only there for those below it
 record goes to the quarantine, the others go on.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, cast
 
 import msgspec
 from lxml import etree
 
 from patra.ingest.bits import Expr, Field, Output, Response
-from patra.ingest.cleaners import clean
+from patra.ingest.cleaners import cleaning, single
 from patra.ingest.codes import FieldType, ResponseFormat
 from patra.ingest.names import output_names
-from patra.ingest.paths import Path, compile_path, text_at
-from patra.ingest.reading import first_names
+from patra.ingest.paths import Path, Steps, compile_path, text_at
 from patra.ingest.template import compile_template, has_expression
 from patra.ingest.times import read_instant
 from patra.ingest.values import Context, Env, Instant, Span, number_of
@@ -44,7 +43,8 @@ class Row(msgspec.Struct):
 
 
 Get = Callable[[Row], Any]
-Fields: TypeAlias = list[tuple[str, Callable[[Any], Any] | None, Get]]
+Find = Callable[[Any], Any]
+Fields: TypeAlias = list[tuple[str, Find | None, Get]]
 """Name, and how it is got: from the node alone, or else from the row."""
 
 
@@ -65,9 +65,10 @@ class Mapper:
         self._format = response.format
         self._namespaces = response.namespaces
         self._zone = zone
-        self._reads_record = False
-        self._fields = self._compiled(output.fields, "fields", item=False)
+        self._needs: list[Steps] = []
+        self._fields = self._compiled(output.fields, "fields", (), item=False)
         self._private = any(name.startswith("_") for name in output.fields)
+        self._plain = _all_plain(self._fields)
         self._env = Env(now=0, time_format=expr.time_format, zone=expr.timezone, max_text=expr.max_output)
 
     def __call__(self, record: Any, now: int, plan: Mapping[str, Any] | None = None) -> dict[str, Any] | Flaw:
@@ -75,59 +76,79 @@ class Mapper:
         env = self._env
         if env.now != now:
             env = self._env = msgspec.structs.replace(env, now=now)  # the records of a page have one instant
-        row = Row(record, record, None, {}, env, plan or {})
         try:
-            found = _object(self._fields, row)
+            if self._plain is not None:
+                found = _taken(self._plain, record)
+            else:
+                found = _object(self._fields, Row(record, record, None, {}, env, plan or {}))
         except _Flawed as flawed:
             return flawed.flaw
         return _public(found) if self._private else found
 
     @property
-    def needs(self) -> frozenset[str] | None:
-        """The names of the record's parts that the fields are made of; None: it is not known which."""
-        if self._reads_record:
-            return None
-        return first_names([self._path(path) for path in _paths_from_the_record(self.output.fields)])
+    def needs(self) -> tuple[Steps, ...]:
+        """How far the fields look into the record; no steps: all of it."""
+        return tuple(self._needs)
 
-    def _compiled(self, fields: Mapping[str, Field | str], at: str, *, item: bool) -> Fields:
+    def _compiled(self, fields: Mapping[str, Field | str], at: str, base: Steps | None, *, item: bool) -> Fields:
+        """`base`: the way from the record to where the paths of these fields start; None: all there is needed."""
         out: Fields = []
         for name, field in fields.items():
             known = [done for done, _, _ in out]
             whole = _whole(field)
-            plain = None if whole.fields or not self._as_it_stands(whole) else self._plain(whole)
-            get = _nothing if plain is not None else self._field(whole, f"{at}.{name}", known, item=item)
-            out.append((name, plain, get))
+            place = f"{at}.{name}"
+            if _computes(whole):
+                out.append((name, None, self._field(whole, place, known, base, item=item)))
+            else:
+                out.append((name, self._plainly(whole, place, base), _nothing))
         return out
 
-    def _as_it_stands(self, field: Field) -> bool:
-        """Nothing happens to what is found; so it is with most fields."""
-        done = field.expr is not None or field.apply or field.map or field.required or field.default is not None
-        return not done and field.type is FieldType.JSON
+    def _plainly(self, field: Field, place: str, base: Steps | None) -> Find:
+        """A field for which nothing but the node is needed: so it is with most."""
+        find = self._finder(field, place, base)
+        if self._only_cleaned(field) and (call := single(tuple(field.apply))) is not None:
+            return _cleaned(find, call)
+        finish = self._finish(field, place)
+        return find if finish is None else lambda node: finish(find(node))
 
-    def _plain(self, field: Field) -> Callable[[Any], Any] | None:
-        """A field of which nothing but the node is needed."""
-        if field.path is None or field.all or self._format is ResponseFormat.XML:
-            return None
-        return self._path(field.path).first
+    def _only_cleaned(self, field: Field) -> bool:
+        after = field.map or field.required or field.default is not None
+        return bool(field.apply) and not after and field.type is FieldType.JSON
 
-    def _field(self, field: Field, place: str, above: list[str], *, item: bool) -> Get:
-        find = self._finder(field, place, item=item)
-        if self._as_it_stands(field):
-            return find
-        compute = self._computed(field.expr, above, item=item) if field.expr is not None else None
-        names, translate = tuple(field.apply), field.map
-        convert = None if field.type is FieldType.JSON else _CONVERT[field.type]
-        formats, zone = field.format, self._zone
+    def _field(self, field: Field, place: str, above: list[str], base: Steps | None, *, item: bool) -> Get:
+        """A field that an expression has a part in, its own or one further down."""
+        find: Get
+        if any(_computes(_whole(inner)) for inner in field.fields.values()):
+            find = self._row_finder(field, place, base, item=item)
+        else:
+            plain = self._finder(field, place, base)
+            find = lambda row: plain(row.node)  # noqa: E731  the other branch gives one, too
+        finish = self._finish(field, place)
+        if field.expr is None:
+            return find if finish is None else lambda row: finish(find(row))
+        compute = self._computed(field.expr, above, base, item=item)
 
         def get(row: Row) -> Any:
-            value = find(row)
-            if compute is not None:
-                try:
-                    value = _plain(compute(row, value))
-                except Invalid as error:
-                    raise _Flawed(place, error.detail) from error
-            if names:
-                value = clean(names, value)
+            try:
+                value = _as_json(compute(row, find(row)))
+            except Invalid as error:
+                raise _Flawed(place, error.detail) from error
+            return value if finish is None else finish(value)
+
+        return get
+
+    def _finish(self, field: Field, place: str) -> Find | None:
+        """What `apply`, `map`, `type`, `default` and `required` say; None where they say nothing."""
+        tidy = cleaning(tuple(field.apply)) if field.apply else None
+        translate, default, required = field.map, field.default, field.required
+        convert = None if field.type is FieldType.JSON else _CONVERT[field.type]
+        formats, zone = field.format, self._zone
+        if not translate and convert is None and default is None and not required:
+            return tidy
+
+        def finish(value: Any) -> Any:
+            if tidy is not None:
+                value = tidy(value)
             if translate:
                 value = _translated(value, translate)
             if convert is not None and value is not None:
@@ -136,58 +157,91 @@ class Mapper:
                 except (ValueError, Invalid) as error:
                     raise _Flawed(place, f"{_shown(value)} is not {field.type.text}") from error
             if value is None:
-                value = field.default
-            if value is None and field.required:
-                raise _Flawed(place, "the record does not have it, and it is required")
+                value = default
+                if value is None and required:
+                    raise _Flawed(place, "the record does not have it, and it is required")
             return value
 
-        return get
+        return finish
 
-    def _finder(self, field: Field, place: str, *, item: bool) -> Get:
-        """What `path`, `each` and `fields` say."""
-        path = self._path(field.path) if field.path is not None else None
+    def _finder(self, field: Field, place: str, base: Steps | None) -> Find:
+        """What `path`, `each` and `fields` say, where no expression is among them."""
         if field.fields:
-            inner = self._compiled(field.fields, place, item=item or field.each is not None)
-            made = _shown_object if any(name.startswith("_") for name in field.fields) else _object
-            if field.each is not None:
-                each = self._path(field.each)
-                if made is _object and all(plain is not None for _, plain, _ in inner):
-                    plain = [(name, get) for name, get, _ in inner if get is not None]
-                    return lambda row: [found for node in each.find(row.node) if (found := _taken(plain, node))] or None
-                return lambda row: (
-                    [found for node in each.find(row.node) if (found := made(inner, _below(row, node)))] or None
-                )
+            path, inner = self._inner(field, place, base, item=False)
+            plain = _all_plain(inner) or []
+            made = _shown_taken if any(name.startswith("_") for name in field.fields) else _taken
+            if field.each is not None and path is not None:
+                each = path.find
+                return lambda node: [found for part in each(node) if (found := made(plain, part))] or None
             if path is None:
-                return lambda row: made(inner, _below(row, row.node)) or None
-            return lambda row: None if (node := path.first(row.node)) is None else made(inner, _below(row, node))
-        if path is None:
-            return lambda _: None
-        value = _text if self._format is ResponseFormat.XML else _same
+                return lambda node: made(plain, node) or None
+            below = path.first
+            return lambda node: None if (part := below(node)) is None else made(plain, part)
+        if field.path is None:
+            return _none
+        path = self._path(field.path)
+        self._need(base, path.lead)
+        xml = self._format is ResponseFormat.XML
         if field.all:
-            return lambda row: (
-                [found for node in path.find(row.node) if (found := value(node)) not in (None, "")] or None
-            )
+            every, value = path.find, _text if xml else _same
+            return lambda node: [found for part in every(node) if (found := value(part)) not in (None, "")] or None
         first = path.first
-        return lambda row: value(first(row.node))
+        return (lambda node: _text(first(node))) if xml else first
+
+    def _row_finder(self, field: Field, place: str, base: Steps | None, *, item: bool) -> Get:
+        """What `path`, `each` and `fields` say, where fields below compute something of the row."""
+        path, inner = self._inner(field, place, base, item=item)
+        made = _shown_object if any(name.startswith("_") for name in field.fields) else _object
+        if field.each is not None and path is not None:
+            each = path.find
+            return lambda row: [found for node in each(row.node) if (found := made(inner, _below(row, node)))] or None
+        if path is None:
+            return lambda row: made(inner, _below(row, row.node)) or None
+        first = path.first
+        return lambda row: None if (node := first(row.node)) is None else made(inner, _below(row, node))
+
+    def _inner(self, field: Field, place: str, base: Steps | None, *, item: bool) -> tuple[Path | None, Fields]:
+        """The fields of a field, and the path to where theirs start."""
+        source = field.path if field.each is None else field.each
+        path = None if source is None else self._path(source)
+        below = base if path is None or base is None else (*base, *path.lead)
+        if path is not None and path.steps is None:  # no plain way
+            self._need(base, path.lead)
+            below = None
+        known = len(self._needs)
+        inner = self._compiled(field.fields, place, below, item=item or field.each is not None)
+        if path is not None and below is not None and len(self._needs) == known:
+            self._needs.append(below)  # whether it is there is asked all the same
+        return path, inner
+
+    def _need(self, base: Steps | None, steps: Steps) -> None:
+        if base is not None:
+            self._needs.append((*base, *steps))
 
     def _path(self, text: str) -> Path:
         return compile_path(text, self._format, self._namespaces)
 
-    def _computed(self, text: str, above: list[str], *, item: bool) -> Callable[[Row, Any], Any]:
+    def _computed(self, text: str, above: list[str], base: Steps | None, *, item: bool) -> Callable[[Row, Any], Any]:
         names = output_names(self._params, above, item=item)
         template = compile_template(text, names, self._expr.allowed_functions)
-        self._reads_record = self._reads_record or "record" in template.names
+        for root, steps in template.ways:
+            if root == "record":
+                self._needs.append(steps)
+            elif root == "item":
+                self._need(base, steps)
+        evaluate = template.alone or template.value
+        params = self._params
 
         def compute(row: Row, value: Any) -> Any:
             values = {
                 "plan": row.plan,
-                "params": self._params,
+                "params": params,
                 "fields": row.found,
                 "value": value,
                 "record": row.record,
                 "item": row.item,
             }
-            return template.value(Context(values, row.env))
+            return evaluate(Context(values, row.env))
 
         return compute
 
@@ -208,11 +262,15 @@ def _whole(field: Field | str) -> Field:
     return Field(expr=field) if has_expression(field) else Field(path=field)
 
 
-def _paths_from_the_record(fields: Mapping[str, Field | str]) -> Iterator[str]:
-    """The paths that start at the record itself; others start at what these have found."""
-    for field in map(_whole, fields.values()):
-        found = [path for path in (field.path, field.each) if path is not None]
-        yield from found or _paths_from_the_record(field.fields)
+def _computes(field: Field) -> bool:
+    """Whether the row is needed for it, since an expression is among its fields or its own."""
+    return field.expr is not None or any(_computes(_whole(inner)) for inner in field.fields.values())
+
+
+def _all_plain(fields: Fields) -> list[tuple[str, Find]] | None:
+    """The fields without what takes a row; None where one of them does."""
+    plain = [(name, find) for name, find, _ in fields if find is not None]
+    return plain if len(plain) == len(fields) else None
 
 
 def _object(fields: Fields, row: Row) -> dict[str, Any]:
@@ -224,11 +282,33 @@ def _object(fields: Fields, row: Row) -> dict[str, Any]:
     return found
 
 
-def _taken(fields: list[tuple[str, Callable[[Any], Any]]], node: Any) -> dict[str, Any]:
+def _taken(fields: list[tuple[str, Find]], node: Any) -> dict[str, Any]:
     return {name: value for name, get in fields if (value := get(node)) is not None}
 
 
+def _cleaned(find: Find, call: Find) -> Find:
+    """What is found, cleaned; each item of a list by itself."""
+
+    def get(node: Any) -> Any:
+        value = find(node)
+        if value is None:
+            return None
+        if type(value) is list:
+            return [found for item in cast("list[Any]", value) if (found := call(item)) is not None] or None
+        return call(value)
+
+    return get
+
+
+def _shown_taken(fields: list[tuple[str, Find]], node: Any) -> dict[str, Any]:
+    return _public(_taken(fields, node))
+
+
 def _nothing(_: Row) -> None:
+    return None
+
+
+def _none(_: Any) -> None:
     return None
 
 
@@ -252,8 +332,10 @@ def _same(node: Any) -> Any:
     return node
 
 
-def _plain(value: Any) -> Any:
+def _as_json(value: Any) -> Any:
     """Times become text where an expression has made them."""
+    if type(value) is str:
+        return value
     if isinstance(value, Instant):
         return format_instant(value)
     return int(value) if isinstance(value, Span) else value

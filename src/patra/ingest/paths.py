@@ -30,10 +30,11 @@ Find = Callable[[Any], list[Any]]
 class Path:
     """A compiled path: `find` gives every value, `first` the first or None, `text` its text.
 
-    `steps` are the names, indexes and wildcards (None) of a JSONPath that is made of nothing else.
+    `steps` are the names, indexes and wildcards (None) of a JSONPath that is made of nothing else; `lead` are those
+    that any JSONPath begins with.
     """
 
-    __slots__ = ("find", "first", "format", "source", "steps")
+    __slots__ = ("find", "first", "format", "lead", "source", "steps")
 
     def __init__(
         self,
@@ -42,11 +43,13 @@ class Path:
         find: Find,
         first: Callable[[Any], Any] | None = None,
         steps: "Steps | None" = None,
+        lead: "Steps" = (),
     ) -> None:
         self.source = source
         self.format = fmt
         self.find = find
         self.steps = steps
+        self.lead = lead if steps is None else steps
         self.first: Callable[[Any], Any] = first or self._search
 
     def _search(self, node: Any) -> Any:
@@ -137,8 +140,9 @@ def json_path(source: str) -> Path:
     if source.count("..") > MAX_DESCENTS:
         raise _invalid(source, f"more than {MAX_DESCENTS} times `..`")
     steps = _steps(query)
-    if steps is None:
-        return Path(source, ResponseFormat.JSON, lambda node: query.find(node).values())
+    if len(steps) < len(query.segments):
+        lead = () if "$" in source[1:] else steps  # a filter may look at the whole document
+        return Path(source, ResponseFormat.JSON, _queried(query, steps), lead=lead)
     if None in steps:
         return Path(source, ResponseFormat.JSON, _fan(steps), steps=steps)
     first = _getter(steps)
@@ -148,12 +152,12 @@ def json_path(source: str) -> Path:
 Steps = tuple[str | int | None, ...]
 
 
-def _steps(query: JSONPathQuery) -> Steps | None:
-    """The path as names, indexes and wildcards (None), where it is made of nothing else."""
+def _steps(query: JSONPathQuery) -> Steps:
+    """The path as names, indexes and wildcards (None), up to where it is anything else."""
     found: list[str | int | None] = []
     for segment in query.segments:
         if not isinstance(segment, JSONPathChildSegment) or len(segment.selectors) != 1:
-            return None
+            break
         match segment.selectors[0]:
             case NameSelector() as selector:
                 found.append(selector.name)
@@ -162,8 +166,14 @@ def _steps(query: JSONPathQuery) -> Steps | None:
             case WildcardSelector():
                 found.append(None)
             case _:
-                return None
+                break
     return tuple(found)
+
+
+def _queried(query: JSONPathQuery, lead: Steps) -> Find:
+    """A general query; it is not begun where the way to its first filter leads nowhere, as it mostly does."""
+    there = _getter(lead[: lead.index(None)] if None in lead else lead)
+    return lambda node: [] if there(node) is None else query.find(node).values()
 
 
 def _getter(steps: Steps) -> Callable[[Any], Any]:

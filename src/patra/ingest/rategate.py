@@ -213,7 +213,7 @@ def feedback(policy: Policy, state: State, signal: Signal, now: int) -> State:
         case Sign.OK:
             pass
     if signal.retry_after > 0:
-        s = _cooled(policy, s, now + _jittered(signal.retry_after, signal.jitter))
+        s = cooled(policy, s, now + _jittered(signal.retry_after, signal.jitter))
     return _told(s, signal, now)
 
 
@@ -328,7 +328,7 @@ def _demoted(policy: Policy, s: State, now: int, *, floor: int) -> State:
     return replace(s, rate=rate, demoted=now, calm_from=now)
 
 
-def _cooled(policy: Policy, s: State, until: int) -> State:
+def cooled(policy: Policy, s: State, until: int) -> State:
     """After the pause one permit may be there, not a burst: refill for the time of the pause, up to one."""
     until = max(s.cooldown, until, s.at)
     tokens = min(s.tokens, PERMIT)

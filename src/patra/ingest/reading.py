@@ -6,7 +6,7 @@ One `Reader` a leg, compiled once. It knows where things stand, not what they me
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any, TypeAlias, cast
 from urllib.parse import parse_qsl, urljoin, urlsplit
@@ -17,11 +17,12 @@ from lxml import etree
 from patra.ingest.bits import Field
 from patra.ingest.cleaners import clean
 from patra.ingest.codes import ResponseFormat
-from patra.ingest.paths import Path, compile_path, items_at, json_path, parse_xml, text_at
+from patra.ingest.paths import Path, Steps, compile_path, items_at, json_path, parse_xml, text_at
 from patra.ingest.reasons_running import X
 from patra.ingest.spec import Leg
 from patra.ingest.splitting import LARGE, Split, split, split_of
 from patra.ingest.times import read_instant
+from patra.ingest.wants import decoder, wants_of
 from patra.kernel.clock import parse_instant
 from patra.kernel.errors import Invalid
 
@@ -89,14 +90,18 @@ def parse(
     charset: str = "utf-8",
     place: tuple[str, ...] = (),
     apart: Split | None = None,
+    outline: Callable[[Any], Any] | None = None,
 ) -> Parsed:
-    """The document of a body; the items of the list at `place` stay as they stand in it, large XML is set `apart`."""
+    """The document of a body; the items of the list at `place` stay as they stand in it, large XML is set `apart`.
+
+    `outline` reads no more of it than somebody looks for; what it refuses is read as it stands.
+    """
     if fmt is ResponseFormat.XML:
         return _xml(body, apart if len(body) >= LARGE else None)
     text = body.removeprefix(_BOM)
     try:
         if place and (text.isascii() or text.decode()):  # what is skipped is not looked at
-            return Document(_around(text, place), fmt)
+            return Document(_outlined(text, place, outline), fmt)
         return Document(_json(text), fmt)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return _lenient(body, charset, str(error))
@@ -138,6 +143,21 @@ def list_place(leg: Leg) -> tuple[str, ...]:
         if way is None or None in way or (len(way) > len(place) and way[: len(place)] == place):
             return ()
     return place
+
+
+def list_outline(leg: Leg) -> Callable[[Any], Any] | None:
+    """A decoder of a leg's answers that reads what its paths lead to, in one go; None where they lead to everything."""
+    place = list_place(leg)
+    response, pagination = leg.response, leg.pagination
+    others = [response.total_path, response.has_more_path, pagination.next_token_path, pagination.next_url_path]
+    paths = [path for path in [*others, *(rule.path for rule in leg.errors)] if path is not None]
+    wants = wants_of([place, *(json_path(path).lead for path in paths)]) if place else None
+    around = wants
+    for name in place:
+        around = None if around is None else around.get(name)
+        if around is None and name != place[-1]:
+            return None  # something above the list is wanted as a whole
+    return None if wants is None else decoder(wants, place)
 
 
 class Reader:
@@ -215,9 +235,9 @@ class Reader:
         return [item for item in items if item is not None and item != _NULL]  # a null in a list is no record
 
     @property
-    def needs(self) -> frozenset[str] | None:
-        """The names of an item's parts that say which record it is; None: it is not known which."""
-        return first_names([path for path in (self._id, self._updated, self._version, self._deleted) if path])
+    def needs(self) -> tuple[Steps, ...]:
+        """How far it is looked into an item to see which record it is."""
+        return tuple(path.lead for path in (self._id, self._updated, self._version, self._deleted) if path)
 
     def _next_token(self, root: Any) -> str | None:
         if self._token is None:
@@ -257,12 +277,6 @@ def read_item(item: bytes | msgspec.Raw) -> Any:
         return found.root if isinstance(found, Document) else None
 
 
-def first_names(paths: Iterable[Path]) -> frozenset[str] | None:
-    """The names that JSONPaths begin with; None where one of them begins with something else."""
-    names = [path.steps[0] if path.steps else None for path in paths]
-    return None if any(not isinstance(name, str) for name in names) else frozenset(cast("list[str]", names))
-
-
 def linked(header: str, relation: str) -> str | None:
     """The URL of a relation in a `Link` header (RFC 8288)."""
     for target, params in re.findall(r"<([^<>]*)>((?:\s*;\s*[^,;=<>]+(?:=(?:\"[^\"]*\"|[^,;]*))?)*)", header):
@@ -283,6 +297,15 @@ def _parent_of(items_path: str, fmt: ResponseFormat) -> str | None:
         return items_path.removesuffix("[*]") if items_path.endswith("[*]") else None
     head, _, last = items_path.rpartition("/")
     return head if head and not head.endswith("/") and "[" not in last and "(" not in items_path else None
+
+
+def _outlined(body: bytes, place: tuple[str, ...], outline: Callable[[Any], Any] | None) -> Any:
+    if outline is not None:
+        try:
+            return outline(body)
+        except msgspec.DecodeError:
+            pass  # another shape than the paths expect, or no JSON: what it is will be seen
+    return _around(body, place)
 
 
 def _around(body: bytes | msgspec.Raw, place: tuple[str, ...]) -> Any:

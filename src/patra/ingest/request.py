@@ -60,6 +60,7 @@ class Renderer:
         self._hosts = list(hosts)
         self._policy = leg.expr.null_policy
         self._secret_names = tuple(secrets)
+        self._last: tuple[At, Request] | None = None  # without secrets it is shown as it was sent
         variables = leg.expr.vars
         names = dict(request_names(leg.params, secrets, variables, detail=leg.role is Role.DETAIL))
         allowed = leg.expr.allowed_functions
@@ -89,10 +90,15 @@ class Renderer:
 
     def render(self, at: At, secrets: Mapping[str, str] | None = None) -> Request | Refused:
         """The request at a place of the paging. `secrets` are those of the leg's credential, resolved."""
+        if not secrets and (last := self._last) is not None and last[0] is at:
+            return last[1]
         try:
-            return self._request(at, secrets or {})
+            found = self._request(at, secrets or {})
         except Refusal as refusal:
             return refusal.refused
+        if not secrets:
+            self._last = at, found
+        return found
 
     def hidden(self, at: At) -> Request | Refused:
         """The same request with `{name}` for each secret: what may be stored, hashed and compared."""

@@ -212,7 +212,7 @@ def store_records(tx: Tx, place: Place, records: Sequence[Incoming], now: int, *
     for _ in range(3):
         seen = tx.fetch(Q["records_seen"], key, rows=[(one,) for one in sorted({r.id for r in records})])
         out = sort_out(records, {one[0]: Stored(*one[1:]) for one in seen}, place.expr_hash, remap=remap)
-        inserted = {one for (one,) in tx.fetch(Q["records_insert"], params, rows=[_row(r) for r in out.new])}
+        inserted = _inserted(tx, params, out.new)
         rows = [(*_row(r), was.updated_at) for r, was in out.newer]
         changed = {one for (one,) in tx.fetch(Q["records_update"], params, rows=rows)}
         new += [r for r in out.new if r.id in inserted]
@@ -227,6 +227,15 @@ def store_records(tx: Tx, place: Place, records: Sequence[Incoming], now: int, *
         settled = inserted | changed
         records = [r for r in records if r.id not in settled]
     raise StoreBusy("records_contended", f"others write the same records of {place.source}/{place.endpoint}")
+
+
+def _inserted(tx: Tx, params: Mapping[str, Any], records: Sequence[Incoming]) -> set[str]:
+    """Insert records that were not there; which of them were, is asked only where another executor was first."""
+    count = tx.execute(Q["records_insert"], params, rows=[_row(r) for r in records])
+    if count == len(records):
+        return {r.id for r in records}
+    key = {name: params[name] for name in ("source", "endpoint", "run_id", "batch_no")}
+    return {row[0] for row in tx.fetch(Q["records_of_batch"], key, rows=[(r.id,) for r in records])}
 
 
 def _row(r: Incoming) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ import msgspec
 
 from patra.ingest.credentials import Tokens
 from patra.ingest.gates import Gate
-from patra.ingest.healing import Circuit, CircuitState, Crowd, Pulse, Thresholds, admit, fewer, more, settle
+from patra.ingest.healing import Circuit, CircuitState, Crowd, Pulse, Thresholds, admit, fewer, more, settle, withdraw
 from patra.ingest.transport import Transport
 from patra.kernel.clock import SECOND, Clock
 
@@ -27,6 +27,17 @@ class Circuits:
             allowed, circuit = admit(self._circuits.get(key, Circuit()), now)
             self._circuits[key] = circuit
             return None if allowed else circuit
+
+    def turn(self, key: str) -> int:
+        """What the request that was let through to try is known by; 0 where the circuit is closed."""
+        with self._lock:
+            circuit = self._circuits.get(key, Circuit())
+            return circuit.trying if circuit.state is CircuitState.HALF_OPEN else 0
+
+    def withdraw(self, key: str, turn: int, now: int) -> None:
+        """The request of this turn did not go out."""
+        with self._lock:
+            self._circuits[key] = withdraw(self._circuits.get(key, Circuit()), turn, now)
 
     def settle(self, key: str, *, failed: bool, now: int, jitter: float, thresholds: Thresholds) -> bool:
         """Whether this request opened the circuit."""

@@ -11,7 +11,7 @@ from patra.ingest.schedule import Scheduled
 from patra.ingest.slicing import Span
 from patra.ingest.spec import Spec
 from patra.kernel.clock import DAY, HOUR
-from patra.kernel.db import Queries, Tx
+from patra.kernel.db import Database, Queries, Tx
 
 Q = Queries.load("patra.ingest")
 NOBODY = ""  # no plan has this id
@@ -173,6 +173,23 @@ def quota_spent(tx: Tx, rate_key: str, now: int) -> tuple[int, int]:
     rows = tx.fetch(Q["quota_taken"], {"rate_key": rate_key, "since": now - DAY})
     used = {(code, start): consumed for code, start, _, consumed in rows}
     return used.get(("HOUR", now // HOUR * HOUR), 0), used.get(("DAY", now // DAY * DAY), 0)
+
+
+class RateMemory:
+    """What gates of processes without Redis leave behind for the next, in the store."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def spent(self, key: str, now: int) -> tuple[int, int]:
+        return self._db.read(lambda tx: quota_spent(tx, key, now))
+
+    def cooldown(self, key: str) -> int:
+        row = self._db.read(lambda tx: tx.fetch_one(Q["cooldown_of"], {"rate_key": key}))
+        return row[0] if row else 0
+
+    def cool(self, key: str, until: int, now: int) -> None:
+        self._db.run(lambda tx: tx.execute(Q["cooldown_keep"], rows=[(key, until, now)]))
 
 
 def reserve(tx: Tx, rate_key: str, added: Mapping[tuple[str, int], int], now: int) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from patra.ingest.codes import NullPolicy
-from patra.ingest.expression import MAX_LENGTH, Eval, Names, Parser
+from patra.ingest.expression import MAX_LENGTH, Eval, Names, Parser, Way
 from patra.ingest.values import Context, bounded_text, failed, text_of
 from patra.kernel.errors import Invalid
 
@@ -20,15 +20,24 @@ ESCAPED = "$${"
 
 
 class Template(msgspec.Struct, frozen=True):
-    """A compiled template: its source, the names it reads, its parts (literal text or expression)."""
+    """A compiled template: its source, the names it reads, its parts (literal text or expression), and how far they
+    look into values that are JSON.
+    """
 
     source: str
     names: frozenset[str]
     parts: tuple[str | Eval, ...]
+    ways: tuple[Way, ...] = ()
 
     @property
     def constant(self) -> bool:
         return all(isinstance(part, str) for part in self.parts)
+
+    @property
+    def alone(self) -> Eval | None:
+        """The one expression that it is, if it is nothing else."""
+        first = self.parts[0]
+        return None if len(self.parts) > 1 or isinstance(first, str) else first
 
     def value(self, context: Context) -> Any:
         """The value of a single expression, or the text of several parts; None where a part has no value."""
@@ -77,6 +86,7 @@ def compile_template(source: str, names: Names, allowed: Collection[str] | None 
         raise Invalid("expr_invalid", f"the template has more than {MAX_LENGTH} characters")
     parts: list[str | Eval] = []
     read: set[str] = set()
+    ways: list[Way] = []
     literal = ""
     at = 0
     while at < len(source):
@@ -92,13 +102,14 @@ def compile_template(source: str, names: Names, allowed: Collection[str] | None 
             if (close := parser.closes) is None:
                 raise parser.error("the `}` of this expression is missing", at)
             read |= parser.read
+            ways += parser.ways
             at = close
         else:
             literal += source[at]
             at += 1
     if literal or not parts:
         parts.append(literal)
-    return Template(source, frozenset(read), tuple(parts))
+    return Template(source, frozenset(read), tuple(parts), tuple(ways))
 
 
 def has_expression(source: str) -> bool:

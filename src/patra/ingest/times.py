@@ -7,7 +7,7 @@ means nothing (`[[null]]`, `n.d.`) is None, and its record is data pollution.
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, cast
@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
-from patra.kernel.clock import SECOND, format_instant, parse_instant
+from patra.kernel.clock import DAY, SECOND, format_instant, parse_instant
 from patra.kernel.errors import Invalid
 
 NAMED_FORMATS = ("AUTO", "ISO", "EPOCH_S", "EPOCH_MS", "DATE_PARTS")
@@ -157,7 +157,7 @@ def _auto(value: Any, zone: str) -> Moment | None:
         return _iso(value, zone) or _worded(value, zone)
     if isinstance(value, bool) or value is None:
         return None
-    if isinstance(value, int | float):
+    if isinstance(value, (int, float)):
         if isinstance(value, int) and 1000 <= value <= 9999:
             return _moment([value], zone)
         return _epoch(value, 1000 if abs(value) >= 100_000_000_000 else SECOND)
@@ -215,23 +215,25 @@ def _worded(value: str, zone: str) -> Moment | None:
 
 def _structure(value: Any, zone: str) -> Moment | None:
     """Crossref's `{"date-parts": [[2019, 3]]}`, ORCID's `{"year": {"value": "2012"}, "month": null}`, plain lists."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict) or isinstance(value, Mapping):  # noqa: SIM101  the first is ten times as fast
         fields = cast("Mapping[str, Any]", value)
         for key in ("date-time", "date-parts", "value"):
-            if key in fields and (found := _auto(fields[key], zone)) is not None:
+            if (inner := fields.get(key)) is not None and (found := _auto(inner, zone)) is not None:
                 return found
         if "year" in fields:
             return _moment([_number(fields.get(part)) for part in ("year", "month", "day")], zone)
         return None
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         parts = cast("Sequence[Any]", value)
-        if parts and isinstance(parts[0], list | tuple):
-            return _structure(parts[0], zone)
+        while parts and isinstance(parts[0], (list, tuple)):
+            parts = cast("Sequence[Any]", parts[0])
         return _moment([_number(part) for part in parts[:3]], zone)
     return None
 
 
 def _number(value: Any) -> int | None:
+    if type(value) is int:
+        return value
     if isinstance(value, Mapping):
         return _number(cast("Mapping[str, Any]", value).get("value"))
     if isinstance(value, bool):
@@ -255,11 +257,13 @@ def _epoch(value: Any, unit: int) -> Moment | None:
 
 def _moment(parts: Sequence[int | None], zone: str, offset: str | None = None) -> Moment | None:
     """From year, month, day, hour, minute, second, microsecond, as many as are known."""
+    if len(parts) <= 3 and zone == "UTC":
+        return _day(*parts)
     year, month, day, hour, minute, second, micro = [*parts, *[None] * (7 - len(parts))]
     if year is None or not 1 <= year <= 9999:
         return None
     known = next((index for index, part in enumerate((month, day, hour)) if part is None), 3)
-    precision = tuple(Precision)[known]
+    precision = _PRECISIONS[known]
     try:
         local = datetime(year, month or 1, day or 1, hour or 0, minute or 0, second or 0, micro or 0, tzinfo=UTC)
         if month == 0 or day == 0:
@@ -271,6 +275,21 @@ def _moment(parts: Sequence[int | None], zone: str, offset: str | None = None) -
         elif offset is None and zone != "UTC":
             local = local.replace(tzinfo=time_zone(zone))
         return Moment((local - _EPOCH) // timedelta(microseconds=1), precision)
+    except (ValueError, OverflowError):
+        return None
+
+
+_PRECISIONS = tuple(Precision)
+_DAY_ONE = date(1970, 1, 1).toordinal()
+
+
+def _day(year: int | None = None, month: int | None = None, day: int | None = None) -> Moment | None:
+    """The same for a date in UTC, as most of them are."""
+    if year is None or not 1 <= year <= 9999 or month == 0 or day == 0:
+        return None
+    precision = Precision.YEAR if month is None else Precision.MONTH if day is None else Precision.DAY
+    try:
+        return Moment((date(year, month or 1, day or 1).toordinal() - _DAY_ONE) * DAY, precision)
     except (ValueError, OverflowError):
         return None
 

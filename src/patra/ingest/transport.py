@@ -257,21 +257,22 @@ def _body(response: Any, request: Outgoing, started: float) -> tuple[bytes, int]
     encodings = [part for part in response.headers.get("content-encoding", "").split(",") if part.strip()]
     if len(encodings) > 1 or (decode := decoder(encodings[0] if encodings else "")) is None:
         raise _BadEncodingError(f"Content-Encoding {', '.join(encodings)!r} is not one we asked for")
-    out = bytearray()
-    wire = 0
+    out: list[bytes] = []
+    size = wire = 0
     for chunk in _pieces(response):
         wire += len(chunk)
         if wire > request.max_bytes:
             raise TooLargeError
         try:
-            out += decode.feed(chunk, request.max_bytes - len(out))
+            out.append(decode.feed(chunk, request.max_bytes - size))
+            size += len(out[-1])
         except ValueError as error:
             raise _BadEncodingError(f"{encodings[0].strip()}: {error}") from error
         if time.monotonic() - started > LONGEST:
             raise wrong.ReadTimeoutError(response, request.shown_url, f"not over after {LONGEST:.0f} s")  # pyright: ignore[reportArgumentType]
     if not decode.complete:
         raise _CutError(f"the encoded body ends after {wire} bytes without its end")
-    return bytes(out), wire
+    return b"".join(out), wire
 
 
 def _pieces(response: Any) -> Iterable[bytes]:

@@ -74,6 +74,8 @@ def kind(value: Any) -> str:
 
 def text_of(value: Any, env: Env) -> str:
     """A value as text: times by the format of the pack, true and false in small letters; lists have none."""
+    if type(value) is str and len(value) <= env.max_text:
+        return value
     match value:
         case str():
             return bounded_text(value, env)
@@ -143,6 +145,8 @@ def truth(value: Any) -> bool:
 
 def same(left: Any, right: Any) -> bool:
     """Equal in kind and value: `1 == '1'` is false, `1 == 1.0` is true."""
+    if type(left) is str or left is None:
+        return type(left) is type(right) and left == right
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     return (type(left) is type(right) and left == right) or (_plain(left) and _plain(right) and left == right)

@@ -44,12 +44,15 @@ class Run:
         self._book = Book(db, services, course, taken, options)
         self._started = services.clock.now()
         self.checkpoint = taken.checkpoint or self._scope.begin()
-        self.used: dict[str, int] = {}
-        """Permits by rate key, for those that have a quota."""
 
     @property
     def stats(self) -> Stats:
         return self._book.stats
+
+    @property
+    def used(self) -> dict[str, int]:
+        """Permits by rate key that no batch has booked."""
+        return self._book.used
 
     def go(self) -> Closing:
         """Work until the task is done or cannot go on. Raises Fenced where the lease was lost."""
@@ -208,7 +211,7 @@ class Run:
         found = fetch(self._s, line, at, self._pause, task=run_id, correlation=correlation, fragile=fragile)
         if (key := line.ledger_key) is not None:
             for one in {key, gate_of(self._s, line)[0]}:  # the planner's, and the bucket's own
-                self.used[one] = self.used.get(one, 0) + found.tally.permits
+                self._book.use(one, found.tally.permits)
         return found
 
     def _defer(self, found: Deferred) -> Closing:

@@ -115,13 +115,18 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """How long to wait after the n-th failure, when to give up, and how long a relay may hold a group."""
+    """How long to wait after the n-th failure, when to give up, and how long a relay may hold a group.
+
+    `durable=False` is for a receiver to whom a repetition costs nothing: taking and recording do not wait for the disk,
+    and a message whose record is lost with the machine is sent once more.
+    """
 
     delays: DelayTable
     window: int | None = 15 * MINUTE
     hold: int = 60 * SECOND
     groups: int = 256
     per_group: int = 64
+    durable: bool = True
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
@@ -191,14 +196,14 @@ class Relay:
 
     def run_once(self) -> Counts:
         holder = new_id()  # of this turn alone: what an earlier turn left unfinished is not ours any more
-        messages = self._db.run(lambda tx: self._take(tx, holder))
+        messages = self._db.run(lambda tx: self._take(tx, holder), durable=self._policy.durable)
         if not messages:
             return Counts()
         outcomes = self._deliver(messages)
         if len(outcomes) != len(messages):
             raise ValueError(f"{self._channel}: {len(messages)} messages were given, {len(outcomes)} answered")
         now = self._clock.now()
-        return self._db.run(lambda tx: self._record(tx, holder, messages, outcomes, now))
+        return self._db.run(lambda tx: self._record(tx, holder, messages, outcomes, now), durable=self._policy.durable)
 
     def next_due(self) -> int | None:
         """When there will be something to do, if nothing is appended before."""

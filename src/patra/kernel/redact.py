@@ -85,7 +85,9 @@ _SHAPES = re.compile(
     re.DOTALL,
 )
 # What these look for is in every text that the patterns beside them match, and is found at a fraction of their cost.
-_SHAPELY = re.compile(r"-----BEGIN|eyJ|[-_][A-Za-z0-9_-]{16}|A(?:KI|SI)A|AIza").search
+_SHAPELY = re.compile(
+    r"-----BEGIN|eyJ|[-_](?<=(?:[spr]k|h[pousr]|at|x[abposr]|hf|pm|pi|v1)[-_])[A-Za-z0-9_-]{16}|A(?:KI|SI)A|AIza"
+).search
 _DIGITS = re.compile(r"[0-9]{17}").search
 _EMAIL = re.compile(
     r"(?:(?<![\w.!#$%'+^`~-])[\w.!#$%'+^`~-]+(?:@|(?<=\w)%40)"

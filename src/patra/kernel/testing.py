@@ -57,13 +57,13 @@ class FaultyDatabase(Database):
         self._fail_at = fail_at
         self._fault = fault
 
-    def run(self, work: Callable[[Tx], T]) -> T:
+    def run(self, work: Callable[[Tx], T], *, durable: bool = True) -> T:
         def faulty(tx: Tx) -> T:
             result = work(FaultyTx(tx, self))
             self.step("before the commit")
             return result
 
-        result = self._inner.run(faulty)
+        result = self._inner.run(faulty, durable=durable)
         self.step("after the commit")
         return result
 
@@ -121,6 +121,9 @@ class FaultyTx(Tx):
 
     def built_statements(self) -> dict[str, Statement]:
         return self._inner.built_statements()
+
+    def after_commit(self, call: Callable[[], object]) -> None:
+        self._inner.after_commit(call)
 
 
 def kill_hard(process: "subprocess.Popen[bytes]") -> None:

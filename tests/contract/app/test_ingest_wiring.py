@@ -200,7 +200,7 @@ class Readers(Database):
     def read(self, work: Any) -> Any:
         return self._db.read(work)
 
-    def run(self, work: Any) -> Any:
+    def run(self, work: Any, *, durable: bool = True) -> Any:
         raise AssertionError("an idle turn wrote")
 
     def close(self) -> None:

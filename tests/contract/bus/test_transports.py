@@ -114,6 +114,35 @@ def test_a_reader_that_waits_gets_what_is_sent_meanwhile(stream, nats_url):
     other.close()
 
 
+def test_a_reader_goes_on_where_a_message_was_lost_on_its_way(stream):
+    stream.send([parcel(n) for n in range(6)])
+    assert [a.position for a in stream.read(0, 2, LONG)] == [1, 2]
+    stream._call(stream._wish(4, 1.0), 5.0)
+    stream._delivered -= 1  # as if the client had thrown one away
+    assert [a.position for a in stream.read(2, 10, LONG)] == [3, 4, 5, 6]
+
+
+def test_who_reads_when_the_end_is_closed_is_told_at_once_and_opens_nothing(stream):
+    stream.send([parcel(0)])
+    stream.read(0, 10, LONG)
+    stream.close()
+    with pytest.raises(BrokerUnreachable):
+        stream.read(1, 10, LONG)
+    assert stream.send([parcel(1)]) == [R.TRANSPORT_UNREACHABLE]
+
+
+def test_a_reader_whose_place_on_the_server_is_gone_takes_another(stream):
+    stream.send([parcel(0)])
+    assert len(stream.read(0, 10, LONG)) == 1
+
+    async def forget():
+        await (await stream._connected()).jetstream().delete_consumer(stream.name, stream._consumer)
+
+    stream._call(forget(), 5.0)
+    stream.send([parcel(1)])
+    assert [a.position for a in stream.read(1, 10, LONG)] == [2]
+
+
 @pytest.fixture
 def restartable(tmp_path):
     """A broker that can be stopped and started again on the same data."""
@@ -260,6 +289,21 @@ def test_of_two_receivers_one_moves_on(tmp_path):
     assert one.run_once().received == 2
     assert two.run_once().received == 2
     assert one.run_once().received == 0  # it stands where it was, and looks again
+    site.pump()
+    assert [n for _, _, n in site.effects("one")] == [0, 1, 2, 3]
+
+
+def test_a_position_that_the_store_lost_is_no_reason_to_skip_what_it_lost_with_it(tmp_path):
+    """A receiver does not wait for the disk: a server that dies may lose what it wrote, and the position with it."""
+    site = make_site(tmp_path, "a", None)
+    arrivals = [Arrival(n + 1, body(ordered("a", n))) for n in range(4)]
+    receiver = Receiver(site.db, site.bus, Lying(arrivals), batch=2)
+    receiver.run_once()
+    for table in ("bus_position", "bus_delivery", "bus_event"):
+        site.db.run(lambda tx, table=table: tx.script(f"DELETE FROM {table}"))
+    assert receiver.run_once().received == 0  # the position is not where it was left
+    while receiver.run_once().received:
+        pass
     site.pump()
     assert [n for _, _, n in site.effects("one")] == [0, 1, 2, 3]
 

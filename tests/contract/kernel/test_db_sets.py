@@ -260,3 +260,23 @@ def test_insert_keeps_the_order_of_the_set(db: Database):
     db.run(lambda tx: tx.insert_tuples("line", ("n",), [(n,) for n in range(5000)]))
     found = db.read(lambda tx: tx.fetch(statement("lines", "SELECT n FROM line ORDER BY seq")))
     assert found == [(n,) for n in range(5000)]
+
+
+def test_a_set_of_one_row_is_read_as_any_other(db: Database):
+    """PostgreSQL gets one row as parameters, several as JSON: what arrives must be the same."""
+    stmt = statement("back", "SELECT a, b, c, d FROM rows ORDER BY b", "a text, b int, c real, d blob")
+    for row in (
+        ("'%s :a \u2028 😀", 2**63 - 1, 1.5, b"\x00\xff"),
+        ("", -(2**63), -0.25, b""),
+        (None, 0, None, None),
+        ("\\x41", 1, 3, b"\\x41"),
+    ):
+        (alone,) = db.read(lambda tx, row=row: tx.fetch(stmt, rows=[row]))
+        first, second = db.read(lambda tx, row=row: tx.fetch(stmt, rows=[row, row]))
+        assert alone == first == second == row
+        assert [type(value) for value in alone] == [type(value) for value in first]
+
+
+def test_one_row_serves_statements_with_ctes_and_parameters_of_their_own(db: Database):
+    stmt = statement("both", "WITH more AS (SELECT a, :b AS b FROM rows) SELECT a, b FROM more", "a text")
+    assert db.read(lambda tx: tx.fetch(stmt, {"b": 7}, rows=[("x",)])) == [("x", 7)]

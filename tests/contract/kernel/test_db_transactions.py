@@ -270,3 +270,46 @@ def test_committed_rows_are_there_when_the_store_is_opened_again(database_url: s
     again = open_database(database_url)
     assert names(again) == ["a"]
     again.close()
+
+
+def test_what_does_not_wait_for_the_disk_is_committed_all_the_same(db: Database, database_url: str):
+    db.run(lambda tx: add(tx, "a"), durable=False)
+    other = open_database(database_url)
+    assert names(other) == ["a"]
+    other.close()
+    with pytest.raises(StopError):
+        db.run(lambda tx: add(tx, "b") or _stop(), durable=False)
+    db.run(lambda tx: add(tx, "c"))
+    assert names(db) == ["a", "c"]
+
+
+def _stop():
+    raise StopError
+
+
+def test_only_the_commit_that_asks_for_it_does_not_wait_for_the_disk(db: Database):
+    def waits(tx):
+        if tx.dialect == "sqlite":
+            return tx.fetch(statement("waits", "PRAGMA synchronous")) == [(2,)]
+        return tx.fetch(statement("waits", "SELECT current_setting('synchronous_commit')")) != [("off",)]
+
+    usually = db.run(waits)
+    assert not db.run(waits, durable=False)
+    with pytest.raises(StopError):
+        db.run(lambda tx: _stop(), durable=False)
+    assert db.run(waits) is usually
+
+
+def test_a_call_after_the_commit_comes_when_all_can_see_it_and_never_otherwise(db: Database):
+    seen = []
+
+    def work(tx):
+        add(tx, "a")
+        tx.after_commit(lambda: seen.append(names(db)))
+        assert seen == []
+
+    db.run(work)
+    assert seen == [["a"]]
+    with pytest.raises(StopError):
+        db.run(lambda tx: tx.after_commit(lambda: seen.append("undone")) or _stop())
+    assert seen == [["a"]]

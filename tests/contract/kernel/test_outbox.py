@@ -378,8 +378,9 @@ def test_a_group_is_found_by_its_key_even_before_the_store_knows_what_it_holds(s
     params = {"channel": "c", "per_group": 8, "now": clock.now(), "holder": "h"}
     for name, row in (("outbox_heads", (key,)), ("outbox_messages", (key, 1)), ("outbox_call_up", (key,))):
         asked = explained(Q[name])
-        plan = store.run(lambda tx, asked=asked, row=row: tx.fetch(asked, params, rows=[row]))
-        assert "krn_outbox_in_group" in str(plan), f"{name}: {plan}"
+        for rows in ([row], [row, row]):
+            plan = store.run(lambda tx, asked=asked, rows=rows: tx.fetch(asked, params, rows=rows))
+            assert "krn_outbox_in_group" in str(plan), f"{name}: {plan}"
 
 
 def explained(known: Statement) -> Statement:
@@ -387,6 +388,9 @@ def explained(known: Statement) -> Statement:
     asked = msgspec.structs.replace(known)
     before, after, names = known.sqlite
     asked.__dict__.update(
-        sqlite=(f"EXPLAIN QUERY PLAN {before}", after, names), sqlite_texts={}, postgres=f"EXPLAIN {known.postgres}"
+        sqlite=(f"EXPLAIN QUERY PLAN {before}", after, names),
+        sqlite_texts={},
+        postgres=f"EXPLAIN {known.postgres}",
+        postgres_one=f"EXPLAIN {known.postgres_one}",
     )
     return asked

@@ -20,10 +20,7 @@ NOBODY = Envelope(batch_id="b", app_id="app", uniqueness=None, events=[])
 def both(sent: bytes, received_at: int, envelope: Envelope = NOBODY) -> tuple[Event | None, object]:
     raw = msgspec.Raw(sent)
     quick = plain_reader(envelope, received_at)(raw, 3)
-    careful = checked(as_read(raw), 3, envelope, received_at)
-    if quick is None:
-        return None, careful
-    return msgspec.structs.replace(quick, sent=as_read(quick.sent)), careful
+    return quick, checked(as_read(raw), 3, envelope, received_at)
 
 
 def batches(lines):

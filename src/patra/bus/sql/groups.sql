@@ -47,7 +47,10 @@ SELECT content FROM bus_catalogue ORDER BY release_id DESC LIMIT 1
 SELECT incarnation, position FROM bus_position WHERE stream = :stream
 
 -- name: position_set
-INSERT INTO bus_position (stream, incarnation, position, changed_at) VALUES (:stream, :incarnation, :position, :now)
+-- A row that is gone was lost with what was read up to it: only who knows of none may write the first.
+INSERT INTO bus_position (stream, incarnation, position, changed_at)
+SELECT :stream, :incarnation, :position, :now
+WHERE :was_position = 0 OR EXISTS (SELECT 1 FROM bus_position WHERE stream = :stream)
 ON CONFLICT (stream) DO UPDATE SET incarnation = excluded.incarnation, position = excluded.position, changed_at = excluded.changed_at
 WHERE bus_position.incarnation = :was_incarnation AND bus_position.position = :was_position
 

@@ -8,7 +8,8 @@
 | order per key | kept | kept: the outbox sends a key in order, the stream is a log, one receiver at a time moves on |
 | effect | once, in the inbox's transaction | the same |
 | retries, dead letters, replay, pause | in the store | the same rows, the same code |
-| wake-up | `LISTEN` on PostgreSQL, the file's version on SQLite | the same, and the stream pushes |
+| wake-up | at the commit; of other processes `LISTEN`, the file's version on SQLite | the same, and the stream pushes |
+| waits for the disk | the publisher's commit, the effect's | the same two: the rest can be done again |
 
 | file | in | out |
 |---|---|---|

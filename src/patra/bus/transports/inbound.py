@@ -71,7 +71,8 @@ class Receiver:
         if not arrivals:
             return Counts()
         to = Position(incarnation, arrivals[-1].position)
-        counts = self._db.run(lambda tx: self._write(tx, was, to, start, arrivals))
+        # no waiting for the disk: the position would be lost with what was read, and the stream has it still
+        counts = self._db.run(lambda tx: self._write(tx, was, to, start, arrivals), durable=False)
         if counts is None:  # another receiver was faster
             self._position = None
             self._stream.reset()

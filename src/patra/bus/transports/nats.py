@@ -7,8 +7,10 @@ that the server takes out what is sent twice within its window.
 import asyncio
 import contextlib
 import threading
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any, TypeVar, cast
+from queue import Empty, SimpleQueue
+from typing import Any, NoReturn, TypeVar, cast
 
 import msgspec
 
@@ -23,7 +25,10 @@ T = TypeVar("T")
 
 PREFIX = "patra.bus"
 SECONDS = 5.0
-_NO_MESSAGES = {"404", "408", "409"}
+WISH_SECONDS = 5.0  # how long the server keeps a wish for messages that are still to come
+CLOSED = object()  # what arrives when the connection is closed
+_NO_MORE = {"404", "408"}
+_GONE = "409"  # the consumer was deleted, or moved
 
 
 class BrokerUnreachable(Transient):
@@ -39,13 +44,19 @@ class NatsStream:
         self._prefix = prefix
         self._seconds = seconds
         self._loop = asyncio.new_event_loop()
+        self._closing = False
         self._thread = threading.Thread(target=self._loop.run_forever, name=f"nats {name}", daemon=True)
         self._thread.start()
         self._nc: Any = None
         self._incarnation: str | None = None
+        self._js: Any = None
         self._consumer: str | None = None
-        self._inbox: Any = None
-        self._next = 0  # the position that the consumer stands before
+        self._subscription: Any = None
+        self._arrived: SimpleQueue[Any] = SimpleQueue()
+        self._next = 0  # the position that the reader stands before
+        self._delivered = 0  # how many the consumer has brought
+        self._wished = 0  # how many it may still bring unasked
+        self._until = 0.0  # when that wish is over at the latest
 
     # ---- Broker
 
@@ -63,7 +74,20 @@ class NatsStream:
         return self._incarnation
 
     def read(self, after: int, limit: int, seconds: float) -> list[Arrival]:
-        return self._call(self._read(after, limit, seconds), self._seconds * 2 + seconds)
+        """A wish stays with the server, which sends what comes: nobody asks while a message is waited for."""
+        until = time.monotonic() + seconds
+        while True:
+            if self._consumer is None or self._next != after + 1 or (self._wished and not seconds):
+                self._call(self._stand_before(after + 1), self._seconds * 2)
+            if not self._wished:
+                self._call(self._wish(limit, WISH_SECONDS if seconds else 0.0), self._seconds * 2)
+            left = until - time.monotonic()
+            if found := self._arrivals(limit, max(left, 0.0) if seconds else self._seconds):
+                return found
+            if self._wished and time.monotonic() > self._until:
+                self._lost("the server does not answer")
+            if self._consumer is not None and (not seconds or left <= 0):
+                return []
 
     def reset(self) -> None:
         self._next = 0
@@ -72,6 +96,7 @@ class NatsStream:
         """Give the connection back and end the thread. Calling it twice does no harm."""
         if self._loop.is_closed():
             return
+        self._closing = True  # who still reads or sends makes no new connection
         with contextlib.suppress(Exception):
             asyncio.run_coroutine_threadsafe(self._ended(), self._loop).result(self._seconds)
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -85,6 +110,9 @@ class NatsStream:
         import nats.errors  # noqa: PLC0415  an extra
         import nats.js.errors  # noqa: PLC0415
 
+        if self._closing:
+            work.close()
+            raise BrokerUnreachable(R.TRANSPORT_UNREACHABLE, "this end was closed")
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result(seconds)
@@ -107,20 +135,26 @@ class NatsStream:
         """A connection with its stream there. A lost one is made anew, so that nothing waits on a dead socket."""
         import nats  # noqa: PLC0415
 
+        if self._closing:
+            raise BrokerUnreachable(R.TRANSPORT_UNREACHABLE, "this end was closed")
         connect = cast("Callable[..., Awaitable[Any]]", nats.connect)  # pyright: ignore[reportUnknownMemberType]
         if self._nc is None or self._nc.is_closed or not self._nc.is_connected:
             if self._nc is not None and not self._nc.is_closed:
                 await self._nc.close()
-            self._consumer = self._inbox = None
-            self._incarnation = None
+            self._consumer = self._subscription = self._incarnation = None
             self._nc = await connect(
                 self._url,
                 connect_timeout=max(1, int(self._seconds)),
                 allow_reconnect=False,
                 max_reconnect_attempts=0,
                 error_cb=_quiet,
+                closed_cb=self._closed,
             )
+            self._js = self._nc.jetstream(timeout=self._seconds)
         return self._nc
+
+    async def _closed(self) -> None:
+        self._arrived.put(CLOSED)
 
     async def _stream(self) -> Any:
         """The state of the stream; it is made when it is not there."""
@@ -148,9 +182,9 @@ class NatsStream:
     async def _send(self, parcels: Sequence[Parcel]) -> list[str | None]:
         if self._incarnation is None:
             self._incarnation = await self._created()
-        js = (await self._connected()).jetstream(timeout=self._seconds, publish_async_max_pending=len(parcels) + 1)
+        await self._connected()
         sent = [
-            js.publish(f"{self._prefix}.{p.event_type}", p.body, stream=self.name, headers={"Nats-Msg-Id": p.key})
+            self._js.publish(f"{self._prefix}.{p.event_type}", p.body, stream=self.name, headers={"Nats-Msg-Id": p.key})
             for p in parcels
         ]
         answers = await asyncio.gather(*sent, return_exceptions=True)
@@ -158,25 +192,18 @@ class NatsStream:
             self._incarnation = None  # look again whether the stream is there
         return [UNREACHABLE if isinstance(answer, BaseException) else None for answer in answers]
 
-    async def _read(self, after: int, limit: int, seconds: float) -> list[Arrival]:
-        nc = await self._connected()
-        if self._consumer is None or self._next != after + 1:
-            await self._stand_before(nc, after + 1)
-        found = await self._pull(nc, {"batch": limit, "no_wait": True}, limit, self._seconds)
-        if not found and seconds > 0:
-            found = await self._pull(nc, {"batch": 1, "expires": int(seconds * 1e9)}, 1, seconds + self._seconds)
-        if found:
-            self._next = found[-1].position + 1
-        return found
-
-    async def _stand_before(self, nc: Any, position: int) -> None:
+    async def _stand_before(self, position: int) -> None:
         """A reader of the log that begins at a position; it lives on the server until it is idle for a while."""
         from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy  # noqa: PLC0415
 
+        nc = await self._connected()
         js = nc.jetstream(timeout=self._seconds)
         if self._consumer is not None:
             with contextlib.suppress(Exception):
                 await js.delete_consumer(self.name, self._consumer)
+        if self._subscription is not None:
+            with contextlib.suppress(Exception):
+                await self._subscription.unsubscribe()
         config = ConsumerConfig(
             name=f"patra-{new_id()}",
             deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
@@ -186,26 +213,58 @@ class NatsStream:
             mem_storage=True,
         )
         self._consumer = (await js.add_consumer(self.name, config)).name
-        if self._inbox is not None:
-            with contextlib.suppress(Exception):
-                await self._inbox.unsubscribe()
-        self._inbox = await nc.subscribe(nc.new_inbox())
-        self._next = position
+        arrived: SimpleQueue[Any] = SimpleQueue()
 
-    async def _pull(self, nc: Any, request: dict[str, Any], most: int, seconds: float) -> list[Arrival]:
+        async def arrive(message: Any) -> None:
+            arrived.put(message)
+
+        # no limit of bytes, past which messages would be thrown away: a wish is for so many, that is the limit
+        self._subscription = await nc.subscribe(nc.new_inbox(), cb=arrive, pending_bytes_limit=0)
+        self._arrived, self._next, self._delivered, self._wished = arrived, position, 0, 0
+
+    async def _wish(self, batch: int, seconds: float) -> None:
+        """Ask for so many messages: for those that are there, or with `seconds` for those that come by then, too."""
+        nc = await self._connected()
+        if self._consumer is None:  # the connection is a new one
+            return
+        wish: dict[str, Any] = {"expires": int(seconds * 1e9)} if seconds else {"no_wait": True}
         subject = f"$JS.API.CONSUMER.MSG.NEXT.{self.name}.{self._consumer}"
-        await nc.publish(subject, msgspec.json.encode(request), reply=self._inbox.subject)
+        self._wished, self._until = batch, time.monotonic() + seconds + self._seconds
+        await nc.publish(subject, msgspec.json.encode({"batch": batch, **wish}), reply=self._subscription.subject)
+
+    # ---- in the reader's thread
+
+    def _arrivals(self, limit: int, wait: float) -> list[Arrival]:
+        """Messages that are here, up to a limit; waits so long for the first, or for word that there is none."""
         found: list[Arrival] = []
-        while len(found) < most:
-            message = await self._inbox.next_msg(timeout=seconds)
-            status: Any = message.headers and message.headers.get("Status")
-            if status in _NO_MESSAGES:
+        while len(found) < limit and self._wished:
+            try:
+                message = self._arrived.get_nowait() if found else self._arrived.get(timeout=wait)
+            except Empty:
                 break
-            if status:
-                self._consumer = None
-                raise BrokerUnreachable(R.TRANSPORT_UNREACHABLE, f"the server answered {status} to a read")
-            found.append(Arrival(message.metadata.sequence.stream, message.data))
+            if message is CLOSED:
+                self._lost("the connection was closed")
+            status: Any = message.headers and message.headers.get("Status")
+            if status is None:
+                place = message.metadata.sequence
+                if place.consumer != self._delivered + 1:  # one was lost on the way: begin again after the last
+                    self._consumer = None
+                    break
+                self._delivered, self._wished = place.consumer, self._wished - 1
+                found.append(Arrival(place.stream, message.data))
+            elif status in _NO_MORE:
+                self._wished = 0
+            elif status == _GONE:
+                self._wished, self._consumer = 0, None
+            else:
+                self._lost(f"the server answered {status} to a read")
+        if found:
+            self._next = found[-1].position + 1
         return found
+
+    def _lost(self, why: str) -> NoReturn:
+        self._consumer = self._incarnation = None
+        raise BrokerUnreachable(R.TRANSPORT_UNREACHABLE, f"{redact_url(self._url)}: {why}")
 
 
 async def _quiet(_: Exception) -> None:

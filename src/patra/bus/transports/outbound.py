@@ -20,6 +20,7 @@ POLICY = outbox.Policy(
     hold=10 * SECOND,  # what a relay had in hand when it was killed waits that long: twice what a broker may take
     groups=256,
     per_group=8,
+    durable=False,  # stream, position and inbox each take out what is sent twice
 )
 
 

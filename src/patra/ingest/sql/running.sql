@@ -10,7 +10,7 @@ INSERT INTO ing_record (provenance_code, endpoint_name, provider_id, updated_at,
   content, content_hash, task_id, run_id, batch_no, first_seen_at, changed_at, refresh_checked_at)
 SELECT :source, :endpoint, provider_id, updated_at, record_version, deleted, :expr_hash,
   content, content_hash, :task_id, :run_id, :batch_no, :now, :now, :now FROM rows WHERE true
-ON CONFLICT (provenance_code, endpoint_name, provider_id) DO NOTHING RETURNING provider_id
+ON CONFLICT (provenance_code, endpoint_name, provider_id) DO NOTHING
 
 -- name: records_update
 -- rows: provider_id text, updated_at int, record_version text, deleted int, content blob, content_hash text, was_updated_at int
@@ -139,6 +139,17 @@ INSERT INTO ing_quota (rate_key, period_code, period_start, reserved, consumed, 
 SELECT rate_key, period_code, period_start, 0, consumed, updated_at FROM rows WHERE true
 ON CONFLICT (rate_key, period_code, period_start)
 DO UPDATE SET consumed = ing_quota.consumed + excluded.consumed, updated_at = excluded.updated_at
+
+-- name: cooldown_of
+SELECT cooldown_until FROM ing_cooldown WHERE rate_key = :rate_key
+
+-- name: cooldown_keep
+-- rows: rate_key text, cooldown_until int, updated_at int
+INSERT INTO ing_cooldown (rate_key, cooldown_until, updated_at)
+SELECT rate_key, cooldown_until, updated_at FROM rows WHERE true
+ON CONFLICT (rate_key) DO UPDATE SET updated_at = excluded.updated_at,
+  cooldown_until = CASE WHEN ing_cooldown.cooldown_until > excluded.cooldown_until
+    THEN ing_cooldown.cooldown_until ELSE excluded.cooldown_until END
 
 -- name: body_keep
 -- rows: body_hash text, content blob, size int, kept_at int

@@ -26,6 +26,7 @@ class Tx(ABC):
     """One transaction. It is over when the `work` given to `Database.run` or `Database.read` returns or raises."""
 
     dialect: Dialect
+    _after: list[Callable[[], object]] | None = None
 
     @abstractmethod
     def fetch(self, stmt: Statement, params: Params | None = None, *, rows: Sequence[Row] | None = None) -> list[Row]:
@@ -60,6 +61,17 @@ class Tx(ABC):
     @abstractmethod
     def column_types(self, table: str) -> Mapping[str, ColumnType]:
         """The columns of a table and their types."""
+
+    def after_commit(self, call: Callable[[], object]) -> None:
+        """Call this when the transaction has committed: to wake someone in this process, say. It must not fail."""
+        if self._after is None:
+            self._after = []
+        self._after.append(call)
+
+    def committed(self) -> None:
+        """Said by the database, once nothing of the transaction is held any more."""
+        for call in self._after or ():
+            call()
 
     def fetch_one(self, stmt: Statement, params: Params | None = None) -> Row | None:
         found = self.fetch(stmt, params)
@@ -166,8 +178,12 @@ class Database(ABC):
     url: str
 
     @abstractmethod
-    def run(self, work: Callable[[Tx], T]) -> T:
+    def run(self, work: Callable[[Tx], T], *, durable: bool = True) -> T:
         """Do the work in one transaction and commit it durably.
+
+        With `durable=False` the commit does not wait for the disk: all see it, and it outlives this process, but a loss
+        of the machine or of the database server may undo it, whole, as long as no durable commit came after it. For
+        what can be found out or done again: a hold, a position in a log, a note that something was sent.
 
         The work is done again from the start when the database asks for it (deadlock, serialization failure, a lost
         connection before the commit), so it has no effects outside the transaction. Raises `StoreBusy` when that did

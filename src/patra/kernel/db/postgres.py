@@ -12,6 +12,7 @@ import msgspec
 import psycopg
 from psycopg import errors
 from psycopg.rows import dict_row
+from psycopg.types.numeric import Int8
 
 from patra.kernel.db.api import Database, Over, Params, Row, Tx, identifier, identifiers
 from patra.kernel.db.pool import Connection, Pool
@@ -23,6 +24,9 @@ T = TypeVar("T")
 
 ATTEMPTS = 8
 WAIT_SECONDS = 10.0
+READ_ONLY = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+DURABLE = b"BEGIN ISOLATION LEVEL READ COMMITTED"
+NOT_DURABLE = DURABLE + b"; SET LOCAL synchronous_commit = off"
 
 _TYPES: dict[str, ColumnType] = {
     "text": "text",
@@ -104,9 +108,19 @@ class PostgresTx(Tx):
         self, cursor: psycopg.Cursor[Any], stmt: Statement, params: Params | None, rows: Sequence[Row] | None
     ) -> psycopg.Cursor[Any]:
         bound: dict[str, Any] = dict(params) if params else {}
-        if rows is not None:
-            bound |= _set(stmt, rows)
-        return cursor.execute(stmt.postgres.encode(), bound)
+        if rows is None:
+            return cursor.execute(stmt.postgres.encode(), bound)
+        if len(rows) == 1:
+            return cursor.execute(stmt.postgres_one.encode(), bound | _one(stmt, rows[0]))
+        return cursor.execute(stmt.postgres.encode(), bound | _set(stmt, rows))
+
+
+def _one(stmt: Statement, row: Row) -> dict[str, Any]:
+    """Integers always of one size, or each size would be a prepared statement of its own."""
+    return {
+        f"rows__{place}": Int8(value) if column.type == "int" and value is not None else value
+        for place, (column, value) in enumerate(zip(stmt.rows, row, strict=True))
+    }
 
 
 def _set(stmt: Statement, rows: Sequence[Row]) -> dict[str, Any]:
@@ -136,20 +150,23 @@ class PostgresDatabase(Database):
         self._inside = threading.local()
         self._pool = Pool(url, size=pool_size, wait=wait)
 
-    def run(self, work: Callable[[Tx], T]) -> T:
+    def run(self, work: Callable[[Tx], T], *, durable: bool = True) -> T:
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                return self._attempt(work, read_only=False)
+                tx, result = self._attempt(work, DURABLE if durable else NOT_DURABLE)
             except (StoreBusy, _LostBeforeCommit) as error:
                 if attempt == ATTEMPTS:
                     raise
                 self._before_another(attempt, error)
+            else:
+                tx.committed()
+                return result
         raise AssertionError("unreachable")
 
     def read(self, work: Callable[[Tx], T]) -> T:
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                return self._attempt(work, read_only=True)
+                return self._attempt(work, READ_ONLY)[1]
             except _LostBeforeCommit as error:
                 if attempt == ATTEMPTS:
                     raise
@@ -159,18 +176,14 @@ class PostgresDatabase(Database):
     def close(self) -> None:
         self._pool.close()
 
-    def _attempt(self, work: Callable[[Tx], T], *, read_only: bool) -> T:
+    def _attempt(self, work: Callable[[Tx], T], begin: bytes) -> tuple[Tx, T]:
         committing = False
         with self._own(), self._connection() as connection:
             tx = PostgresTx(connection, self)
             try:
-                connection.execute(
-                    b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-                    if read_only
-                    else b"BEGIN ISOLATION LEVEL READ COMMITTED"
-                )
+                connection.execute(begin)
                 result = work(tx)
-                committing = not read_only
+                committing = begin is not READ_ONLY
                 _commit(connection)
             except psycopg.Error as error:
                 _roll_back(connection)
@@ -180,7 +193,7 @@ class PostgresDatabase(Database):
                 raise
             finally:
                 tx.end()
-            return result
+            return tx, result
 
     def _before_another(self, attempt: int, error: Exception) -> None:
         if isinstance(error, _LostBeforeCommit):

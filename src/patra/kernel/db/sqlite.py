@@ -9,7 +9,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -141,16 +141,19 @@ class SQLiteDatabase(Database):
             Path(path).parent.mkdir(parents=True, exist_ok=True)
         self._writer = self._connect()
 
-    def run(self, work: Callable[[Tx], T]) -> T:
+    def run(self, work: Callable[[Tx], T], *, durable: bool = True) -> T:
         patience = time.monotonic() + self._wait
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 with self._own(), self._lock:
-                    return self._commit(work)
+                    tx, result = self._commit(work, durable)
             except StoreBusy:
                 if attempt == ATTEMPTS or time.monotonic() > patience:
                     raise
                 time.sleep(random.random() * 0.01 * 2**attempt)
+            else:
+                tx.committed()
+                return result
         raise AssertionError("unreachable")
 
     def read(self, work: Callable[[Tx], T]) -> T:
@@ -179,11 +182,11 @@ class SQLiteDatabase(Database):
             self._writer.close()
         self._close_readers()
 
-    def _commit(self, work: Callable[[Tx], T]) -> T:
+    def _commit(self, work: Callable[[Tx], T], durable: bool) -> tuple[Tx, T]:
         self._check_open()
         connection = self._writer
         tx = SQLiteTx(connection, self)
-        with _translated():
+        with _translated(), nullcontext() if durable else self._without_waiting(connection):
             connection.execute("BEGIN IMMEDIATE")
             try:
                 result = work(tx)
@@ -198,7 +201,16 @@ class SQLiteDatabase(Database):
                 self._carried = connection.total_changes
                 self._behind = self._behind or Checkpointer(self._connect)
                 self._behind.wake()
-        return result
+        return tx, result
+
+    @contextmanager
+    def _without_waiting(self, connection: sqlite3.Connection) -> Generator[None]:
+        """A commit then only writes to the WAL; the next one that waits for the disk waits for it as well."""
+        connection.execute("PRAGMA synchronous=NORMAL")
+        try:
+            yield
+        finally:
+            connection.execute(f"PRAGMA synchronous={self._synchronous}")
 
     def _look(self, connection: sqlite3.Connection, work: Callable[[Tx], T]) -> T:
         tx = SQLiteTx(connection, self)

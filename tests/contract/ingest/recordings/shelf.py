@@ -11,9 +11,9 @@ import pytest
 from patra.ingest import sources
 from patra.ingest.codes import Operation
 from patra.ingest.compiler import Overrides, compile_spec
-from patra.ingest.items import both, item_reader
+from patra.ingest.items import item_reader
 from patra.ingest.mapping import Flaw, Mapper
-from patra.ingest.reading import Document, Identity, Polluted, Reader, list_place, list_split, parse
+from patra.ingest.reading import Document, Identity, Polluted, Reader, list_outline, list_place, list_split, parse
 from patra.ingest.spec import Leg
 from patra.ingest.works import Origin, Work, work_of
 
@@ -79,11 +79,17 @@ class Read(msgspec.Struct, frozen=True):
 def read(source: str, endpoint: str, name: str) -> list[Read]:
     """Every record of a recording, read and mapped by the pack as the executor does it."""
     leg, found = leg_of(source, endpoint), recording(name)
-    document = parse(found.body.encode(), leg.response.format, place=list_place(leg), apart=list_split(leg))
+    document = parse(
+        found.body.encode(),
+        leg.response.format,
+        place=list_place(leg),
+        apart=list_split(leg),
+        outline=list_outline(leg),
+    )
     assert isinstance(document, Document), document
     reader = Reader(leg)
     mapper = Mapper(leg.mapping.output, leg.response, leg.expr, leg.params)
-    item_of = item_reader(both(reader.needs, mapper.needs))
+    item_of = item_reader([*reader.needs, *mapper.needs])
     plan = {"source": source, "endpoint": endpoint, "operation": "HARVEST"}
     out: list[Read] = []
     for item in map(item_of, reader.page(document, {}, found.url).items or []):

@@ -12,12 +12,14 @@ from patra.ingest.codes import AuthType, Operation
 from patra.ingest.fetching import Deferred, Fetched, fetch, gate_of
 from patra.ingest.gates import LocalGate
 from patra.ingest.line import Line
+from patra.ingest.rategate import Sign, Signal
 from patra.ingest.reasons_running import X
 from patra.ingest.request import At
 from patra.ingest.spec import decode_spec
-from patra.ingest.store import quota_spent
+from patra.ingest.store import RateMemory
 from patra.kernel.clock import DAY, MINUTE, SECOND
 from patra.kernel.db import Database
+from patra.kernel.db.queries import statement
 from tests.contract.ingest.running.world import T0, T1, World, pack, world
 
 SPREAD = crowded(100, T0, T1, crowd=False)
@@ -98,7 +100,7 @@ def test_a_quota_that_one_process_used_up_is_used_up_for_the_next(database: Data
         w.trigger()
         today = w.clock.now() // DAY
         for _ in range(20):  # each turn a process of its own
-            w.services.gate = LocalGate(w.clock, lambda key, now: database.read(lambda tx: quota_spent(tx, key, now)))
+            w.services.gate = LocalGate(w.clock, RateMemory(database))
             w.executor.run_once()
             assert w.clock.now() // DAY == today
         assert len(w.provider.asked) == 6
@@ -144,3 +146,109 @@ def test_the_retry_after_of_the_token_endpoint_is_kept(database: Database) -> No
         assert isinstance(again, Fetched)
         assert again.verdict.code is X.OK
         assert tokens[1] - tokens[0] >= 3600 * SECOND
+
+
+def test_a_retry_after_holds_for_the_next_process_too(database: Database) -> None:
+    with world(database, SPREAD) as w:
+        w.services.gate = LocalGate(w.clock, RateMemory(database))
+        w.load(keyed(w.url, pagination={"pageSize": 5}))
+        asked = answering_first(w, Reply(status=429, body=b"", kind="text/plain", headers={"Retry-After": "3600"}))
+        w.trigger()
+        assert w.executor.run_once().deferred == 1
+        told = w.clock.now()
+        for _ in range(5):  # each turn a process of its own, and an operator who does not wait
+            w.services.gate = LocalGate(w.clock, RateMemory(database))
+            w.db.run(lambda tx: tx.execute(statement("now", "UPDATE ing_task SET scheduled_at = 0")))
+            assert w.executor.run_once().deferred == 1
+        assert len(asked) == 1
+        w.drain()
+        assert w.landed() == w.provider.truth
+        assert asked[1] - told >= 3600 * SECOND - 1
+
+
+def test_what_a_run_used_of_its_quota_is_booked_with_each_batch(database: Database) -> None:
+    class Killed(BaseException):
+        pass
+
+    with world(database, SPREAD) as w:
+        w.load(keyed(w.url, rateLimit={"quotaDaily": 5000}, pagination={"pageSize": 5}))
+        w.trigger()
+        kill = w.executor.wait
+
+        def wait(*args: Any) -> bool:
+            if len(w.provider.asked) >= 3:
+                raise Killed
+            return kill(*args)
+
+        w.executor.wait = wait  # type: ignore[method-assign]
+        with pytest.raises(Killed):
+            w.executor.run_once()
+        asked = len(w.provider.asked)
+        assert w.one("SELECT max(consumed) FROM ing_quota WHERE period_code = 'DAY'") == asked == 3
+        w.executor = w.new_executor()
+        w.clock.advance(11 * MINUTE)
+        w.drain()
+        assert w.landed() == w.provider.truth
+        booked = w.one("SELECT sum(consumed) FROM ing_quota WHERE period_code = 'DAY'")
+        assert booked == len(w.provider.asked)
+
+
+def test_a_probe_that_the_gate_refuses_leaves_the_turn_to_the_next(database: Database) -> None:
+    with world(database, SPREAD) as w:
+        w.load(pack(w.url, "OFFSET"))
+        w.trigger()
+        spec = decode_spec(w.one("SELECT expr_proto_snapshot FROM ing_plan"))
+        line = Line(spec, spec)
+        circuits, now = w.services.circuits, w.clock.now()
+        for _ in range(w.services.thresholds.failures):
+            circuits.settle(line.circuit_key, failed=True, now=now, jitter=0.0, thresholds=w.services.thresholds)
+        opened = circuits.admit(line.circuit_key, now)
+        assert opened is not None
+        w.clock.set(opened.until)
+        key, policy = gate_of(w.services, line)
+        w.services.gate.tell(key, policy, Signal(sign=Sign.HTTP_429, allowed_at=w.clock.now(), retry_after=DAY))
+
+        def asked() -> Fetched | Deferred:
+            at = At(source="hostile", endpoint="search", operation=Operation.HARVEST, now=w.clock.now(),
+                    window_from=T0, window_to=T1, page_size=25, offset=0)  # fmt: skip
+            return fetch(w.services, line, at, lambda _: True, task="t", correlation="c", fragile=False)
+
+        found = asked()
+        assert isinstance(found, Deferred)
+        assert found.code is X.PUT_BACK_RATE
+        again = asked()  # the gate's refusal, not the circuit's
+        assert isinstance(again, Deferred)
+        assert again.code is X.PUT_BACK_RATE
+        w.clock.set(found.until)
+        landed = asked()
+        assert isinstance(landed, Fetched)
+        assert landed.verdict.code is X.OK
+
+
+def test_a_token_endpoint_that_is_down_opens_the_circuit(database: Database) -> None:
+    with world(database, SPREAD) as w:
+        w.load(pack(w.url, "OFFSET"))
+        w.trigger()
+        spec = decode_spec(w.one("SELECT expr_proto_snapshot FROM ing_plan"))
+        auth = Auth(type=AuthType.OAUTH2, credential_ref="mine", oauth2=OAuth2(token_url=f"{w.url}/oauth"))
+        secrets = {"clientId": "env:HOSTILE_KEY", "clientSecret": "env:HOSTILE_KEY"}
+        line = Line(spec, replace(spec, auth=auth), Credential(type=AuthType.OAUTH2, secrets=secrets))
+        tokens: list[str] = []
+
+        def served(method: str, path: str, query: dict[str, str], body: bytes) -> Reply:
+            tokens.append(path)
+            return Reply(status=500, body=b"", kind="text/plain", headers={})
+
+        w.provider._served = served  # type: ignore[method-assign]
+
+        def pause(microseconds: int, /) -> bool:
+            w.clock.advance(microseconds)
+            return True
+
+        at = At(source="hostile", endpoint="search", operation=Operation.HARVEST, now=w.clock.now(),
+                window_from=T0, window_to=T1, page_size=25, offset=0)  # fmt: skip
+        found = fetch(w.services, line, at, pause, task="t", correlation="c", fragile=False)
+        assert isinstance(found, Deferred)
+        assert found.code is X.PUT_BACK_BREAKER
+        assert tokens == ["/oauth"] * w.services.thresholds.failures
+        assert found.tally.circuit_opened == 1

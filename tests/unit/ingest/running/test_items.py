@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from patra.ingest.bits import ErrorRule, Expr, Output, Pagination, Response
 from patra.ingest.codes import Outcome, PaginationType, ResponseFormat
-from patra.ingest.items import both, item_reader
+from patra.ingest.items import item_reader
 from patra.ingest.mapping import Mapper
-from patra.ingest.reading import Document, Reader, Unreadable, first_names, list_place, parse, read_item
+from patra.ingest.reading import Document, Reader, Unreadable, list_outline, list_place, parse, read_item
 from patra.ingest.records import content_of, incoming
 from patra.ingest.works_read import record_of
 from tests.unit.ingest.running.legs import leg
@@ -54,18 +54,18 @@ def test_a_list_that_is_not_looked_into_holds_what_the_document_holds(items, bes
 
 @given(record=st.dictionaries(NAMES, VALUES), wanted=st.sets(NAMES))
 def test_an_item_is_read_in_the_parts_that_are_needed(record, wanted) -> None:
-    found = item_reader(frozenset(wanted))(msgspec.Raw(msgspec.json.encode(record)))
+    found = item_reader((name,) for name in wanted)(msgspec.Raw(msgspec.json.encode(record)))
     assert found == {
         name: value for name, value in msgspec.json.decode(msgspec.json.encode(record)).items() if name in wanted
     }
 
 
 def test_an_item_that_is_no_object_is_read_as_it_is() -> None:
-    reader = item_reader(frozenset({"id"}))
+    reader = item_reader([("id",)])
     assert reader(msgspec.Raw(b"[1, 2]")) == [1, 2]
     assert reader(msgspec.Raw(b"7")) == 7
     assert reader({"id": 1, "b": 2}) == {"id": 1, "b": 2}  # read already
-    assert item_reader(None)(msgspec.Raw(b'{"id": 1, "b": 2}')) == {"id": 1, "b": 2}
+    assert item_reader([()])(msgspec.Raw(b'{"id": 1, "b": 2}')) == {"id": 1, "b": 2}
 
 
 def test_a_body_that_is_cut_is_seen_although_nobody_reads_its_items() -> None:
@@ -116,25 +116,91 @@ def test_a_rule_or_a_token_inside_the_list_has_it_read() -> None:
     assert list_place(leg(pagination=token)) == ()
 
 
-def test_which_parts_a_mapping_needs() -> None:
-    def needs(fields: dict[str, Any]) -> frozenset[str] | None:
-        return Mapper(msgspec.convert({"fields": fields}, Output), Response(), Expr(), {}).needs
+def mapper(fields: dict[str, Any]) -> Mapper:
+    return Mapper(msgspec.convert({"fields": fields}, Output), Response(), Expr(), {})
+
+
+def test_how_far_a_mapping_looks_into_the_record() -> None:
+    def needs(fields: dict[str, Any]) -> set[Any]:
+        return set(mapper(fields).needs)
 
     inner = {"family": "$.family", "given": {"path": "$.given"}}
-    assert needs({"t": "$.title[0]", "a": {"each": "$.author[*]", "fields": inner}}) == {"title", "author"}
-    assert needs({"ids": {"fields": {"doi": "$.DOI", "x": {"path": "$.y.z"}}}}) == {"DOI", "y"}
-    assert needs({"t": {"path": "$.title", "expr": "${upper(value)}"}, "u": "x${fields.t}"}) == {"title"}
-    assert needs({"t": "${record.title}"}) is None
-    assert needs({"t": "$..title"}) is None
-    assert needs({"t": "$"}) is None
-    assert both(frozenset({"a"}), frozenset({"b"})) == {"a", "b"}
-    assert both(frozenset({"a"}), None) is None
-    assert first_names([]) == frozenset()
+    assert needs({"t": "$.title[0]", "a": {"each": "$.author[*]", "fields": inner}}) == {
+        ("title", 0), ("author", None, "family"), ("author", None, "given"),
+    }  # fmt: skip
+    assert needs({"ids": {"fields": {"doi": "$.DOI", "x": {"path": "$.y.z"}}}}) == {("DOI",), ("y", "z")}
+    assert needs({"t": {"path": "$.title", "expr": "${upper(value)}"}, "u": "x${fields.t}"}) == {("title",)}
+    assert needs({"t": "${record.title.main}"}) == {("title", "main")}
+    assert needs({"t": "${json(record)}"}) == {()}
+    assert needs({"t": "${jsonPath(record, '$.a.b[0]')}"}) == {("a", "b", 0)}
+    assert needs({"t": "${coalesce(jsonPath(record, '$.a'), record)}"}) == {("a",), ()}
+    assert needs({"t": "$.a[?@.b == 1].c"}) == {("a",)}
+    assert needs({"t": "$.a[?@.b == $.d].c"}) == {()}
+    assert needs({"t": "$.a..b"}) == {("a",)}
+    assert needs({"t": "$..title"}) == {()}
+    assert needs({"t": "$"}) == {()}
+    each = {"each": "$.a[*]", "fields": {"n": "${coalesce(item.name, jsonPath(item, '$.x[0]'))}"}}
+    assert needs({"a": each}) == {("a", None, "name"), ("a", None, "x", 0)}
+    assert needs({"a": {"path": "$.a", "fields": {"b": "${plan.source}"}}}) == {("a",)}
+    assert needs({"a": {"each": "$.a[?@.b]", "fields": {"c": "$.c"}}}) == {("a",)}
+
+
+FIELDS: list[dict[str, Any]] = [
+    {"t": "$.a[0]"},
+    {"t": "$.a.b", "u": "$.a.c"},
+    {"t": "$.a.b", "u": "$.a[0]"},
+    {"t": "$.a[*].b", "u": {"path": "$.b[*]", "all": True}},
+    {"t": {"each": "$.a[*]", "fields": {"b": "$.b", "c": {"path": "$.c[0]", "apply": ["text"]}}}},
+    {"t": {"path": "$.a", "fields": {"b": "$.b.c"}}},
+    {"t": {"each": "$.a", "fields": {"b": "$.b", "n": "${item.c}"}}},
+    {"t": "$.a[?@.b].c", "u": "${jsonPath(record, '$.b.c') == null ? record.a.b : 'x'}"},
+    {"t": {"path": "$.a.*"}, "u": "$.b"},
+    {"t": {"path": "$.a", "apply": ["text"], "default": "d"}, "u": {"path": "$.b", "map": {"x": "y"}}},
+]
+
+
+@given(record=st.dictionaries(NAMES, VALUES | st.lists(st.dictionaries(NAMES, VALUES))), fields=st.sampled_from(FIELDS))
+def test_fields_of_the_parts_that_are_read_are_those_of_the_whole(record, fields) -> None:
+    raw = msgspec.json.encode(record)
+    one = mapper(fields)
+    part = item_reader(one.needs)(msgspec.Raw(raw))
+    assert one(part, 0) == one(read_item(msgspec.Raw(raw)), 0)
+
+
+@given(
+    tree=st.recursive(
+        VALUES, lambda inner: st.dictionaries(st.sampled_from(["message", "items", "total", "next"]), inner, max_size=3)
+    )
+)
+def test_a_page_that_is_read_in_outline_is_the_page(tree) -> None:
+    one = leg(
+        response=Response(
+            items_path="$.message.items", id_path="$.id", updated_at_path="$.u", total_path="$.message.total"
+        ),
+        pagination=Pagination(type=PaginationType.TOKEN, page_size=10, next_token_path="$.message.next"),
+        errors=[ErrorRule(path="$.message.error.code", outcome=Outcome.L2)],
+    )
+    body, place, outline = msgspec.json.encode(tree), list_place(one), list_outline(one)
+    assert place == ("message", "items")
+    assert outline is not None
+    whole, part = (
+        parse(body, ResponseFormat.JSON, place=place),
+        parse(body, ResponseFormat.JSON, place=place, outline=outline),
+    )
+    assert isinstance(whole, Document)
+    assert isinstance(part, Document)
+    assert Reader(one).page(part, {}, "") == Reader(one).page(whole, {}, "")
+
+
+def test_where_something_around_the_list_is_wanted_as_a_whole_there_is_no_outline() -> None:
+    response = Response(items_path="$.message.items", id_path="$.id", updated_at_path="$.u", total_path="$.message")
+    assert list_outline(leg(response=response)) is None
+    assert list_outline(leg(response=Response(items_path="$[*]", id_path="$.id", updated_at_path="$.u"))) is None
 
 
 def test_the_record_is_kept_as_it_came() -> None:
     raw = b'{"id": 1,  "n": 1e999, "m": 1.50}'
-    assert item_reader(frozenset({"id"}))(msgspec.Raw(raw)) == {"id": 1}
+    assert item_reader([("id",)])(msgspec.Raw(raw)) == {"id": 1}
     record = incoming("1", 0, None, {"a": "b"}, msgspec.Raw(raw), deleted=False)
     assert record is not None
     assert content_of(record.content) == b'{"fields":{"a":"b"},"raw":' + raw + b"}"

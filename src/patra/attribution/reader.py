@@ -1,0 +1,155 @@
+"""Batches are read in a process of their own: bodies and instants go in, what `read_batch` makes of them comes out.
+
+Reading costs a third of an event, and one interpreter does one thing at a time. So a server gives it to a child, and
+its own interpreter is left to the writer. Bodies go down a pipe in the order of their arrival and come back up another
+in the same order. Whatever the child cannot say, or no longer says, is read by whoever asked: nothing depends on it.
+"""
+
+import contextlib
+import fcntl
+import gc
+import os
+import signal
+import struct
+import subprocess
+import sys
+import threading
+from queue import SimpleQueue
+from typing import BinaryIO, cast
+
+import msgspec
+
+from patra.attribution.batch import Batch, read_batch
+from patra.attribution.intake import Envelope, Refused
+from patra.attribution.reasons import R
+from patra.attribution.validate import Event, Rejected
+from patra.kernel.telemetry import get_logger
+
+log = get_logger()
+
+ENDING_SECONDS = 5.0
+_PIPE = 1 << 20
+_DOWN = struct.Struct("<Iq")
+"""Before each body: its length and its instant."""
+_UP = struct.Struct("<I")
+"""Before each answer: its length; of nothing, where the asker must read for itself."""
+
+
+class Read(msgspec.Struct, frozen=True, array_like=True):
+    """A batch as it was read, without its body."""
+
+    refused: R | None
+    batch_id: str | None
+    app_id: str
+    events: list[Event] = []
+    rejected: list[Rejected] = []
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Read).decode
+
+
+def answer(body: bytes, received_at: int) -> bytes:
+    """What was read, to be sent; nothing where it cannot be: numbers past 64 bits, text that is none."""
+    batch = read_batch(body, received_at)
+    found = batch.envelope
+    with contextlib.suppress(TypeError, OverflowError, ValueError):
+        if isinstance(found, Refused):
+            return _encode(Read(found.code, found.batch_id, ""))
+        return _encode(Read(None, found.batch_id, found.app_id, batch.events, batch.rejected))
+    return b""
+
+
+def batch_of(sent: bytes, body: bytes, received_at: int) -> Batch:
+    """The batch that an answer is about."""
+    if not sent:
+        return read_batch(body, received_at)
+    read = _decode(sent)
+    if read.refused is not None:
+        found: Envelope | Refused = Refused(code=read.refused, batch_id=read.batch_id)
+    else:
+        found = Envelope(batch_id=read.batch_id or "", app_id=read.app_id, uniqueness=None, events=[])
+    return Batch(received_at=received_at, body=body, envelope=found, events=read.events, rejected=read.rejected)
+
+
+class Reader:
+    """A child that reads. `send` and `receive` are each called by one thread at a time."""
+
+    def __init__(self) -> None:
+        self._child = subprocess.Popen(
+            [sys.executable, "-m", "patra.attribution.reader"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        self._down, self._up = cast("BinaryIO", self._child.stdin), cast("BinaryIO", self._child.stdout)
+        for pipe in (self._down, self._up):
+            _widen(pipe)
+        self.alive = True
+
+    def send(self, body: bytes, received_at: int) -> None:
+        """Give a body to the child; waits while it has a megabyte before it."""
+        try:
+            self._down.write(_DOWN.pack(len(body), received_at) + body)
+            self._down.flush()
+        except OSError:
+            self._ended()
+
+    def receive(self) -> bytes:
+        """The child's answer to the oldest body that has none yet; nothing when it has ended."""
+        head = self._up.read(_UP.size)
+        if len(head) == _UP.size:
+            (length,) = _UP.unpack(head)
+            found = self._up.read(length)
+            if len(found) == length:
+                return found
+        self._ended()
+        return b""
+
+    def close(self) -> None:
+        self.alive = False
+        with contextlib.suppress(OSError):
+            self._down.close()
+        try:
+            self._child.wait(ENDING_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            self._child.wait()
+        self._up.close()
+
+    def _ended(self) -> None:
+        if self.alive:
+            self.alive = False
+            log.warning("attribution_reader_ended", advice="the server reads batches itself until it is started again")
+
+
+def _widen(pipe: BinaryIO) -> None:
+    with contextlib.suppress(OSError, AttributeError):
+        fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _PIPE)
+
+
+def main() -> None:
+    """Read until no more comes. Who asks decides when to stop: signals that are sent to all its processes pass."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    answers: SimpleQueue[bytes | None] = SimpleQueue()
+    writer = threading.Thread(target=_write, args=(sys.stdout.buffer, answers))
+    writer.start()
+    gc.freeze()
+    down = sys.stdin.buffer
+    while len(head := down.read(_DOWN.size)) == _DOWN.size:
+        length, received_at = _DOWN.unpack(head)
+        answers.put(answer(down.read(length), received_at))
+    answers.put(None)
+    writer.join()
+
+
+def _write(up: BinaryIO, answers: "SimpleQueue[bytes | None]") -> None:
+    """In a thread of its own, so that the child takes bodies in even while nobody takes its answers."""
+    with contextlib.suppress(BrokenPipeError):
+        while (found := answers.get()) is not None:
+            up.write(_UP.pack(len(found)) + found)
+            up.flush()
+        return
+    os._exit(0)  # nobody is left to read for
+
+
+if __name__ == "__main__":
+    main()
