@@ -208,13 +208,16 @@ class Engine:
                 waiting = [self._queue.popleft() for _ in range(min(len(self._queue), self._limits.group))]
                 self._deciding += waiting
                 WAITING.set(len(self._queue))
-            read = [one.read() for one in waiting]
+            read = [_read(one) for one in waiting]
         try:
             taken = [
                 _Taken(one.future, item)
                 for one, item in zip(waiting, read, strict=True)
                 # whoever stopped waiting before its turn came has no answer, and its batch was not taken
-                if one.future.set_running_or_notify_cancel() and not _foreign(one, item) and not self._late(one, item)
+                if one.future.set_running_or_notify_cancel()
+                and item is not None
+                and not _foreign(one, item)
+                and not self._late(one, item)
             ]
             if taken:
                 self._commit(taken)
@@ -315,6 +318,16 @@ class Engine:
         for one, answer in zip(taken, answers, strict=True):
             one.future.set_result(answer)
             _count(answer)
+
+
+def _read(waiting: _Waiting) -> Item | None:
+    """Its item; None where something is wrong with its reading alone, which costs no other batch its turn."""
+    try:
+        return waiting.read()
+    except Exception as error:
+        with suppress(Exception):
+            log.exception("attribution_batch_unread", reason=str(error))
+        return None
 
 
 def _foreign(waiting: _Waiting, item: Item) -> bool:

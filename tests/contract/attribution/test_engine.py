@@ -17,6 +17,7 @@ from patra.attribution.reasons import R
 from patra.kernel.clock import MINUTE, SECOND
 from patra.kernel.db import Database, migrate, open_database
 from patra.kernel.db.queries import statement
+from patra.kernel.errors import StoreUnavailable
 from patra.kernel.testing import FaultyDatabase, ManualClock
 from tests.unit.attribution.said import PACKAGES, T0, at, envelope, event, fresh
 
@@ -137,6 +138,29 @@ def test_one_batch_that_cannot_be_written_does_not_take_its_commit_down(engine: 
         outcomes.append(one.exception(30))
     assert [type(outcome) for outcome in outcomes] == [type(None), ZeroDivisionError, type(None)]
     engine.db.run = original  # type: ignore[method-assign]
+
+
+def test_one_batch_that_cannot_be_read_costs_no_other_its_turn(engine: Engine, monkeypatch: pytest.MonkeyPatch):
+    reading, gate = engine._reading, threading.Lock()
+
+    def broken() -> Any:
+        raise ZeroDivisionError("a bug")
+
+    def held(text: bytes, received_at: int) -> Any:
+        read = broken if b"poison" in text else reading(text, received_at)
+        return lambda: (gate.acquire(), gate.release(), read())[2]
+
+    monkeypatch.setattr(engine, "_reading", held)
+    with gate:
+        found = [
+            engine.submit(body(event("opportunity_created", f"e{n}"), batch=name))
+            for n, name in enumerate(("b1", "poison", "b2"))
+        ]
+    assert codes(answer(found[0])) == codes(answer(found[2])) == ["f_accepted"]
+    with pytest.raises(StoreUnavailable):
+        answer(found[1])
+    engine.close()
+    assert engine._deciding == []
 
 
 def test_a_log_that_cannot_be_written_does_not_end_the_writer(monkeypatch: pytest.MonkeyPatch):
