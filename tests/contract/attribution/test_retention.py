@@ -224,6 +224,18 @@ def test_the_log_and_rejects_go_after_their_time_and_facts_stay(house: House):
     assert house.db.read(lambda tx: rejects(tx, limit=10)).rejects == []
 
 
+def test_what_is_exactly_as_old_as_it_is_kept_for_stays(house: House):
+    house.take(event("impression", "i"), event("view", "v"))
+    house.take(event("impression", "j", renderAttemptId="two"), batch="newest")
+    kept = {"log": DAY, "rejects": DAY, "audits": DAY, "facts": DAY}
+    house.clock.set(T0 + DAY)
+    found = house.purge(**kept)
+    assert (found.log, found.rejects, found.audits, found.facts) == (0, 0, 0, 0)
+    house.clock.set(T0 + DAY + 1)
+    found = house.purge(**kept)
+    assert (found.log, found.rejects, found.audits, found.facts) == (1, 1, 1, 2)
+
+
 def test_audits_of_dropped_events_go_and_facts_stay_when_only_they_are_to_go(house: House):
     house.take(event("impression", "i"), event("view", "v"), event("impression", "i"))
     house.wait(HOUR)
