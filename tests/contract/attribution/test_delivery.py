@@ -338,3 +338,20 @@ def test_a_record_that_is_settled_stays_so(house: House):
     moves = [(one, dict.fromkeys(RecordType, lost)) for one in house.decisions()]
     house.db.run(lambda tx: _write_moves(tx, moves, house.clock.now()))
     assert {status for _, _, status in house.statuses()} == {"committed"}
+
+
+def test_a_timeout_whose_record_never_arrived_is_not_superseded(house: House):
+    """`conflicted` is an end (§3.8.27): only what was committed can be superseded."""
+    house.take(sent(0, event("ad_filled")), 120)
+    house.archive.fails = lambda record: (
+        Again(R.ARCHIVE_TIMEOUT) if "timeout" in record.body["decisionReasonCode"] else None
+    )
+    for _ in range(80):
+        house.deliver()
+        house.clock.advance(30 * SECOND)
+    house.archive.fails = lambda record: None
+    house.take(sent(0, event("impression")))
+    house.deliver()
+    found = {status for kind, reason, status in house.statuses() if "timeout" in reason and kind == "attribution_fact"}
+    assert found == {"conflicted"}
+    assert ("billable_fact", "f_accepted", "committed") in house.statuses()

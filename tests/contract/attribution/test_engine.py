@@ -4,18 +4,23 @@ import json
 import random
 import threading
 from collections import Counter
+from collections.abc import Collection
 from concurrent.futures import Future
 from typing import Any
 
 import pytest
 
 from patra.attribution.ack import BatchAck
+from patra.attribution.batch import read_batch
+from patra.attribution.commit import commit
+from patra.attribution.dedup import Ledger
 from patra.attribution.engine import LOST, PATIENCE, Engine, Limits, NotTaken, Overloaded
 from patra.attribution.intake import Refused
+from patra.attribution.keystore import Keys
 from patra.attribution.reading import every_closure, every_decision
 from patra.attribution.reasons import R
 from patra.kernel.clock import MINUTE, SECOND
-from patra.kernel.db import Database, migrate, open_database
+from patra.kernel.db import Database, Tx, migrate, open_database
 from patra.kernel.db.queries import statement
 from patra.kernel.errors import StoreUnavailable
 from patra.kernel.testing import FaultyDatabase, ManualClock
@@ -402,6 +407,22 @@ def test_several_writers_on_one_store_accept_every_key_once_and_bill_every_closu
     assert set(billed.values()) <= {1}
     for db in [*databases, setup]:
         db.close()
+
+
+def test_a_key_that_another_process_takes_between_looking_and_writing_is_a_duplicate(two: Two):
+    """Without a closure nothing but the key itself keeps two processes apart."""
+    batch = read_batch(body(event("opportunity_created", idempotencyKey="k")), T0)
+    said: list[Any] = []
+
+    class Overtaken(Keys):
+        def load(self, tx: Tx, keys: Collection[bytes]) -> Ledger:
+            found = super().load(tx, keys)
+            if not said:
+                said.extend(commit(two.databases[1], [batch]))
+            return found
+
+    said.extend(commit(two.databases[0], [batch], keys=Overtaken()))
+    assert [codes(one) for one in said] == [["f_accepted"], ["f_dedup_committed_duplicate"]]
 
 
 def test_however_many_writers_there_are_each_key_counts_once(database: Database):

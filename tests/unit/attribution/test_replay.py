@@ -168,6 +168,16 @@ def test_more_overdue_closures_than_one_commit_takes_are_all_closed():
     assert len(output.closures) == 2500
 
 
+def test_the_latest_batch_of_a_commit_says_which_deadlines_it_applies():
+    lines = [
+        sent(0, event("ad_filled")),
+        sent(1, event("opportunity_created", "o1")),
+        sent(500, event("opportunity_created", "o2", eventAt=at(500)), batch="b2"),
+    ]
+    assert replayed(*lines, group=[1, 2]) == replayed(*lines)
+    assert closures(replayed(*lines)) == {"ref|ra": ("closed_failure", "system_timeout_synthesized")}
+
+
 def test_a_jump_in_time_within_one_commit_closes_however_many_are_overdue(monkeypatch: pytest.MonkeyPatch):
     lines = [
         sent(0, *[event("ad_filled", f"e{n}", renderAttemptId=f"r{n}") for n in range(10)]),
