@@ -157,6 +157,15 @@ def test_b4_a_group_that_begins_at_the_beginning_gets_the_newest_major_too(site)
     assert site.effects("both") == [(one.event_id, "k", 2)]
 
 
+def test_c3_the_idempotency_key_is_the_producers_and_none_is_made_up_for_it(site):
+    site.listen("one")
+    (refused,) = site.publish(envelope(idempotency_key=""))
+    assert (refused.code, refused.place) == (R.ENVELOPE_MISSING, "/idempotency_key")
+    key = envelope(idempotency_key="of the producer")
+    site.publish(key, msgspec.structs.replace(key, event_id=new_id()))
+    assert site.pump()["handled"] == 1
+
+
 def test_b4_whichever_handler_was_declared_first_the_newest_major_is_what_a_beginning_group_gets(site):
     one = envelope("dual.happened", {"key": "k", "n": 1})
     site.publish(one, rendition(one, "2.0", {"key": "k", "number": 2}))
