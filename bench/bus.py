@@ -25,12 +25,15 @@ from tests import services
 
 from bench.harness import BUILD, Case, Contender, Running
 from patra.bus import publish as rules
-from patra.bus.bus import Bus
+from patra.bus.bus import Bus, Sender
 from patra.bus.catalogue import load
 from patra.bus.dispatcher import Dispatcher
-from patra.bus.envelope import Envelope
+from patra.bus.envelope import Envelope, encode
 from patra.bus.runtime import BusEngine
 from patra.bus.store import groups
+from patra.bus.transports.inbound import Receiver
+from patra.bus.transports.nats import NatsStream
+from patra.bus.transports.outbound import Outboxed, Parcel, relay
 from patra.kernel.clock import SystemClock
 from patra.kernel.db import Database, Tx, migrate, open_database
 from patra.kernel.db.queries import statement
@@ -78,8 +81,60 @@ def facts(quick: bool) -> dict[str, str]:
         with services.postgres(durable=True) as url, services.nats() as nats_url:
             found["postgres p50, p99"] = latency(lambda _: url, "", quick)
             found["nats p50, p99"] = latency(lambda folder: f"sqlite:///{folder}/bus.db", nats_url, quick)
+            found["nats"] = over_nats(nats_url, 20_000)
         found |= beside()
     return found
+
+
+def over_nats(nats_url: str, events: int) -> str:
+    """Each hop by itself, from a SQLite store over the stream into its lines; the plain limit is JetStream's own publish."""
+    stream = NatsStream(nats_url, f"B{os.getpid()}", prefix=f"b{os.getpid()}")
+    with tempfile.TemporaryDirectory(prefix="patra-bench-") as folder:
+        db = open_database(f"sqlite:///{folder}/bus.db")
+        bus = prepared(db, "error.recorded", sender=Outboxed())
+        made = [envelope(bus, "error.recorded") for _ in range(events)]
+        sending, receiving = relay(db, stream, bus.clock), Receiver(db, bus, stream)
+        dispatcher = Dispatcher(db, bus, GROUP, batch=1_000)
+
+        def publish() -> None:
+            for at in range(0, events, 1_000):
+                db.run(lambda tx, part=made[at : at + 1_000]: bus.publish_many(tx, part))
+
+        def send() -> None:
+            while sending.run_once().groups:
+                pass
+
+        def receive() -> None:
+            left = events
+            while left > 0:
+                left -= receiving.run_once(1.0).received
+
+        def consume() -> None:
+            while dispatcher.run_once().busy:
+                pass
+
+        def plain() -> None:
+            for at in range(0, events, 256):
+                stream.send(
+                    [Parcel(key=f"plain{n}", event_type="plain", body=body) for n in range(at, min(at + 256, events))]
+                )
+
+        body = encode(made[0])
+        hops = {
+            "published": publish,
+            "sent": send,
+            "received": receive,
+            "consumed": consume,
+            "sent without a store": plain,
+        }
+        rates: list[str] = []
+        for name, hop in hops.items():
+            started = time.perf_counter()
+            hop()
+            rates.append(f"{events / (time.perf_counter() - started):,.0f} {name}/s")
+        db.close()
+    stream.close()
+    return ", ".join(rates)
 
 
 def beside(events: int = 2_000) -> dict[str, str]:
@@ -301,9 +356,9 @@ def _json(columns: str, rows: list[tuple]) -> str:
     return _encode([dict(zip(names, row, strict=True)) for row in hexed]).decode()
 
 
-def prepared(db: Database, kind: str, *, single: bool = False) -> Bus:
+def prepared(db: Database, kind: str, *, single: bool = False, sender: Sender | None = None) -> Bus:
     migrate(db, ["patra.kernel", "patra.bus"])
-    bus = Bus(load(), SystemClock())
+    bus = Bus(load(), SystemClock(), sender)
 
     def one(tx: Tx, event: Any) -> None:
         tx.execute(EFFECT, rows=[(event.event_id,)])

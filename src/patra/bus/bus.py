@@ -282,8 +282,13 @@ class Bus:
         """
         now = self.clock.now()
         groups.lock(tx)
-        for consumer in self.consumers:
+        for consumer in sorted(self.consumers, key=self._newest_major, reverse=True):
+            # the newest first: of an event in two majors a group that begins at the beginning gets that one, too
             self.subscribe(tx, consumer.group, consumer.event_type, consumer.versions, consumer.from_beginning, now)
+
+    def _newest_major(self, consumer: Consumer) -> int:
+        known = self.catalogue.types[consumer.event_type].contracts
+        return max(consumer.versions.majors(set(known)), default=0)
 
     def subscribe(
         self, tx: Tx, group: str, event_type: str, versions: VersionRange, from_beginning: bool, now: int

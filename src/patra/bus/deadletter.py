@@ -36,6 +36,8 @@ DEAD_LETTER = Machine(
         (L.OPEN, On.DISCARD): L.DISCARDED,
         (L.REPLAYING, On.HANDLED): L.REPLAYED,
         (L.REPLAYING, On.FAILED_AGAIN): L.OPEN,
+        (L.REPLAYED, On.FAILED_AGAIN): L.OPEN,  # a copy came when the inbox had forgotten it
+        (L.DISCARDED, On.FAILED_AGAIN): L.OPEN,
     },
     version="b_dead_letter_v1",
 )

@@ -100,7 +100,6 @@ class Dispatcher:
         self._suspicious = False  # whether that trial is of an event that was lost before
         self._trial: Waiting | None = None  # in hand; it stays there when the store fails, and is not counted again
         self._jitter = jitter
-        self._group_id: int | None = None
         mine = [c for c in bus.consumers if c.group == group]
         self._concurrency = next((c.concurrency for c in mine), None)
         self._by_key = any(bus.catalogue.types[c.event_type].ordering is not None for c in mine)
@@ -143,8 +142,9 @@ class Dispatcher:
         Or what became of a suspect instead: it is buried, or has to wait until nobody else is at work.
         """
         now = self._bus.clock.now()
-        group_id = self._id(tx)
-        if not self._may_work(tx, group_id):
+        group = groups.require(tx, self.group)
+        group_id = group.group_id
+        if not self._may_work(tx, group):
             return None
         taken = self._due(tx, group_id, now)
         ready = in_line(taken, deliveries.standing(tx, group_id, taken), now).ready
@@ -163,8 +163,9 @@ class Dispatcher:
     def _step_of_trial(self, tx: Tx, trial: Waiting) -> Counts | None:
         """None when it cannot be now: the trial stays in hand."""
         now = self._bus.clock.now()
-        group_id = self._id(tx)
-        if not self._may_work(tx, group_id):
+        group = groups.require(tx, self.group)
+        group_id = group.group_id
+        if not self._may_work(tx, group):
             return None
         consumer = self._bus.handler(self.group, trial.event_type, trial.version)
         batch = _Batch()
@@ -174,12 +175,13 @@ class Dispatcher:
 
     def next_due(self) -> int | None:
         """When there will be something to do, if nothing is published before."""
-        return self._db.read(lambda tx: deliveries.next_due(tx, self._id(tx)))
+        return self._db.read(lambda tx: deliveries.next_due(tx, groups.require(tx, self.group).group_id))
 
     def _step(self, tx: Tx, *, careful: bool) -> Counts:
         now = self._bus.clock.now()
-        group_id = self._id(tx)
-        if not self._may_work(tx, group_id):
+        group = groups.require(tx, self.group)
+        group_id = group.group_id
+        if not self._may_work(tx, group):
             return Counts()
         taken = self._due(tx, group_id, now)
         if not taken:
@@ -317,22 +319,15 @@ class Dispatcher:
             suspect=batch.suspect,
         )
 
-    def _may_work(self, tx: Tx, group_id: int) -> bool:
+    def _may_work(self, tx: Tx, group: groups.Group) -> bool:
         """Whether the group is not paused, and not as many as it allows are at work."""
-        if groups.state(tx, group_id) is not groups.G.ACTIVE:
+        if group.state is not groups.G.ACTIVE:
             return False
         if self._concurrency is None:
             return True
         first = random.randrange(self._concurrency)
-        return any(deliveries.slot(tx, group_id, (first + i) % self._concurrency) for i in range(self._concurrency))
-
-    def _id(self, tx: Tx) -> int:
-        if self._group_id is None:
-            found = groups.find(tx, self.group)
-            if found is None:
-                raise LookupError(f"the group {self.group} has not joined this store")
-            self._group_id = found.group_id
-        return self._group_id
+        slots = [(first + i) % self._concurrency for i in range(self._concurrency)]
+        return any(deliveries.slot(tx, group.group_id, slot) for slot in slots)
 
 
 def _call(tx: Tx, consumer: Consumer, run: Sequence[Event]) -> None:

@@ -184,6 +184,8 @@ class Webhooks:
 
     def run_once(self) -> Turn:
         found, subscriptions = self._engine.db.read(lambda tx: (groups.webhooks(tx), groups.subscriptions(tx)))
+        wanting = {group for group, _, _ in subscriptions}  # one whose group was forgotten stops nobody else
+        found = [one for one in found if webhooks.group(one.name) in wanting]
         for name in [one.name for one, _, _ in self._known.values() if one not in found]:
             self._known.pop(name)[2].close()
         for one in found:

@@ -10,6 +10,7 @@ that it is not blamed for a neighbour; lost five times in a row, it is a dead le
 import random
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 
 import msgspec
 
@@ -66,7 +67,6 @@ class LongWorker:
         self._holder = new_id()
         self._hands: dict[str, _Hand] = {}
         self._threads = ThreadPoolExecutor(self._bound, thread_name_prefix=f"bus {group}")
-        self._group_id: int | None = None
 
     @property
     def in_hand(self) -> int:
@@ -103,7 +103,8 @@ class LongWorker:
         kept = {lease.id for lease in leases.renew(tx, self._pool, [h.lease for h in held], now=0, ttl=0)}
         leases.release(tx, self._pool, [h.lease for h in held])
         seqs = [h.waiting.seq for h in held if h.lease.id in kept]
-        deliveries.count_losses(tx, self._id(tx), seqs, self._bus.clock.now(), by=-1)
+        if (group := groups.find(tx, self.group)) is not None:
+            deliveries.count_losses(tx, group.group_id, seqs, self._bus.clock.now(), by=-1)
 
     def _take(self) -> tuple[int, int]:
         free = self._bound - len(self._hands)
@@ -118,8 +119,9 @@ class LongWorker:
 
     def _acquired(self, tx: Tx, free: int) -> tuple[list[_Taken], int]:
         now = self._bus.clock.now()
-        group_id = self._id(tx)
-        if groups.state(tx, group_id) is not groups.G.ACTIVE:
+        group = groups.require(tx, self.group)
+        group_id = group.group_id
+        if group.state is not groups.G.ACTIVE:
             return [], 0
         leases.expire(tx, self._pool, now=now)
         got = leases.acquire(
@@ -169,6 +171,11 @@ class LongWorker:
     def _settle(self, hand: _Hand) -> Counts:
         try:
             counts = self._db.run(lambda tx: self._written(tx, hand))
+        except groups.GroupGone:  # whoever forgot the group gave up what it had in hand
+            with suppress(Fenced):
+                self._db.run(lambda tx: leases.finish(tx, self._pool, [hand.lease]))
+            log.warning("bus_group_gone", group=self.group, event_id=hand.waiting.event_id)
+            counts = Counts(fenced=1)
         except Fenced:
             log.warning("bus_lease_lost", group=self.group, event_id=hand.waiting.event_id)
             counts = Counts(fenced=1)
@@ -182,7 +189,7 @@ class LongWorker:
 
     def _written(self, tx: Tx, hand: _Hand) -> Counts:
         now = self._bus.clock.now()
-        group_id = self._id(tx)
+        group_id = groups.require(tx, self.group).group_id
         error = hand.future.exception()
         if error is not None:
             return self._failed(tx, hand, trouble(error))
@@ -196,16 +203,9 @@ class LongWorker:
         now = self._bus.clock.now()
         leases.finish(tx, self._pool, [hand.lease])
         failed = settlement.Failed(waiting=hand.waiting, failures=hand.waiting.attempts + 1, trouble=why)
-        settled = settlement.failed(tx, self._bus, self.group, self._id(tx), [failed], now, [self._jitter()])
+        group_id = groups.require(tx, self.group).group_id
+        settled = settlement.failed(tx, self._bus, self.group, group_id, [failed], now, [self._jitter()])
         return Counts(later=settled.later, dead=settled.dead)
-
-    def _id(self, tx: Tx) -> int:
-        if self._group_id is None:
-            found = groups.find(tx, self.group)
-            if found is None:
-                raise LookupError(f"the group {self.group} has not joined this store")
-            self._group_id = found.group_id
-        return self._group_id
 
 
 def _in_company(taken: list[_Taken], *, others: bool) -> tuple[list[_Taken], list[_Taken]]:

@@ -4,6 +4,7 @@ Everything that is needed to render the request again stands in the row; nothing
 `{name}`, addresses and numbers of people are masked, and of the body only a hash and a sample of 1 KB are kept.
 """
 
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
@@ -37,11 +38,17 @@ def request_digest(line: Line, at: At) -> str:
             "urlTemplate": line.leg.http.base_url + line.leg.http.path_template,
             "query": line.leg.http.query_template,
             "url": redact_url(shown.url),
-            "headers": [f"{name}: {redact({name: value})[name]}" for name, value in shown.headers],
+            "headers": [_header(name, value) for name, value in shown.headers],
             "bodyHash": None if shown.body is None else f"sha256:{sha256(shown.body).hexdigest()}",
             "hash": request_hash(shown),
         }
     return msgspec.json.encode(tree).decode()
+
+
+@lru_cache(maxsize=256)
+def _header(name: str, value: str) -> str:
+    """A header as it may be shown; most are the same with every request."""
+    return f"{name}: {redact({name: value})[name]}"
 
 
 def response_digest(line: Line, fetched: Fetched, *, has_next: bool, landing: Landing | None = None) -> str:

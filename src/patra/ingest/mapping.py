@@ -139,10 +139,14 @@ class Mapper:
 
     def _finish(self, field: Field, place: str) -> Find | None:
         """What `apply`, `map`, `type`, `default` and `required` say; None where they say nothing."""
-        tidy = cleaning(tuple(field.apply)) if field.apply else None
-        translate, default, required = field.map, field.default, field.required
+        apply, translate, default, required = tuple(field.apply), field.map, field.default, field.required
         convert = None if field.type is FieldType.JSON else _CONVERT[field.type]
         formats, zone = field.format, self._zone
+        # what `known_date` lets pass is what the conversion can read: it need not be read twice
+        known = apply[-1:] == ("known_date",) and field.type in _DATES and not translate
+        known = known and tuple(formats) == ("AUTO",) and zone == "UTC"
+        apply = apply[:-1] if known else apply
+        tidy = cleaning(apply) if apply else None
         if not translate and convert is None and default is None and not required:
             return tidy
 
@@ -155,7 +159,9 @@ class Mapper:
                 try:
                     value = convert(value, formats, zone)
                 except (ValueError, Invalid) as error:
-                    raise _Flawed(place, f"{_shown(value)} is not {field.type.text}") from error
+                    if not known:
+                        raise _Flawed(place, f"{_shown(value)} is not {field.type.text}") from error
+                    value = None
             if value is None:
                 value = default
                 if value is None and required:
@@ -248,6 +254,8 @@ class Mapper:
 
 def raw_of(record: Any) -> Any:
     """The record as it came, for keeping: JSON stays JSON, an element becomes the text of its XML."""
+    if type(record) is msgspec.Raw:
+        return record
     if isinstance(record, bytes):  # XML that was set apart
         return record.decode()
     if isinstance(record, etree._Element):  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  lxml exports no public name
@@ -400,6 +408,7 @@ def _as_date(value: Any, formats: tuple[str, ...], zone: str) -> dict[str, str]:
     return {"at": format_instant(moment.at), "precision": moment.precision.value}
 
 
+_DATES = frozenset({FieldType.DATE, FieldType.INSTANT})
 _CONVERT: dict[FieldType, Convert] = {
     FieldType.TEXT: _as_text,
     FieldType.INT: _as_int,

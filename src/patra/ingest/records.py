@@ -104,8 +104,10 @@ def incoming(
     identifier: str, updated_at: int, version: str | None, fields: Mapping[str, Any], raw: Any, *, deleted: bool
 ) -> Incoming | None:
     """A record with its content packed; None where it is larger than a row may be. `raw` None is left out."""
-    body = b'{"fields":' + _encode({} if deleted else fields)
-    body += b"}" if raw is None else b',"raw":' + (raw if type(raw) is Raw else _encode(raw)) + b"}"
+    parts = [b'{"fields":', _encode({} if deleted else fields)]
+    if raw is not None:
+        parts += (b',"raw":', raw if type(raw) is Raw else _encode(raw))
+    body = b"".join((*parts, b"}"))
     if len(body) > MAX_CONTENT:
         return None
     return Incoming(

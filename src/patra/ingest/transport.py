@@ -277,7 +277,11 @@ def _body(response: Any, request: Outgoing, started: float) -> tuple[bytes, int]
 
 def _pieces(response: Any) -> Iterable[bytes]:
     try:
-        yield from response.stream(CHUNK, decode_content=False)
+        if response.chunked:
+            yield from response.stream(CHUNK, decode_content=False)
+            return
+        while piece := response.read1(CHUNK, decode_content=False):  # as it comes in: slow ones are noticed
+            yield piece
     except wrong.ProtocolError as error:
         if any(isinstance(link, OSError) for link in _chain(error)):
             raise

@@ -12,7 +12,7 @@ import msgspec
 from patra.ingest.paths import Steps
 
 Wants: TypeAlias = "dict[str | None, Wants] | None"
-"""Names of an object's parts, or None for the items of a list, with what is wanted below; None alone: all of it."""
+"""Names of an object's parts, and None for the items of a list, with what is wanted below; None alone: all of it."""
 
 _typed: Any = TypedDict  # type checkers know only those that are written out
 
@@ -29,8 +29,6 @@ def _added(wants: Wants, steps: Steps) -> Wants:
     if wants is None or not steps:
         return None
     key = steps[0] if isinstance(steps[0], str) else None
-    if wants and (None in wants) is not (key is None):  # read as a list here, as an object there
-        return None
     return {**wants, key: _added(wants.get(key, {}), steps[1:])}
 
 
@@ -47,12 +45,13 @@ def _type(wants: Wants, place: tuple[str, ...] | None = None, *, outer: bool = F
         return list[msgspec.Raw] | None
     if wants is None:
         return Any
-    if None in wants:
-        return list[_type(wants[None])] | None
     fields = {
         name: _type(below, place[1:] if place and place[0] == name else None)
         for name, below in wants.items()
         if name is not None
     }
-    found = _typed("Part", fields, total=False)
+    found: Any = _typed("Part", fields, total=False) if fields or not wants else None
+    if None in wants:  # an answer may be an object, and a list where it is an error
+        items = list[_type(wants[None])]
+        found = items if found is None else found | items
     return found if outer else found | None

@@ -222,6 +222,11 @@ def test_b4_catalogue_check_refuses_a_breaking_change_and_docs_are_written(patra
     assert "follows on" in run("catalogue", "check", *folder)
     assert "follows on" in run("catalogue", "check")
     assert "follows on" in run("catalogue", "check", "--store")
+    configured = tmp_path / "configured.toml"
+    configured.write_text(f"[bus]\ncatalogue = ['{tmp_path / 'contracts'}']\n")
+    assert "follows on" in run("catalogue", "check", "--config", str(configured))
+    write(version("1.0", THING_2))
+    assert "b_evolution_needs_major" in run("catalogue", "check", "--config", str(configured), expect=1)
     out = tmp_path / "docs"
     assert "20 event types" in run("catalogue", "docs", "--out", str(out))
     assert json.loads((out / "asyncapi.json").read_text())["asyncapi"] == "3.0.0"

@@ -249,6 +249,23 @@ def test_a_group_is_forgotten_only_by_name(site):
     assert site.db.read(groups.totals) == []
 
 
+def test_a_process_whose_group_was_forgotten_says_so_and_goes_on_when_it_joins_again(site):
+    site.listen("one")
+    dispatcher = Dispatcher(site.db, site.bus, "one", slow_start=False)
+    site.publish(envelope())
+    site.transport()
+    assert dispatcher.run_once().handled == 1
+    site.run(operations.forget, "one", by="ann", confirm="one")
+    for look in (dispatcher.run_once, dispatcher.next_due):
+        with pytest.raises(groups.GroupGone, match="forgotten"):
+            look()
+    site.join()  # as another process would
+    site.publish(envelope())
+    site.transport()
+    assert dispatcher.next_due() is not None
+    assert dispatcher.run_once().handled == 1
+
+
 def test_two_workers_of_a_group_share_its_line(site, make_site):
     site.listen("one", "ordered.happened")
     site.publish(*[ordered(str(n % 3), n) for n in range(30)])

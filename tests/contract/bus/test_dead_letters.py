@@ -5,7 +5,7 @@ from patra.bus.deadletter import Filter, L, violations
 from patra.bus.envelope import decode, to_wire
 from patra.bus.publish import Published
 from patra.bus.reasons import R
-from patra.bus.store import events, groups, letters
+from patra.bus.store import deliveries, events, groups, letters
 from patra.kernel.clock import SECOND
 from patra.kernel.machine import history
 from tests.unit.bus.making import envelope
@@ -194,6 +194,29 @@ def test_a_letter_of_a_forgotten_group_is_not_replayed_into_the_void(site):
     assert site.pump("one")["handled"] == 1
     assert [e for e, _, _ in site.effects("one")] == [made.event_id]
     assert open_letters(site) == []
+
+
+def test_a_letter_that_was_over_is_open_again_when_its_event_dies_once_more(site):
+    """A copy that comes when the inbox has forgotten the event is handled again; if it fails, that is not silent."""
+    site.listen("one")
+    made = bad()
+    bury(site, made)
+    site.run(operations.replay, "one", [made.event_id], by="ann", confirm="one")
+    site.fail = set()
+    site.pump("one")
+    assert open_letters(site, state="replayed")[0].attempts == 3
+    site.clock.advance(deliveries.INBOX_WINDOW + SECOND)
+    group_id = site.db.read(lambda tx: groups.find(tx, "one")).group_id
+    (stored, *_) = site.db.read(lambda tx: events.by_id(tx, made.event_id))
+    site.db.run(lambda tx: events.deliver(tx, [(group_id, stored.seq, None)], site.clock.now()))
+    site.fail = {made.payload["key"]}
+    for _ in range(4):
+        site.pump("one")
+        site.clock.advance(60 * SECOND)
+    (letter,) = open_letters(site)
+    assert (letter.state, letter.attempts, letter.replay_count, letter.closed_by) == (L.OPEN, 6, 1, None)
+    moves = site.db.read(lambda tx: history(tx, [letter.letter_id]))
+    assert (moves[-1].was, moves[-1].to) == (L.REPLAYED, L.OPEN)
 
 
 def test_a_letter_that_is_not_open_is_not_replayed_again(site):

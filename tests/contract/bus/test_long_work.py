@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from patra.bus import timeline
+from patra.bus import operations, timeline
 from patra.bus.consumer import Poison
 from patra.bus.deadletter import Filter
 from patra.bus.delivery import MOST_LOST
@@ -300,3 +300,20 @@ def test_a_paused_group_starts_no_long_work(site, long_site):
     feed(site, envelope())
     site.run(operations.pause, "one", by="ann")
     assert worker.run_once().started == 0
+
+
+def test_what_is_in_hand_when_its_group_is_forgotten_has_no_effect_and_stops_nobody(long_site, site):
+    work, worker = long_site()
+    feed(site, envelope())
+    site.step("one")
+    assert worker.run_once().started == 1
+    site.run(operations.forget, "one", by="ann", confirm="one")
+    work.go.set()
+    with pytest.raises(groups.GroupGone):  # it takes no more; what it had is settled before
+        worker.run_once(SECONDS)
+    assert (worker.in_hand, site.effects("one")) == (0, [])
+    site.join()
+    feed(site, envelope())
+    site.step("one")
+    assert worker.run_once().started == 1
+    assert worker.run_once(SECONDS).handled == 1

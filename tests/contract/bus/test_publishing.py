@@ -157,6 +157,29 @@ def test_b4_a_group_that_begins_at_the_beginning_gets_the_newest_major_too(site)
     assert site.effects("both") == [(one.event_id, "k", 2)]
 
 
+def test_c3_the_idempotency_key_is_the_producers_and_none_is_made_up_for_it(site):
+    site.listen("one")
+    (refused,) = site.publish(envelope(idempotency_key=""))
+    assert (refused.code, refused.place) == (R.ENVELOPE_MISSING, "/idempotency_key")
+    key = envelope(idempotency_key="of the producer")
+    site.publish(key, msgspec.structs.replace(key, event_id=new_id()))
+    assert site.pump()["handled"] == 1
+
+
+def test_b4_whichever_handler_was_declared_first_the_newest_major_is_what_a_beginning_group_gets(site):
+    one = envelope("dual.happened", {"key": "k", "n": 1})
+    site.publish(one, rendition(one, "2.0", {"key": "k", "number": 2}))
+    site.transport()
+    got = []
+    for versions in (">=1,<2", ">=2"):
+        site.bus.consumer("dual.happened", group="both", versions=versions, from_beginning=True)(
+            lambda tx, event, versions=versions: got.append(versions)
+        )
+    site.join()
+    assert site.pump()["handled"] == 1
+    assert got == [">=2"]
+
+
 def test_retention_empties_the_body_and_keeps_the_key(site):
     site.listen("one")
     first = envelope(idempotency_key="k")
@@ -165,7 +188,9 @@ def test_retention_empties_the_body_and_keeps_the_key(site):
     assert site.db.run(lambda tx: events.purge_bodies(tx, "thing.happened", before=now + 1, limit=10)) == (
         2 if site.stream else 0
     )
-    if site.stream:
+    if site.stream:  # on its way over a broker that was down for so long: it arrives with its body
+        assert site.pump()["handled"] == 2
+        assert {key for _, key, _ in site.effects("one")} == {first.payload["key"]}
         return
     site.pump()
     assert site.db.run(lambda tx: events.purge_bodies(tx, "thing.happened", before=now + 1, limit=1)) == 1

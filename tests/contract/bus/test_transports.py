@@ -1,5 +1,6 @@
 """What the transports promise beyond the common suite: wake-ups, restarts of the broker, stores that share a stream."""
 
+import contextlib
 import os
 import threading
 import time
@@ -120,6 +121,23 @@ def test_a_reader_goes_on_where_a_message_was_lost_on_its_way(stream):
     stream._call(stream._wish(4, 1.0), 5.0)
     stream._delivered -= 1  # as if the client had thrown one away
     assert [a.position for a in stream.read(2, 10, LONG)] == [3, 4, 5, 6]
+
+
+def test_a_server_that_will_not_serve_a_reader_keeps_it_in_no_circle(stream):
+    stream.send([parcel(0)])
+    stream.read(0, 10, LONG)
+    stood = []
+
+    async def refused(position):
+        stood.append(position)
+        await stand(position)
+        await (await stream._connected()).jetstream().delete_consumer(stream.name, stream._consumer)
+
+    stand, stream._stand_before = stream._stand_before, refused
+    stream.reset()
+    with contextlib.suppress(BrokerUnreachable):
+        assert stream.read(0, 10, 0.0) == []
+    assert len(stood) <= 2
 
 
 def test_who_reads_when_the_end_is_closed_is_told_at_once_and_opens_nothing(stream):

@@ -70,6 +70,19 @@ def test_c5_the_authority_table_is_data_in_the_catalogue(types):
     assert {name: types[name].producer for name in AUTHORITY} == AUTHORITY
 
 
+def test_c5_no_event_type_has_two_producers(tmp_path):
+    mine = tmp_path / "job.yaml"
+    mine.write_text(
+        "{type: job.created, title: A, description: B, producer: Somebody Else, versions: "
+        "[{version: '1.0', schema: {type: object, additionalProperties: false}, examples: [{}]}]}"
+    )
+    with pytest.raises(ConfigInvalid, match=r"job\.created is declared in"):
+        load([tmp_path])
+    mine.write_text(mine.read_text().replace("Somebody Else", "[Orchestrator, Worker Hub]"))
+    with pytest.raises(ConfigInvalid, match="producer"):
+        load([tmp_path], built_in=False)
+
+
 def test_b3_the_producers_of_c2_that_c5_does_not_list_are_the_planner(types):
     assert types["plan.shot.generated"].producer == types["plan.prompt.generated"].producer == "Planner"
 

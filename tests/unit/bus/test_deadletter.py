@@ -38,7 +38,12 @@ def test_c6_the_record_has_every_field_that_is_asked_for():
 
 
 def test_dead_letters_never_expire():
-    assert DEAD_LETTER.terminal == {L.REPLAYED, L.DISCARDED}
+    over = {L.REPLAYED, L.DISCARDED}
+    assert {(was, to) for (was, on), to in DEAD_LETTER.edges.items() if on is not On.FAILED_AGAIN and to in over} == {
+        (L.REPLAYING, L.REPLAYED),
+        (L.OPEN, L.DISCARDED),
+    }
+    assert {to for (was, _), to in DEAD_LETTER.edges.items() if was in over} == {L.OPEN}  # dead once more
     assert {on for (_, on) in DEAD_LETTER.edges} == {On.REPLAY, On.HANDLED, On.FAILED_AGAIN, On.DISCARD}
     assert DELIVERY.initial == "ready"
 

@@ -28,7 +28,14 @@ FROM rows JOIN bus_event e ON e.identity = rows.identity
 
 -- name: event_seqs
 -- rows: event_id text, major int
-SELECT e.event_id, e.major, e.seq FROM rows JOIN bus_event e ON e.event_id = rows.event_id AND e.major = rows.major
+SELECT e.event_id, e.major, e.seq, CASE WHEN e.body IS NULL THEN 1 ELSE 0 END
+FROM rows JOIN bus_event e ON e.event_id = rows.event_id AND e.major = rows.major
+
+-- name: event_refill
+-- rows: event_id text, major int, fingerprint blob, body text
+UPDATE bus_event SET body = rows.body FROM rows
+WHERE bus_event.event_id = rows.event_id AND bus_event.major = rows.major
+  AND bus_event.fingerprint = rows.fingerprint AND bus_event.body IS NULL
 
 -- name: event_remove
 -- rows: seq int

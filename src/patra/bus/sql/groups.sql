@@ -5,9 +5,6 @@ ON CONFLICT (name) DO NOTHING
 -- name: group_find
 SELECT group_id, state FROM bus_group WHERE name = :name
 
--- name: group_state
-SELECT state FROM bus_group WHERE group_id = :group_id
-
 -- name: group_set_state
 UPDATE bus_group SET state = :state, changed_at = :now WHERE name = :name AND state <> :state
 

@@ -8,10 +8,11 @@ SELECT letter_id, group_id, group_name, seq, order_key, event_id, event_type, ev
   last_failed_at, 'open', envelope FROM rows WHERE true
 ON CONFLICT (letter_id) DO UPDATE SET state = 'open', group_id = excluded.group_id, error_code = excluded.error_code,
   error_detail = excluded.error_detail, reason = excluded.reason,
-  attempts = bus_dead_letter.attempts + excluded.attempts, last_failed_at = excluded.last_failed_at
-WHERE bus_dead_letter.state = 'replaying'
+  attempts = bus_dead_letter.attempts + excluded.attempts, last_failed_at = excluded.last_failed_at,
+  closed_by = NULL, closed_at = NULL, close_reason = NULL, seq = excluded.seq, order_key = excluded.order_key
+WHERE bus_dead_letter.state <> 'open'
 
--- name: letters_of_replay
+-- name: letters_states
 -- rows: letter_id text
 SELECT l.letter_id, l.state FROM rows JOIN bus_dead_letter l ON l.letter_id = rows.letter_id
 

@@ -87,15 +87,26 @@ def insert(tx: Tx, publications: Sequence[Publication], now: int) -> dict[tuple[
     }
 
 
-def seqs(tx: Tx, candidates: Sequence[Candidate]) -> dict[tuple[bytes, int], int]:
-    """Where events stand in the log, by key and major, as far as they are there under the same id."""
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """Where events stand in the log, by key and major; `emptied` are those whose body is past its retention."""
+
+    seqs: dict[tuple[bytes, int], int]
+    emptied: list[Candidate]
+
+
+def standing(tx: Tx, candidates: Sequence[Candidate]) -> Standing:
+    """Where events stand in the log, as far as they are there under the same id."""
     rows = [(c.envelope.event_id, c.major) for c in candidates]
-    found = {(event_id, major): seq for event_id, major, seq in tx.fetch(Q["event_seqs"], rows=rows)}
-    return {
-        (c.identity, c.major): found[c.envelope.event_id, c.major]
-        for c in candidates
-        if (c.envelope.event_id, c.major) in found
-    }
+    found = {(event_id, major): (seq, empty) for event_id, major, seq, empty in tx.fetch(Q["event_seqs"], rows=rows)}
+    there = [(c, *found[key]) for c in candidates if (key := (c.envelope.event_id, c.major)) in found]
+    return Standing(
+        seqs={(c.identity, c.major): seq for c, seq, _ in there}, emptied=[c for c, _, empty in there if empty]
+    )
+
+
+def refill(tx: Tx, candidates: Sequence[Candidate]) -> None:
+    """Give events that come after their retention, from a broker that was away, their body back: it is needed now."""
+    tx.execute(Q["event_refill"], rows=[(c.envelope.event_id, c.major, c.fingerprint, c.body) for c in candidates])
 
 
 def remove(tx: Tx, seqs: Collection[int]) -> None:

@@ -16,6 +16,10 @@ class G(StrEnum):
     PAUSED = "paused"
 
 
+class GroupGone(LookupError):  # noqa: N818  as StoreBusy: what it is, not that it is one
+    """A process works for a group that is not on the store."""
+
+
 class Group(msgspec.Struct, frozen=True):
     group_id: int
     state: G
@@ -80,9 +84,12 @@ def find(tx: Tx, name: str) -> Group | None:
     return Group(row[0], G(row[1])) if row else None
 
 
-def state(tx: Tx, group_id: int) -> G | None:
-    row = tx.fetch_one(Q["group_state"], {"group_id": group_id})
-    return G(row[0]) if row else None
+def require(tx: Tx, name: str) -> Group:
+    """A group that must be there. Who works for it asks each time: it may be forgotten, and join again as another."""
+    found = find(tx, name)
+    if found is None:
+        raise GroupGone(f"the group {name} is not on this store: it has not joined, or was forgotten since")
+    return found
 
 
 def set_state(tx: Tx, name: str, to: G, now: int) -> bool:

@@ -48,23 +48,21 @@ class Located(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write(tx: Tx, burials: Sequence[Burial]) -> None:
-    """Write letters; one that was being replayed is open again, with its history."""
-    again = replaying(tx, [b.letter_id for b in burials])
+    """Write letters; one that was there, however it ended, is open again, with its history."""
+    before = _states(tx, [b.letter_id for b in burials])
     tx.execute(Q["letter_write"], rows=[msgspec.structs.astuple(b) for b in sorted(burials, key=lambda b: b.letter_id)])
     journal(
         tx,
         [
-            DEAD_LETTER.move(b.letter_id, L.REPLAYING, On.FAILED_AGAIN, reason=b.reason, at=b.last_failed_at)
+            DEAD_LETTER.move(b.letter_id, was, On.FAILED_AGAIN, reason=b.reason, at=b.last_failed_at)
             for b in burials
-            if b.letter_id in again
+            if (was := before.get(b.letter_id, L.OPEN)) is not L.OPEN
         ],
     )
 
 
-def replaying(tx: Tx, ids: Collection[str]) -> set[str]:
-    """Those letters that are being replayed."""
-    found = tx.fetch(Q["letters_of_replay"], rows=[(i,) for i in sorted(ids)])
-    return {letter for letter, state in found if state == L.REPLAYING}
+def _states(tx: Tx, ids: Collection[str]) -> dict[str, L]:
+    return {letter: L(state) for letter, state in tx.fetch(Q["letters_states"], rows=[(i,) for i in sorted(ids)])}
 
 
 def replayed(tx: Tx, ids: Collection[str], now: int) -> set[str]:

@@ -107,7 +107,9 @@ class Receiver:
         publications = _publications(candidates)
         routes = events.routing(tx, rules.types_of(publications))
         new = events.insert(tx, publications, now)
-        seqs = events.seqs(tx, [c for p in publications for c in p.renditions])
+        standing = events.standing(tx, [c for p in publications for c in p.renditions])
+        seqs = standing.seqs
+        events.refill(tx, standing.emptied)
         there = [p for p in publications if all((p.identity, c.major) in seqs for c in p.renditions)]
         known = {p.identity for p in there}
         strange = [p for p in publications if p.identity not in known]

@@ -76,7 +76,9 @@ class NatsStream:
     def read(self, after: int, limit: int, seconds: float) -> list[Arrival]:
         """A wish stays with the server, which sends what comes: nobody asks while a message is waited for."""
         until = time.monotonic() + seconds
+        turns = 0
         while True:
+            turns += 1
             if self._consumer is None or self._next != after + 1 or (self._wished and not seconds):
                 self._call(self._stand_before(after + 1), self._seconds * 2)
             if not self._wished:
@@ -86,7 +88,7 @@ class NatsStream:
                 return found
             if self._wished and time.monotonic() > self._until:
                 self._lost("the server does not answer")
-            if self._consumer is not None and (not seconds or left <= 0):
+            if left <= 0 and (seconds or self._consumer is not None or turns > 1):  # who lost its place looks once more
                 return []
 
     def reset(self) -> None:

@@ -45,6 +45,17 @@ def _released(folder: str | None, against: str | None) -> Path:
     return Path(folder) / RELEASED if folder else Path(str(files("patra.bus") / "contracts" / RELEASED))
 
 
+def _all_released(folder: str | None, against: str | None, config: str | None) -> list[Path]:
+    """What a change is compared with: without a word, the built-in release and that of each folder in the settings."""
+    from patra.bus.catalogue import RELEASED
+    from patra.cli.options import loaded
+
+    first = _released(folder, against)
+    if folder or against:
+        return [first]
+    return [first, *(Path(one) / RELEASED for one in loaded(config).settings.bus.catalogue)]
+
+
 folder_option = click.option(
     "--folder",
     type=click.Path(exists=True, file_okay=False),
@@ -53,7 +64,7 @@ folder_option = click.option(
 against_option = click.option(
     "--against",
     type=click.Path(dir_okay=False),
-    help="Released file to compare with; released.json beside the contracts.",
+    help="Released file to compare with; released.json beside the contracts, of every folder in the settings.",
 )
 
 
@@ -64,17 +75,19 @@ against_option = click.option(
 @config_option
 def check(folder: str | None, against: str | None, store: bool, config: str | None) -> None:
     """Refuse a change that breaks consumers without a new major version (exit code 1)."""
-    from patra.bus.evolution import decode_release, objections
+    from patra.bus.evolution import Objection, decode_release, objections
 
     if store:
         with opened(config) as patra:
             found = patra.db.read(bus_in(patra).evolution)
     else:
-        path = _released(folder, against)
         following = _catalogue(config, folder)
-        found = objections(decode_release(path.read_bytes()), following) if path.exists() else []
-        if not path.exists():
-            click.echo(f"{path} is not there: nothing was released yet", err=True)
+        found: list[Objection] = []
+        for path in _all_released(folder, against, config):
+            if path.exists():
+                found += objections(decode_release(path.read_bytes()), following)
+            else:
+                click.echo(f"{path} is not there: nothing was released yet", err=True)
     for objection in found:
         click.echo(str(objection), err=True)
     if found:
@@ -88,10 +101,11 @@ def check(folder: str | None, against: str | None, store: bool, config: str | No
 @config_option
 def release_(folder: str | None, against: str | None, config: str | None) -> None:
     """Check, then write the released file that the next change is compared with."""
+    from patra.bus.catalogue import load
     from patra.bus.evolution import decode_release, encode_release, objections, release
 
     path = _released(folder, against)
-    following = _catalogue(config, folder)
+    following = _catalogue(config, folder) if folder or against else load([])  # beside the built-in: these alone
     found = objections(decode_release(path.read_bytes()), following) if path.exists() else []
     for objection in found:
         click.echo(str(objection), err=True)

@@ -12,6 +12,7 @@ from patra.ingest.bits import ErrorRule, Expr, Output, Pagination, Response
 from patra.ingest.codes import Outcome, PaginationType, ResponseFormat
 from patra.ingest.items import item_reader
 from patra.ingest.mapping import Mapper
+from patra.ingest.paths import json_path
 from patra.ingest.reading import Document, Reader, Unreadable, list_outline, list_place, parse, read_item
 from patra.ingest.records import content_of, incoming
 from patra.ingest.works_read import record_of
@@ -169,16 +170,21 @@ def test_fields_of_the_parts_that_are_read_are_those_of_the_whole(record, fields
 
 @given(
     tree=st.recursive(
-        VALUES, lambda inner: st.dictionaries(st.sampled_from(["message", "items", "total", "next"]), inner, max_size=3)
+        VALUES,
+        lambda inner: (
+            st.dictionaries(st.sampled_from(["message", "items", "total", "next"]), inner, max_size=3)
+            | st.lists(inner, max_size=3)
+        ),
     )
 )
 def test_a_page_that_is_read_in_outline_is_the_page(tree) -> None:
+    rules = ["$.message.error.code", "$.message[0].next"]  # an object, and a list where it is an error
     one = leg(
         response=Response(
             items_path="$.message.items", id_path="$.id", updated_at_path="$.u", total_path="$.message.total"
         ),
         pagination=Pagination(type=PaginationType.TOKEN, page_size=10, next_token_path="$.message.next"),
-        errors=[ErrorRule(path="$.message.error.code", outcome=Outcome.L2)],
+        errors=[ErrorRule(path=path, outcome=Outcome.L2) for path in rules],
     )
     body, place, outline = msgspec.json.encode(tree), list_place(one), list_outline(one)
     assert place == ("message", "items")
@@ -190,6 +196,21 @@ def test_a_page_that_is_read_in_outline_is_the_page(tree) -> None:
     assert isinstance(whole, Document)
     assert isinstance(part, Document)
     assert Reader(one).page(part, {}, "") == Reader(one).page(whole, {}, "")
+    for path in map(json_path, rules):
+        assert path.find(part.root) == path.find(whole.root)
+
+
+def test_an_error_that_stands_in_a_list_where_the_page_is_an_object_is_read_in_outline() -> None:
+    rule = ErrorRule(path="$.message[0].type", outcome=Outcome.RESTART)
+    response = Response(items_path="$.message.items", id_path="$.id", updated_at_path="$.u")
+    outline = list_outline(leg(response=response, errors=[rule]))
+    assert outline is not None
+    assert outline(b'{"message": [{"type": "cursor-invalid", "x": 1}], "y": 2}') == {
+        "message": [{"type": "cursor-invalid"}]
+    }
+    assert outline(b'{"message": {"items": [{"id": 1}], "x": 1}}') == {
+        "message": {"items": [msgspec.Raw(b'{"id": 1}')]}
+    }
 
 
 def test_where_something_around_the_list_is_wanted_as_a_whole_there_is_no_outline() -> None:

@@ -116,6 +116,19 @@ def test_silence_is_a_timeout(transport: Transport) -> None:
         assert failed(transport, get(server, read_timeout=0.05)).fault is Fault.TIMEOUT
 
 
+def a_byte_now_and_then(connection: socket.socket) -> None:
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{")
+    connection.recv(1)  # nothing more until the other side hangs up
+
+
+def test_a_body_that_drips_in_is_a_timeout_as_a_whole(transport: Transport, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("patra.ingest.transport.LONGEST", 0.0)
+    with scripted(a_byte_now_and_then) as server:
+        found = failed(transport, get(server, read_timeout=60.0))  # each byte by itself comes in time
+    assert found.fault is Fault.TIMEOUT
+    assert "not over after" in found.detail
+
+
 def test_a_closed_port_is_a_failed_connect(transport: Transport) -> None:
     request = Outgoing(
         method="GET", url=f"http://127.0.0.1:{free_port()}/", hosts=("127.0.0.1",), allow_http=True, connect_timeout=1

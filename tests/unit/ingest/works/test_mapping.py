@@ -77,6 +77,22 @@ def test_a_date_that_means_nothing_is_a_flaw_unless_the_pack_says_otherwise() ->
     assert mapped({"issued": {"path": "$.issued", "apply": ["known_date"], "type": "DATE"}}, record) == {}
 
 
+def test_a_date_that_is_known_but_not_as_the_pack_writes_dates_is_a_flaw() -> None:
+    field = {"path": "$.d", "apply": ["known_date"], "type": "DATE", "format": ["yyyy/MM/dd"]}
+    assert isinstance(mapped({"issued": field}, {"d": "2019-03-01"}), Flaw)
+    assert mapped({"issued": field}, {"d": "n.d."}) == {}
+    assert mapped({"issued": {**field, "default": "?"}}, {"d": "n.d."}) == {"issued": "?"}
+    found = mapped({"issued": {**field, "format": ["AUTO"], "required": True}}, {"d": "n.d."})
+    assert found == Flaw("fields.issued", "the record does not have it, and it is required")
+
+
+def test_cleaners_of_several_kinds_follow_each_other() -> None:
+    record = {"l": [" <b>B</b> ", None, "&amp;"], "x": {"a": 1}}
+    assert mapped({"l": {"path": "$.l", "apply": ["text"]}}, record) == {"l": ["B", "&"]}
+    assert mapped({"l": {"path": "$.l", "apply": ["text", "first", "lower"]}}, record) == {"l": "b"}
+    assert mapped({"l": {"path": "$.x", "apply": ["text"]}}, record) == {}
+
+
 def test_a_required_field_that_is_missing_is_named_with_its_place() -> None:
     fields = {"authors": {"each": "$.a[*]", "fields": {"name": {"path": "$.name", "required": True}}}}
     assert mapped(fields, {"a": [{}]}) == Flaw("fields.authors.name", "the record does not have it, and it is required")
