@@ -5,7 +5,8 @@ place of a hundred: what is written for an event decides how many fit into a sec
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from operator import itemgetter
 
 import msgspec
@@ -29,6 +30,7 @@ class _Compressors(threading.local):
 
 
 _own = _Compressors()
+_packer = ThreadPoolExecutor(1, thread_name_prefix="attribution packer")
 
 
 def compressed(body: bytes) -> bytes:
@@ -43,6 +45,11 @@ def decompressed(body: bytes) -> bytes:
 def packed(decisions: Sequence[tuple[int, Decision]]) -> bytes:
     """Decisions of one item with their numbers, as one value."""
     return _own.compress(_encode(decisions))
+
+
+def packing(decisions: Mapping[int, Sequence[tuple[int, Decision]]]) -> "Future[dict[int, bytes]]":
+    """The same for each of several items, made by another thread: encoding runs while the store is at work."""
+    return _packer.submit(lambda: {item: packed(some) for item, some in decisions.items()})
 
 
 def unpacked(item: int, body: bytes) -> list[tuple[int, Decision]]:

@@ -7,7 +7,7 @@ Locking, where several processes write (PostgreSQL; SQLite has one writer at a t
 1. the closures that are there are locked in the order of their keys (`closures_by_key … FOR UPDATE`), so what is read
    of them stays true until the commit;
 2. the numbers in the log are drawn next: two commits that meet on a closure are numbered in the order of their locks;
-3. ledger keys, then new closures, then counts of drops are written, each set in the order of its keys. Whoever finds
+3. ledger keys, then counts of drops, then new closures are written, each set in the order of its keys. Whoever finds
    that another was first with a ledger key or a closure waits for that commit and decides again on what it left.
 
 Every commit goes through these sets in this order, so no two can wait for each other in a circle.
@@ -25,7 +25,7 @@ from patra.attribution.decide import ITEM_BITS, Changes, Drop, Superseded
 from patra.attribution.facts import Decision
 from patra.attribution.intake import Refused, as_read, legal_id, shown
 from patra.attribution.keys import billing_key, half
-from patra.attribution.pack import compressed, packed
+from patra.attribution.pack import compressed, packing
 from patra.attribution.reasons import R
 from patra.attribution.records import RECORD, On
 from patra.attribution.subject import Origin, Subject
@@ -153,18 +153,16 @@ def write(tx: Tx, changes: Changes, instants: Mapping[int, int], *, archived: bo
 
     `instants` are those of the items, by number. `archived`: the store itself is the archive.
     """
-    _write_closures(tx, changes.closures)
     decisions = list(chain.from_iterable(changes.decisions.values()))
     for number, decision in _write_drops(tx, changes.drops):
         changes.decisions[number >> ITEM_BITS].append((number, decision))
         decisions.append((number, decision))
-    tx.execute(
-        Q["append_decisions"],
-        {"archived": int(archived)},
-        rows=[(item, instants[item], packed(some)) for item, some in changes.decisions.items() if some],
-    )
+    bodies = packing({item: some for item, some in changes.decisions.items() if some})
+    _write_closures(tx, changes.closures)
     status = RECORD.target(Status.NEW, On.WRITTEN) if archived else Status.NEW
     _write_billables(tx, decisions, status)
+    rows = [(item, instants[item], body) for item, body in bodies.result().items()]
+    tx.execute(Q["append_decisions"], {"archived": int(archived)}, rows=rows)
     _supersede(tx, changes.superseded)
     return decisions
 

@@ -130,7 +130,7 @@ def settle_interpreter() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 50)
-    sys.setswitchinterval(0.001)
+    sys.setswitchinterval(0.002)
 
 
 def _leave(late: list[str], until: float) -> int:
