@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import gc
 import os
+import select
 import signal
 import struct
 import subprocess
@@ -27,6 +28,8 @@ from patra.kernel.telemetry import get_logger
 
 log = get_logger()
 
+PATIENCE_SECONDS = 10.0
+"""How long to wait for an answer; a batch takes milliseconds, the worst of them a second."""
 ENDING_SECONDS = 5.0
 _PIPE = 1 << 20
 _DOWN = struct.Struct("<Iq")
@@ -82,6 +85,9 @@ class Reader:
         self._down, self._up = cast("BinaryIO", self._child.stdin), cast("BinaryIO", self._child.stdout)
         for pipe in (self._down, self._up):
             _widen(pipe)
+        self._came = select.poll()
+        self._came.register(self._up, select.POLLIN)
+        self._buffer = bytearray()
         self.alive = True
 
     def send(self, body: bytes, received_at: int) -> None:
@@ -93,15 +99,27 @@ class Reader:
             self._ended()
 
     def receive(self) -> bytes:
-        """The child's answer to the oldest body that has none yet; nothing when it has ended."""
-        head = self._up.read(_UP.size)
-        if len(head) == _UP.size:
-            (length,) = _UP.unpack(head)
-            found = self._up.read(length)
-            if len(found) == length:
-                return found
-        self._ended()
-        return b""
+        """The child's answer to the oldest body that has none yet; nothing once it has ended or fallen silent."""
+        if not self.alive:
+            return b""
+        try:
+            (length,) = _UP.unpack(self._next(_UP.size))
+            return self._next(length)
+        except (EOFError, OSError):
+            self._ended()
+            return b""
+
+    def _next(self, size: int) -> bytes:
+        while len(self._buffer) < size:
+            if not self._came.poll(PATIENCE_SECONDS * 1000):
+                self._child.kill()
+                raise EOFError
+            if not (some := os.read(self._up.fileno(), _PIPE)):
+                raise EOFError
+            self._buffer += some
+        found = bytes(self._buffer[:size])
+        del self._buffer[:size]
+        return found
 
     def close(self) -> None:
         self.alive = False

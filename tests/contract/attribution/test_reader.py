@@ -58,6 +58,14 @@ def test_when_the_reader_dies_nothing_is_lost_and_the_server_reads_by_itself(eng
     assert not engine._reader.alive
 
 
+def test_a_reader_that_falls_silent_is_given_up(engine: Engine, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("patra.attribution.reader.PATIENCE_SECONDS", 0.05)
+    child(engine).send_signal(signal.SIGSTOP)
+    waiting = [engine.submit(body(event("interaction", f"i{n}"), batch=f"b{n}")) for n in range(5)]
+    assert [codes(answer(one)) for one in waiting] == [["f_accepted"]] * 5
+    assert child(engine).wait(30) == -signal.SIGKILL
+
+
 def test_a_signal_to_all_processes_leaves_the_reader_to_its_server(engine: Engine):
     answer(engine.submit(body(event("impression"), batch="second")))
     for number in (signal.SIGINT, signal.SIGTERM):
