@@ -64,17 +64,19 @@ class Server(msgspec.Struct, kw_only=True):
 
     @property
     def memory(self) -> float:
-        """Resident memory, in MiB."""
-        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1]) / 1024
-        return 0.0
+        """Resident memory, in MiB, its children's with it."""
+        lines = [line for pid in self._pids() for line in Path(f"/proc/{pid}/status").read_text().splitlines()]
+        return sum(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) / 1024
 
     @property
     def cpu(self) -> float:
-        """Seconds of processor time so far."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        """Seconds of processor time so far, its children's with it."""
+        found = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in self._pids()]
+        return sum(int(fields[11]) + int(fields[12]) for fields in found) / os.sysconf("SC_CLK_TCK")
+
+    def _pids(self) -> list[int]:
+        children = [task.read_text().split() for task in Path(f"/proc/{self.pid}/task").glob("*/children")]
+        return [self.pid, *(int(pid) for some in children for pid in some)]
 
 
 @contextmanager

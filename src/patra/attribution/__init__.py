@@ -11,6 +11,7 @@
 | `validate` | one event | a checked event, or the code of the first check that fails |
 | `plain` | one event with nothing unusual about it | the same, much sooner |
 | `batch` | bytes and an instant | checked events in the order of decision |
+| `reader` | the same, in a process of its own | the same, where there are two cores |
 | `dedup` | key and fingerprint | first, new cycle, duplicate, conflict |
 | `closure` | a closure and an event | the ruling, and the closure after it |
 | `facts` | a ruling | the decision; billable fact, attribution fact, audit |

@@ -143,9 +143,17 @@ class Engine:
         future: Future[Reply] = Future()
         with self._arriving:  # one at a time: batches wait in the order of their instants
             self._last = max(self._last, self._clock.now()) if received_at is None else received_at
-            read = self._reading(body, self._last)
-            waiting = _Waiting(future, read, self._last, self._clock.now(), app_id)
-            return future if self._enqueue(waiting) else Overloaded()
+            at, reader = self._last, self._reader_at_work()
+            batch = None if reader else read_batch(body, at)
+
+            def read() -> Item:
+                return batch or batch_of(reader.receive() if reader else b"", body, at)
+
+            if not self._enqueue(_Waiting(future, read, at, self._clock.now(), app_id)):
+                return Overloaded()
+            if reader:  # only now: should it hang, the writer waits for this very batch, and gives it up
+                reader.send(body, at)
+            return future
 
     @property
     def full(self) -> bool:
@@ -229,24 +237,17 @@ class Engine:
                     one.future.set_exception(StoreUnavailable("writer_failed", "the batch may not have been taken"))
         return len(waiting)
 
-    def _reading(self, body: bytes, received_at: int) -> Callable[[], Batch]:
-        """Read a batch, here or by the reader; what comes out gives it."""
-        reader = self._reader
-        if reader is not None and reader.alive:
-            reader.send(body, received_at)
-            return lambda: batch_of(reader.receive(), body, received_at)
-        if reader is None and self._wants_reader:
-            self._reader = self._started()  # it needs a moment: this batch does not wait for it
-        batch = read_batch(body, received_at)
-        return lambda: batch
-
-    def _started(self) -> Reader | None:
-        try:
-            return Reader()
-        except OSError as error:  # no memory for it, or no processes allowed: we do without
-            self._wants_reader = False
-            log.warning("attribution_reader_not_started", reason=str(error))
-            return None
+    def _reader_at_work(self) -> Reader | None:
+        """Who reads the next batch, if not we; started with the first one, which does not wait for it."""
+        if self._reader is not None:
+            return self._reader if self._reader.alive else None
+        if self._wants_reader:
+            try:
+                self._reader = Reader()
+            except OSError as error:  # no memory for it, or no processes allowed: we do without
+                self._wants_reader = False
+                log.warning("attribution_reader_not_started", reason=str(error))
+        return None
 
     def _late(self, waiting: _Waiting, item: Item) -> bool:
         """Whether a batch waited so long that other processes may count this one as dead: it is to be sent again."""

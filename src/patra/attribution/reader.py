@@ -53,10 +53,13 @@ _decode = msgspec.msgpack.Decoder(Read).decode
 
 
 def answer(body: bytes, received_at: int) -> bytes:
-    """What was read, to be sent; nothing where it cannot be: numbers past 64 bits, text that is none."""
-    batch = read_batch(body, received_at)
-    found = batch.envelope
-    with contextlib.suppress(TypeError, OverflowError, ValueError):
+    """What was read, to be sent; nothing where it cannot be: numbers past 64 bits, text that is none.
+
+    Nothing, too, where reading fails: who asked will fail alike and answer for it, and the child goes on.
+    """
+    with contextlib.suppress(Exception):
+        batch = read_batch(body, received_at)
+        found = batch.envelope
         if isinstance(found, Refused):
             return _encode(Read(found.code, found.batch_id, ""))
         return _encode(Read(None, found.batch_id, found.app_id, batch.events, batch.rejected))
@@ -105,7 +108,7 @@ class Reader:
         try:
             (length,) = _UP.unpack(self._next(_UP.size))
             return self._next(length)
-        except (EOFError, OSError):
+        except (EOFError, OSError, ValueError):  # ended, or closed while somebody still waited
             self._ended()
             return b""
 

@@ -17,6 +17,7 @@ from patra.attribution.dedup import Ledger
 from patra.attribution.engine import LOST, PATIENCE, Engine, Limits, NotTaken, Overloaded
 from patra.attribution.intake import Refused
 from patra.attribution.keystore import Keys
+from patra.attribution.reader import batch_of
 from patra.attribution.reading import every_closure, every_decision
 from patra.attribution.reasons import R
 from patra.kernel.clock import MINUTE, SECOND
@@ -146,16 +147,28 @@ def test_one_batch_that_cannot_be_written_does_not_take_its_commit_down(engine: 
 
 
 def test_one_batch_that_cannot_be_read_costs_no_other_its_turn(engine: Engine, monkeypatch: pytest.MonkeyPatch):
-    reading, gate = engine._reading, threading.Lock()
+    gate = threading.Lock()
 
-    def broken() -> Any:
-        raise ZeroDivisionError("a bug")
+    class Silent:
+        """A reader that says nothing, so that the writer reads for itself."""
 
-    def held(text: bytes, received_at: int) -> Any:
-        read = broken if b"poison" in text else reading(text, received_at)
-        return lambda: (gate.acquire(), gate.release(), read())[2]
+        alive = True
 
-    monkeypatch.setattr(engine, "_reading", held)
+        def send(self, body: bytes, received_at: int) -> None: ...
+
+        def receive(self) -> bytes:
+            return b""
+
+        def close(self) -> None: ...
+
+    def held(said: bytes, text: bytes, received_at: int) -> Any:
+        with gate:
+            if b"poison" in text:
+                raise ZeroDivisionError("a bug")
+            return batch_of(said, text, received_at)
+
+    monkeypatch.setattr(engine, "_reader", Silent())
+    monkeypatch.setattr("patra.attribution.engine.batch_of", held)
     with gate:
         found = [
             engine.submit(body(event("opportunity_created", f"e{n}"), batch=name))
@@ -339,6 +352,7 @@ def test_processes_that_take_batches_announce_themselves(database_url: str):
     while db.read(lambda tx: tx.fetch(statement("intakes", "SELECT oldest FROM att_intake"))) != known:
         pass
     engine.close()
+    assert db.read(lambda tx: tx.fetch(statement("intakes", "SELECT oldest FROM att_intake"))) == []
     db.close()
 
 

@@ -66,6 +66,15 @@ def test_a_reader_that_falls_silent_is_given_up(engine: Engine, monkeypatch: pyt
     assert child(engine).wait(30) == -signal.SIGKILL
 
 
+def test_a_body_that_does_not_fit_the_pipe_of_a_silent_reader_is_answered(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("patra.attribution.reader.PATIENCE_SECONDS", 0.05)
+    child(engine).send_signal(signal.SIGSTOP)
+    large = body(event("interaction", "i", extensions={"x": "x" * 3_000_000}), batch="large")
+    assert codes(answer(engine.submit(large))) == ["f_accepted"]
+
+
 def test_a_signal_to_all_processes_leaves_the_reader_to_its_server(engine: Engine):
     answer(engine.submit(body(event("impression"), batch="second")))
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -39,6 +39,14 @@ def test_rubbish_is_refused_by_the_reader_as_it_is_here(body):
     same(body, T0)
 
 
+def test_a_batch_that_cannot_be_read_does_not_end_the_reader(monkeypatch):
+    def fails(*_):
+        raise RecursionError
+
+    monkeypatch.setattr("patra.attribution.reader.read_batch", fails)
+    assert answer(b"{}", T0) == b""
+
+
 HUGE = b'{"n": 123456789012345678901234567890}'
 HALF = b'{"t": "\\ud800"}'
 

@@ -108,14 +108,19 @@ def test_a_quota_that_one_process_used_up_is_used_up_for_the_next(database: Data
         assert w.landed() == w.provider.truth
 
 
+def line_with_tokens(w: World) -> Line:
+    """A planned list whose requests carry a token of `/oauth`."""
+    w.load(pack(w.url, "OFFSET"))
+    w.trigger()
+    spec = decode_spec(w.one("SELECT expr_proto_snapshot FROM ing_plan"))
+    auth = Auth(type=AuthType.OAUTH2, credential_ref="mine", oauth2=OAuth2(token_url=f"{w.url}/oauth"))
+    secrets = {"clientId": "env:HOSTILE_KEY", "clientSecret": "env:HOSTILE_KEY"}
+    return Line(spec, replace(spec, auth=auth), Credential(type=AuthType.OAUTH2, secrets=secrets))
+
+
 def test_the_retry_after_of_the_token_endpoint_is_kept(database: Database) -> None:
     with world(database, SPREAD) as w:
-        w.load(pack(w.url, "OFFSET"))
-        w.trigger()
-        spec = decode_spec(w.one("SELECT expr_proto_snapshot FROM ing_plan"))
-        auth = Auth(type=AuthType.OAUTH2, credential_ref="mine", oauth2=OAuth2(token_url=f"{w.url}/oauth"))
-        secrets = {"clientId": "env:HOSTILE_KEY", "clientSecret": "env:HOSTILE_KEY"}
-        line = Line(spec, replace(spec, auth=auth), Credential(type=AuthType.OAUTH2, secrets=secrets))
+        line = line_with_tokens(w)
         serve, tokens = w.provider._served, list[int]()
 
         def served(method: str, path: str, query: dict[str, str], body: bytes) -> Reply:
@@ -227,12 +232,7 @@ def test_a_probe_that_the_gate_refuses_leaves_the_turn_to_the_next(database: Dat
 
 def test_a_token_endpoint_that_is_down_opens_the_circuit(database: Database) -> None:
     with world(database, SPREAD) as w:
-        w.load(pack(w.url, "OFFSET"))
-        w.trigger()
-        spec = decode_spec(w.one("SELECT expr_proto_snapshot FROM ing_plan"))
-        auth = Auth(type=AuthType.OAUTH2, credential_ref="mine", oauth2=OAuth2(token_url=f"{w.url}/oauth"))
-        secrets = {"clientId": "env:HOSTILE_KEY", "clientSecret": "env:HOSTILE_KEY"}
-        line = Line(spec, replace(spec, auth=auth), Credential(type=AuthType.OAUTH2, secrets=secrets))
+        line = line_with_tokens(w)
         tokens: list[str] = []
 
         def served(method: str, path: str, query: dict[str, str], body: bytes) -> Reply:
