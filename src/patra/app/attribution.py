@@ -15,6 +15,7 @@ from patra.attribution.archive import Archive
 from patra.attribution.delivery import Delivery, handing, open_archive
 from patra.attribution.engine import Engine, Limits
 from patra.attribution.locate import Indexer
+from patra.attribution.placements import Carrier
 from patra.attribution.retention import Keep, Purged, Retention, into_files, purge_once
 from patra.bus.runtime import BusEngine
 from patra.kernel.clock import DAY, MINUTE, SECOND
@@ -48,6 +49,7 @@ def join(ground: Ground) -> Joined:
         indexer=Indexer(ground.db, ground.clock, engine.busy),
         delivery=Delivery(ground.db, archive, ground.clock) if archive is not None else None,
     )
+    placements = Carrier(ground.db, ground.clock, engine.busy)
     retention, keep = _retention(settings)
 
     def purge() -> Purged:
@@ -56,6 +58,7 @@ def join(ground: Ground) -> Joined:
     loops = [
         Loop(name="attribution.timer", run_once=built.engine.sweep, every=SECOND),
         Loop(name="attribution.keys", run_once=built.engine.carry, every=SECOND),
+        Loop(name="attribution.placements", run_once=placements.run_once, every=10 * SECOND),
         Loop(name="attribution.index", run_once=built.indexer.run_once, every=SECOND),
         Loop(name="attribution.retention", run_once=purge, every=10 * MINUTE),
     ]

@@ -30,6 +30,7 @@
 | `replay` | a log | everything that follows from it |
 | `export` | the log of a live store | lines that `replay` reads |
 | `queries`, `settle` | questions | closures, rejects, timelines; counts of billable facts |
+| `placements` | placements as the writer appended them | the tree that settlement looks them up in |
 | `apps` | apps | keys, and whom a key speaks for |
 | `retention` | what is past its time | nothing, in bounded bites |
 """

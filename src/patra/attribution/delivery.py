@@ -16,7 +16,7 @@ from patra.attribution.archive import Again, Archive, Never, Outcome, Written
 from patra.attribution.closure import Status
 from patra.attribution.commit import Hand
 from patra.attribution.decide import Superseded
-from patra.attribution.facts import Decision, billing_key_of
+from patra.attribution.facts import Decision
 from patra.attribution.reading import Archived, decisions_by_id
 from patra.attribution.reasons import R
 from patra.attribution.records import (
@@ -32,7 +32,6 @@ from patra.attribution.records import (
     sealed,
 )
 from patra.attribution.store import Q
-from patra.kernel.canonical import key16
 from patra.kernel.clock import MINUTE, SECOND, Clock
 from patra.kernel.db import Database, Row, Tx
 from patra.kernel.errors import ConfigInvalid
@@ -210,9 +209,8 @@ def _write_moves(tx: Tx, moved: Sequence[tuple[Archived, dict[RecordType, Moved]
         # one that was born as a duplicate or a conflict stays it
         attribution = targets.get(RecordType.ATTRIBUTION) if archived.decision.status == Status.NEW.value else None
         decisions.append((archived.id, targets.get(RecordType.AUDIT), attribution, now, codes[0] if codes else None))
-        billing = billing_key_of(archived.decision)
-        if billing is not None and RecordType.BILLABLE in targets:
-            billables.append((key16(billing), targets[RecordType.BILLABLE]))
+        if RecordType.BILLABLE in targets:
+            billables.append((archived.id, targets[RecordType.BILLABLE]))
         unusual += [
             RECORD.move(record.key, Status.NEW, move.on, reason=move.code, at=now)
             for record in archived.records

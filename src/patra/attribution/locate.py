@@ -4,8 +4,8 @@
 
 Decisions are indexed behind the writer, a run of items at a time, so that finding them costs the intake nothing: a run
 is cut into buckets by the first byte of a key's hash; each bucket of a run is one value, appended and never changed. A
-search reads one bucket of every run, and looks through what no run has reached yet. Keys that name a row of their
-own (billing keys, batches) need no index.
+search reads one bucket of every run, and looks through what no run has reached yet. Batches name rows of their own and
+need no index.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -71,7 +71,7 @@ class Results(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def located_by(decision: Decision) -> set[str]:
-    """The keys that a decision can be found by, beyond those that name rows of their own."""
+    """The keys that a decision can be found by, beyond its batch."""
     subject = decision.subject
     found = {
         subject.source,
@@ -85,7 +85,9 @@ def located_by(decision: Decision) -> set[str]:
         subject.render or NA,
         subject.closure or NA,
     }
-    attribution = attribution_key_of(decision)
+    billing, attribution = billing_key_of(decision), attribution_key_of(decision)
+    if billing is not None:
+        found.add(keys.billable_fact_id(billing))
     if attribution is not None:
         found.add(keys.attribution_fact_id(attribution))
     found.update(record_keys(decision))
@@ -261,14 +263,13 @@ def find(tx: Tx, key: str, only: Only = ANY, *, after: int = -1, limit: int = MO
     A batch's id stands for all of its events. An app's id matches very many: it is found page by page, like any key.
     """
     batch = set(_log_of_batch(tx, key))
-    billed = {number >> ITEM_BITS for (number,) in tx.fetch(Q["billable_by_key"], {"key": _billing16(key)})}
-    sought = _Sought(key, *_sources(key))
+    sought = _Sought(key, *_stands_for(key))
 
     def meets(number: int, decision: Decision) -> bool:
         of_batch = number >> ITEM_BITS in batch and decision.subject.index is not None
         return number > after and only.met_by(decision) and (of_batch or sought.met_by(decision))
 
-    found = _search(tx, batch | billed | _located(tx, sought.keys), meets, (after + 1) >> ITEM_BITS, limit)
+    found = _search(tx, batch | _located(tx, sought.keys), meets, (after + 1) >> ITEM_BITS, limit)
     page = found[:limit]
     return Results(found=_with_batches(tx, page), next=page[-1].id if len(found) > limit else None)
 
@@ -329,25 +330,16 @@ def _dropped_as(tx: Tx, batch_id: str, event_id: str, app: str) -> set[str]:
     return found
 
 
-def _sources(key: str) -> list[str]:
-    """Source event ids that a dedup key or an attribution key stands for."""
+def _stands_for(key: str) -> list[str]:
+    """Keys of the index that another stands for: a billing key for its fact, dedup and attribution keys for sources."""
+    fact = [keys.billable_fact_id(key)] if "|billable_" in key else []
     attribution, _, of_attribution = key.partition("|")
     dedup = of_attribution if attribution.startswith("attr_") else key
     if not dedup.startswith(f"{keys.DEDUP_VERSION}:"):
-        return []
+        return fact
     if dedup is not key:  # an attribution key carries its cycle
-        return [f"fe_{keys.half(dedup).hex()}"]
-    return [keys.server_event_key(dedup, cycle) for cycle in range(1, MOST_CYCLES + 1)]
-
-
-def _billing16(key: str) -> bytes:
-    """A billing key's place in its table, also when it is given as the id of its fact."""
-    if key.startswith("bf_") and len(key) == 35:
-        try:
-            return bytes.fromhex(key[3:])
-        except ValueError:
-            pass
-    return keys.half(key)
+        return [*fact, f"fe_{keys.half(dedup).hex()}"]
+    return [*fact, *(keys.server_event_key(dedup, cycle) for cycle in range(1, MOST_CYCLES + 1))]
 
 
 def _with_batches(tx: Tx, found: list[Archived]) -> list[Found]:

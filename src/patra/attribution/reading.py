@@ -7,7 +7,7 @@ import msgspec
 
 from patra.attribution.closure import Action, Closure, Status
 from patra.attribution.decide import ITEM_BITS
-from patra.attribution.facts import Decision, audit_key_of, billing_key_of
+from patra.attribution.facts import Decision, audit_key_of
 from patra.attribution.keys import half
 from patra.attribution.pack import unpacked
 from patra.attribution.records import RECORD, On, Record, Statuses, records
@@ -114,10 +114,10 @@ def _meeting(rows: Sequence[Row], meets: Meets) -> list[_Born]:
 
 def _archived(tx: Tx, born: Sequence[_Born]) -> list[Archived]:
     """Join what stands in tables of its own: where records stand by now, and how often an event was dropped."""
-    billing = [half(key) if (key := billing_key_of(one.decision)) else None for one in born]
+    billed: list[Row] = [(one.id,) for one in born if one.decision.billable is not None]
     dropped = [half(audit_key_of(one.decision)) if one.decision.action == Action.DROP.value else None for one in born]
-    status = _by_key(tx, "att_billable", "status", billing)
-    counts = _by_key(tx, "att_drop", "count", dropped)
+    status = dict(tx.fetch(Q["billables_by_id"], rows=billed))
+    counts = _counts(tx, [key for key in dropped if key is not None])
     moved = {row[0]: row[1:] for row in tx.fetch(Q["statuses_by_id"], rows=[(one.id,) for one in born])}
     found: list[Archived] = []
     for i, one in enumerate(born):
@@ -130,16 +130,16 @@ def _archived(tx: Tx, born: Sequence[_Born]) -> list[Archived]:
                 decision=one.decision,
                 statuses=Statuses(
                     Status(audit) if audit else birth,
-                    Status(status[key]) if (key := billing[i]) in status else None,
+                    Status(status[one.id]) if one.id in status else None,
                     None if one.decision.attribution is None else Status(attribution) if attribution else fact,
                 ),
-                count=int(counts.get(dropped[i], 1)),
+                count=counts.get(dropped[i], 1),
                 settled_code=code,
             )
         )
     return found
 
 
-def _by_key(tx: Tx, table: str, column: str, keys: Sequence[bytes | None]) -> dict[bytes | None, str | int]:
-    found = tx.lookup(table, columns=("key", column), key=("key",), keys=[(key,) for key in keys if key is not None])
-    return {bytes(key): value for key, value in found}
+def _counts(tx: Tx, keys: Sequence[bytes]) -> dict[bytes | None, int]:
+    found = tx.lookup("att_drop", columns=("key", "count"), key=("key",), keys=[(key,) for key in keys])
+    return {bytes(key): count for key, count in found}

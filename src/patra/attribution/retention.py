@@ -8,9 +8,10 @@
 | audits of dropped events | `audits` | for ever |
 | facts, with their audits and records | `facts` | for ever |
 
-Closures and billing keys are never purged: they are what keeps a late event from being billed twice. Nor are the cycles
-of forgotten keys: a key that is used again must not get the `recordKey` of a purged fact (§3.8.29). A fact is purged
-only once the archive has its record, and where the store itself is the archive, only into a file that takes its place.
+Closures and what settlement counts are never purged: a closure is what keeps a late event from being billed twice. Nor
+are the cycles of forgotten keys: a key that is used again must not get the `recordKey` of a purged fact (§3.8.29). A
+fact is purged only once the archive has its record, and where the store itself is the archive, only into a file that
+takes its place.
 """
 
 import os

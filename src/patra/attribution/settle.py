@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from patra.attribution.store import Q
-from patra.kernel.clock import DAY, format_instant
+from patra.kernel.clock import DAY, HOUR, format_instant
 from patra.kernel.db import Tx
 from patra.kernel.errors import ConfigInvalid
 
@@ -41,7 +41,8 @@ class Settlement(msgspec.Struct, frozen=True, kw_only=True):
 def settle(tx: Tx, begin: int, end: int, by: By) -> Settlement:
     """Count committed billable facts from `begin` up to, not including, `end`."""
     found: dict[tuple[str, str, str], dict[str, int]] = {}
-    for app_id, group, kind, count in tx.fetch(Q[f"settle_by_{by}"], {"begin": begin, "end": end, "day": DAY}):
+    span = {"begin": begin, "end": end, "first": begin // HOUR, "last": end // HOUR, "day": DAY}
+    for app_id, group, kind, count in tx.fetch(Q[f"settle_by_{by}"], span):
         line = found.setdefault(_line_key(by, app_id, group), {})
         line[kind] = line.get(kind, 0) + count
     lines = [

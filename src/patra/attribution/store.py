@@ -24,12 +24,13 @@ from patra.attribution.closure import C, Click, Closure, Status, Terminal
 from patra.attribution.decide import ITEM_BITS, Changes, Drop, Superseded
 from patra.attribution.facts import Decision
 from patra.attribution.intake import Refused, as_read, legal_id, shown
-from patra.attribution.keys import billing_key, half
+from patra.attribution.keys import half
 from patra.attribution.pack import compressed, packing
 from patra.attribution.reasons import R
 from patra.attribution.records import RECORD, On
 from patra.attribution.subject import Origin, Subject
 from patra.kernel.canonical import fingerprint, sha256_hex
+from patra.kernel.clock import HOUR
 from patra.kernel.db import Queries, Row, Tx
 from patra.kernel.errors import NotCanonical, StoreBusy
 from patra.kernel.machine import journal
@@ -232,17 +233,17 @@ def digest(sent: Any) -> str:
 def _write_billables(tx: Tx, decisions: Sequence[tuple[int, Decision]], status: Status) -> None:
     """What settlement counts, and the placements that it asks for; dropped events have neither."""
     billables: list[Row] = []
-    placements: dict[bytes, bytes] = {}
+    placements: list[Row] = []
     for number, decision in decisions:
         billable, subject = decision.billable, decision.subject
-        if billable is not None and subject.reference is not None and subject.render is not None:
-            key = half(billing_key(subject.reference, subject.render, billable))
+        if billable is not None and subject.at is not None:
             opportunity = opportunity_key(subject.app, subject.opportunity)
-            billables.append((key, number, subject.app, billable, opportunity, subject.at))
+            billables.append((number, subject.app, billable, opportunity, subject.at // HOUR, subject.at))
         elif decision.attribution == _PLACEMENT:
-            placements.setdefault(opportunity_key(subject.app, subject.opportunity), decision.values[0].encode())
-    tx.execute(Q["insert_billables"], {"status": status}, rows=sorted(billables))
-    tx.execute(Q["insert_placements"], rows=sorted(placements.items()))
+            opportunity = opportunity_key(subject.app, subject.opportunity)
+            placements.append((number, opportunity, decision.values[0].encode()))
+    tx.execute(Q["insert_billables"], {"status": status}, rows=billables)
+    tx.execute(Q["append_placements"], rows=placements)
 
 
 def opportunity_key(app_id: str, opportunity: str) -> bytes:

@@ -57,6 +57,7 @@ def test_migrations_make_the_same_tables_on_both(postgres_url: str):
             "att_closure",
             "att_billable",
             "att_opportunity",
+            "att_placement",
             "att_drop",
             "att_reject",
             "att_app_key",

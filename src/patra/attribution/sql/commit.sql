@@ -38,13 +38,13 @@ UPDATE att_closure SET state = rows.state, source = rows.source, due_at = rows.d
 FROM rows WHERE att_closure.key = rows.key
 
 -- name: insert_billables
--- rows: key blob, decision_id int, app_id text, billable_type text, opportunity blob, fact_at int
-INSERT INTO att_billable (key, decision_id, app_id, billable_type, opportunity, fact_at, status)
-SELECT key, decision_id, app_id, billable_type, opportunity, fact_at, :status FROM rows WHERE true
+-- rows: decision_id int, app_id text, billable_type text, opportunity blob, fact_hour int, fact_at int
+INSERT INTO att_billable (decision_id, app_id, billable_type, opportunity, fact_hour, fact_at, status)
+SELECT decision_id, app_id, billable_type, opportunity, fact_hour, fact_at, :status FROM rows WHERE true
 
--- name: insert_placements
--- rows: key blob, placement blob
-INSERT INTO att_opportunity (key, placement) SELECT key, placement FROM rows WHERE true ON CONFLICT (key) DO NOTHING
+-- name: append_placements
+-- rows: decision_id int, key blob, placement blob
+INSERT INTO att_placement (decision_id, key, placement) SELECT decision_id, key, placement FROM rows WHERE true
 
 -- name: count_drops
 -- rows: key blob, decision_id int, count int

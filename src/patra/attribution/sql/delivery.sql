@@ -10,5 +10,6 @@ ON CONFLICT (id) DO UPDATE SET
   settled_at = excluded.settled_at, settled_code = excluded.settled_code
 
 -- name: settle_billables
--- rows: key blob, status text
-UPDATE att_billable SET status = rows.status FROM rows WHERE att_billable.key = rows.key AND att_billable.status = 'new'
+-- rows: decision_id int, status text
+UPDATE att_billable SET status = rows.status FROM rows
+WHERE att_billable.decision_id = rows.decision_id AND att_billable.status = 'new'

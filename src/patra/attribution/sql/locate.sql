@@ -38,9 +38,6 @@ INSERT INTO att_locator (bucket, run, last, body) SELECT bucket, :run, :last, bo
 -- name: runs_of_bucket
 SELECT body FROM att_locator WHERE bucket = :bucket ORDER BY run
 
--- name: billable_by_key
-SELECT decision_id FROM att_billable WHERE key = :key
-
 -- name: mark
 SELECT value FROM att_mark WHERE name = :name
 

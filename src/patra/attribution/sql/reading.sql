@@ -9,6 +9,10 @@ SELECT d.item, d.archived, d.body FROM rows JOIN att_decision d ON d.item = rows
 -- rows: id int
 SELECT s.id, s.audit_status, s.attribution_status, s.settled_code FROM rows JOIN att_status s ON s.id = rows.id
 
+-- name: billables_by_id
+-- rows: id int
+SELECT b.decision_id, b.status FROM rows JOIN att_billable b ON b.decision_id = rows.id
+
 -- name: closures_after
 SELECT key, app_id, state, source, opened_at, click, click_due, timeout_id, body
 FROM att_closure WHERE key > :after ORDER BY key LIMIT :limit

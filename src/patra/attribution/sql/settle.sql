@@ -1,13 +1,42 @@
 -- name: settle_by_app
 SELECT app_id, NULL, billable_type, count(*) FROM att_billable
-WHERE fact_at >= :begin AND fact_at < :end AND status = 'committed' GROUP BY app_id, billable_type
+WHERE fact_hour >= :first AND fact_hour <= :last AND fact_at >= :begin AND fact_at < :end AND status = 'committed'
+GROUP BY app_id, billable_type
 
 -- name: settle_by_day
 SELECT NULL, fact_at / :day, billable_type, count(*) FROM att_billable
-WHERE fact_at >= :begin AND fact_at < :end AND status = 'committed' GROUP BY fact_at / :day, billable_type
+WHERE fact_hour >= :first AND fact_hour <= :last AND fact_at >= :begin AND fact_at < :end AND status = 'committed'
+GROUP BY fact_at / :day, billable_type
 
 -- name: settle_by_placement
-SELECT b.app_id, o.placement, b.billable_type, count(*) FROM att_billable b
+-- What was carried came first; of what was not, the earliest decision says.
+WITH earliest AS (SELECT key, min(decision_id) AS decision_id FROM att_placement GROUP BY key)
+SELECT b.app_id, coalesce(o.placement, p.placement), b.billable_type, count(*) FROM att_billable b
 LEFT JOIN att_opportunity o ON o.key = b.opportunity
-WHERE b.fact_at >= :begin AND b.fact_at < :end AND b.status = 'committed'
-GROUP BY b.app_id, o.placement, b.billable_type
+LEFT JOIN earliest e ON e.key = b.opportunity
+LEFT JOIN att_placement p ON p.decision_id = e.decision_id
+WHERE b.fact_hour >= :first AND b.fact_hour <= :last AND b.fact_at >= :begin AND b.fact_at < :end
+  AND b.status = 'committed'
+GROUP BY b.app_id, coalesce(o.placement, p.placement), b.billable_type
+
+-- name: received_before
+SELECT number FROM att_log WHERE at < :before ORDER BY at DESC LIMIT 1
+
+-- name: oldest_placement
+SELECT min(decision_id) FROM att_placement
+
+-- name: placements_between
+SELECT key, placement FROM att_placement WHERE decision_id < :to AND key >= :low AND key < :high ORDER BY key, decision_id
+
+-- name: carried_up_to
+UPDATE att_mark SET value = :value WHERE name = 'placed_from' AND value = :was
+  AND EXISTS (SELECT 1 FROM att_mark t WHERE t.name = 'placed_to' AND t.value = :to)
+
+-- name: carry_placements
+-- rows: key blob, placement blob
+INSERT INTO att_opportunity (key, placement) SELECT key, placement FROM rows WHERE true ON CONFLICT (key) DO NOTHING
+
+-- name: forget_placements
+DELETE FROM att_placement WHERE decision_id IN (
+  SELECT decision_id FROM att_placement WHERE decision_id < :to ORDER BY decision_id LIMIT :limit
+)
