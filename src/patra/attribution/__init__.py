@@ -21,6 +21,7 @@
 | `pack` | decisions on one item | one compressed row, and back |
 | `store` | changes | rows, and the order of locks |
 | `recent`, `keystore` | dedup keys | their entries, in memory, appended, in the ledger's tree |
+| `numbers` | keys of closures | the numbers of their rows, in memory, in a tree (SQLite) |
 | `reading` | rows | decisions with the status of their records, closures |
 | `locate` | a key | the decisions that carry it |
 | `commit` | batches and ticks | answers, when they are durable |

@@ -11,7 +11,7 @@ from hashlib import sha256
 import msgspec
 
 from patra.attribution.intake import legal_id
-from patra.attribution.store import Q
+from patra.attribution.statements import Q
 from patra.kernel.clock import SECOND, Clock, format_instant
 from patra.kernel.db import Database, Tx
 from patra.kernel.errors import Invalid

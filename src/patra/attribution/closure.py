@@ -139,6 +139,8 @@ class Closure(msgspec.Struct, kw_only=True):
     """The click that was billed."""
     click_code: R | None = None
     click_due: int | None = None
+    number: int = 0
+    """Of its row, where the store numbers closures."""
     is_new: bool = True
     """Not in the store yet."""
     changed: bool = True

@@ -25,8 +25,8 @@ def commit(
 ) -> list[Answer]:
     """Decide the items in their order and make it durable; `due` is how many overdue closures to take along.
 
-    Without `hand` the store itself is the archive: a decision is archived when it is committed. `keys` are the dedup
-    keys as the process has them; who commits more than once keeps them.
+    Without `hand` the store itself is the archive: a decision is archived when it is committed. `keys` are the keys
+    of the store as the process has them; who commits more than once keeps them.
     """
     known = keys or Keys()
     dedup_keys = {event.key for item in items if isinstance(item, Batch) for event in item.events}
@@ -37,15 +37,16 @@ def commit(
 
     def work(tx: Tx) -> list[Answer]:
         enter(tx, alone=next(tries) > 0)
+        known.refresh(tx)
         overdue = due_closures(tx, latest, due) if due else []
-        closures = load_closures(tx, closure_keys.union(overdue))
+        closures = load_closures(tx, closure_keys.union(overdue), known.closures)
         # a tick that finds nothing to do leaves no trace
         logged = [item for item in items if isinstance(item, Batch) or overdue]
         numbered = list(zip(append_log(tx, logged), logged, strict=True))
         answers, changes = decide(known.load(tx, dedup_keys), closures, numbered)
         instants = {number: received(item) for number, item in numbered}
         known.write(tx, changes.ledger, latest)
-        decisions = write(tx, changes, instants, archived=hand is None)
+        decisions = write(tx, changes, instants, known.closures, archived=hand is None)
         if hand is not None:
             hand(tx, decisions, changes.superseded)
         found = iter(answers)

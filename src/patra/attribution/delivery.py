@@ -31,7 +31,7 @@ from patra.attribution.records import (
     records,
     sealed,
 )
-from patra.attribution.store import Q
+from patra.attribution.statements import Q
 from patra.kernel.clock import MINUTE, SECOND, Clock
 from patra.kernel.db import Database, Row, Tx
 from patra.kernel.errors import ConfigInvalid

@@ -10,7 +10,7 @@ import msgspec
 import zstandard
 
 from patra.attribution.intake import read_json
-from patra.attribution.store import Q
+from patra.attribution.statements import Q
 from patra.kernel.clock import format_instant
 from patra.kernel.db import Database
 

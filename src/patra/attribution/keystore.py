@@ -7,15 +7,17 @@ in memory or in the tree, never in both.
 
 Memory is right as long as the mark `recent` is the one that this process wrote last: every transaction that changes a
 key writes a mark of its own, so what another process wrote, or what was undone here, is noticed, and the rows are read
-again.
+again. The numbers of closures (`numbers`) are kept beside the keys and go by the same mark: no closure is opened but by
+an event with a new key, or with a new cycle of one.
 """
 
 import secrets
 from collections.abc import Collection
 
 from patra.attribution.dedup import SCOPE, Ledger
+from patra.attribution.numbers import Numbers
 from patra.attribution.recent import BUCKETS, First, Recent, packed
-from patra.attribution.store import Q, mark, set_mark
+from patra.attribution.statements import Q, mark, set_mark
 from patra.kernel.clock import HOUR
 from patra.kernel.db import Database, Tx
 from patra.kernel.errors import StoreBusy
@@ -25,6 +27,8 @@ MOST = 1_000_000
 """Keys in memory beyond which every commit carries some, however busy it is."""
 ENOUGH = 100_000
 """Keys that are worth carrying in a quiet moment."""
+MOST_CLOSURES, ENOUGH_CLOSURES = 200_000, 20_000
+"""The same for closures."""
 PATIENCE = HOUR
 """How old the oldest may become before fewer are carried too."""
 BITE = 2000
@@ -40,13 +44,16 @@ VERSION, CARRY_TO, CARRY_FROM = "recent", "carry_to", "carry_from"
 class Keys:
     """The dedup keys as one process has them; its methods are called inside of a transaction that writes."""
 
-    def __init__(self, most: int = MOST) -> None:
+    def __init__(self, most: int = MOST, most_closures: int = MOST_CLOSURES) -> None:
         self._most = most
+        self._most_closures = most_closures
         self._recent = Recent()
         self._version = -1
         self._tree = False
         self._to = 0
         self._from = 0
+        self.closures = Numbers()
+        """On SQLite, the closures by key."""
 
     @property
     def count(self) -> int:
@@ -65,6 +72,8 @@ class Keys:
         """Keys that nobody had, then new cycles of keys that are there, one layer after the other."""
         if tx.dialect == "sqlite":
             self._append(tx, ledger.firsts, at)
+            if ledger.layers:  # a closure may be opened by no other event
+                self._stamp(tx)
             if ledger.layers and self._recent.known(key for layer in ledger.layers for key in layer):
                 while self.count:  # a key of a later cycle is the tree's alone
                     self._carry(tx)
@@ -73,6 +82,19 @@ class Keys:
         for layer in ledger.layers:
             begin_cycles(tx, SCOPE, layer)
             self._tree = True
+        if self.closures.count > self._most_closures:
+            self.carry_closures(tx)
+
+    def refresh(self, tx: Tx) -> None:
+        """Read what is in memory again where it is not what the store has."""
+        if tx.dialect == "sqlite":
+            self._refresh(tx)
+
+    def carry_closures(self, tx: Tx) -> int:
+        """Carry some keys of closures into their tree; gives how many that were."""
+        self._refresh(tx)
+        self._stamp(tx)
+        return self.closures.carry(tx)
 
     def carry(self, tx: Tx) -> int:
         """Carry one bite into the tree; gives how many keys or rows that were, 0 when nothing is left."""
@@ -104,12 +126,12 @@ class Keys:
         set_mark(tx, VERSION, self._version)
 
     def _refresh(self, tx: Tx) -> None:
-        """Read the rows again where memory is not what the store has."""
         version = mark(tx, VERSION)
         if version == self._version:
             return
         self._version = -1  # until everything is read
         self._recent = Recent()
+        self.closures = Numbers.read(tx)
         self._to, self._from = mark(tx, CARRY_TO), mark(tx, CARRY_FROM)
         frozen = False
         for number, body in tx.fetch(Q["recent_keys"]):
@@ -149,7 +171,7 @@ class Keys:
 
 
 def carry_once(db: Database, keys: Keys, now: int) -> int:
-    """In a quiet moment: carry a bite of the recent keys into the tree, where they are many or old."""
+    """In a quiet moment: carry a bite of the recent keys into their trees, where they are many or old."""
     if db.dialect != "sqlite":
         return 0
 
@@ -157,7 +179,9 @@ def carry_once(db: Database, keys: Keys, now: int) -> int:
         oldest = tx.fetch(Q["oldest_recent_at"])
         return bool(oldest) and (bool(mark(tx, CARRY_TO)) or keys.count >= ENOUGH or now - oldest[0][0] >= PATIENCE)
 
-    return db.run(keys.carry) if db.read(due) else 0
+    if db.read(due):
+        return db.run(keys.carry)
+    return db.run(keys.carry_closures) if keys.closures.carrying or keys.closures.count >= ENOUGH_CLOSURES else 0
 
 
 def _insert(tx: Tx, firsts: list[First]) -> None:

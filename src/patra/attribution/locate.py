@@ -22,7 +22,7 @@ from patra.attribution.facts import Decision, attribution_key_of, billing_key_of
 from patra.attribution.pack import decompressed, unpacked
 from patra.attribution.reading import Archived, Meets, decisions_from, decisions_of_items
 from patra.attribution.records import record_keys
-from patra.attribution.store import Q, mark
+from patra.attribution.statements import Q, mark
 from patra.kernel.clock import MINUTE, Clock
 from patra.kernel.db import Database, Row, Tx
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from patra.attribution.decide import ITEM_BITS
 from patra.attribution.locate import LATEST_COMMIT
-from patra.attribution.store import Q, mark
+from patra.attribution.statements import Q, mark
 from patra.kernel.clock import Clock
 from patra.kernel.db import Database, Tx
 

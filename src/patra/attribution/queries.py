@@ -10,18 +10,19 @@ from typing import Any, Literal
 
 import msgspec
 
-from patra.attribution.closure import Status
+from patra.attribution.closure import Closure, Status
 from patra.attribution.contract import KINDS
 from patra.attribution.facts import attribution_fact, audit, billable_fact
 from patra.attribution.keys import key_source
 from patra.attribution.locate import ANY, MOST_FOUND, Found, Only, decisions_of_batch, find
-from patra.attribution.reading import Archived, decisions_after
+from patra.attribution.reading import Archived, closures_after, decisions_after, place_of
 from patra.attribution.reasons import R
-from patra.attribution.store import Q, closure_of
+from patra.attribution.statements import Q
+from patra.attribution.store import closure_of
 from patra.attribution.subject import FAILURE
 from patra.kernel.canonical import key16
 from patra.kernel.clock import format_instant, parse_instant
-from patra.kernel.db import Row, Tx
+from patra.kernel.db import Tx
 
 
 class Aggregate(StrEnum):
@@ -187,7 +188,7 @@ def closure_by_key(tx: Tx, closure_key: str) -> ClosureView | None:
     rows = tx.fetch(Q["closure_by_key"], {"key": key16(closure_key)})
     if not rows:
         return None
-    view = _closure_view(rows[0])
+    view = _closure_view(closure_of(rows[0]))
     return msgspec.structs.replace(view, aggregate=aggregate(_of_closure(tx, closure_key)))
 
 
@@ -203,9 +204,8 @@ def _of_closure(tx: Tx, closure_key: str) -> list[Found]:
 
 
 def closures(tx: Tx, *, state: str | None, after: bytes, limit: int) -> list[tuple[bytes, ClosureView]]:
-    """Closures in the order of their keys in the store, of one state or of any."""
-    rows = tx.fetch(Q["closures_page"], {"state": state or "", "after": after, "limit": limit})
-    return [(bytes(row[0]), _closure_view(row)) for row in rows]
+    """Closures that follow a place, each with its own, of one state or of any."""
+    return [(place_of(one), _closure_view(one)) for one in closures_after(tx, after, limit, state or "")]
 
 
 def aggregate(found: Sequence[Found]) -> Aggregate:
@@ -279,8 +279,7 @@ def reject_place(text: str) -> tuple[int, bytes] | None:
         return None
 
 
-def _closure_view(row: Row) -> ClosureView:
-    closure = closure_of(row)
+def _closure_view(closure: Closure) -> ClosureView:
     due = closure.next_due
     return ClosureView(
         closureKey=closure.closure,

@@ -11,10 +11,12 @@ from patra.attribution.facts import Decision, audit_key_of
 from patra.attribution.keys import half
 from patra.attribution.pack import unpacked
 from patra.attribution.records import RECORD, On, Record, Statuses, records
-from patra.attribution.store import Q, closure_of
+from patra.attribution.statements import Q
+from patra.attribution.store import closure_of
 from patra.kernel.db import Database, Row, Tx
 
 PAGE = 5000
+_LAST = 2**63 - 1
 _A_PACK = 50
 """Decisions that one item is expected to have; what is read at a time goes by it."""
 
@@ -74,11 +76,23 @@ def every_decision(db: Database) -> Iterator[Archived]:
 
 
 def every_closure(db: Database) -> Iterator[Closure]:
-    """All closures in the order of their keys in the store, read page by page."""
+    """All closures, read page by page."""
     after = b""
-    while rows := db.read(lambda tx, after=after: tx.fetch(Q["closures_after"], {"after": after, "limit": PAGE})):
-        yield from map(closure_of, rows)
-        after = bytes(rows[-1][0])
+    while found := db.read(lambda tx, after=after: closures_after(tx, after, PAGE)):
+        yield from found
+        after = place_of(found[-1])
+
+
+def closures_after(tx: Tx, after: bytes, limit: int, state: str = "") -> list[Closure]:
+    """Closures that follow a place, of one state or of any, in the order in which the store has them."""
+    number = min(int.from_bytes(after, "big"), _LAST)
+    rows = tx.fetch(Q["closures_page"], {"number": number, "key": after, "state": state, "limit": limit})
+    return [closure_of(row) for row in rows]
+
+
+def place_of(closure: Closure) -> bytes:
+    """Where a closure stands: its number on SQLite, its key on PostgreSQL."""
+    return closure.number.to_bytes(8, "big") if closure.number else closure.key
 
 
 def is_empty(tx: Tx) -> bool:

@@ -32,7 +32,7 @@ from patra.attribution.locate import INDEXED
 from patra.attribution.pack import packed, unpacked
 from patra.attribution.reading import Archived, decisions_after
 from patra.attribution.records import Record
-from patra.attribution.store import Q, mark, set_mark
+from patra.attribution.statements import Q, mark, set_mark
 from patra.kernel.clock import HOUR
 from patra.kernel.db import Database, Row, Tx
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from patra.attribution.store import Q
+from patra.attribution.statements import Q
 from patra.kernel.clock import DAY, HOUR, format_instant
 from patra.kernel.db import Tx
 from patra.kernel.errors import ConfigInvalid

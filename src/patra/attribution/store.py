@@ -25,17 +25,17 @@ from patra.attribution.decide import ITEM_BITS, Changes, Drop, Superseded
 from patra.attribution.facts import Decision
 from patra.attribution.intake import Refused, as_read, legal_id, shown
 from patra.attribution.keys import half
+from patra.attribution.numbers import Numbers
 from patra.attribution.pack import compressed, packing
 from patra.attribution.reasons import R
 from patra.attribution.records import RECORD, On
+from patra.attribution.statements import Q
 from patra.attribution.subject import Origin, Subject
 from patra.kernel.canonical import fingerprint, sha256_hex
 from patra.kernel.clock import HOUR
-from patra.kernel.db import Queries, Row, Tx
+from patra.kernel.db import Row, Tx
 from patra.kernel.errors import NotCanonical, StoreBusy
 from patra.kernel.machine import journal
-
-Q = Queries.load("patra.attribution")
 
 _PLACEMENT = "attr_opportunity_created"
 _encode = msgspec.json.Encoder(enc_hook=shown).encode
@@ -66,13 +66,17 @@ def enter(tx: Tx, *, alone: bool) -> None:
         tx.fetch(Q["enter_alone" if alone else "enter"])
 
 
-def load_closures(tx: Tx, keys: Collection[bytes]) -> dict[bytes, Closure]:
-    """The closures of a set of keys, locked until the transaction ends."""
-    return {closure.key: closure for closure in map(closure_of, tx.fetch(Q["closures_by_key"], rows=_sorted(keys)))}
+def load_closures(tx: Tx, keys: Collection[bytes], numbers: Numbers) -> dict[bytes, Closure]:
+    """The closures of a set of keys, locked until the transaction ends; on SQLite `numbers` finds them."""
+    if tx.dialect == "sqlite":
+        found = tx.fetch(Q["closures_by_number"], rows=[(number,) for number in sorted(numbers.find(tx, keys))])
+    else:
+        found = tx.fetch(Q["closures_by_key"], rows=[(key,) for key in sorted(keys)])
+    return {closure.key: closure for closure in map(closure_of, found)}
 
 
 def closure_of(row: Row) -> Closure:
-    key, app_id, state, source, opened_at, click, click_due, timeout_id, body = row
+    key, app_id, state, source, opened_at, click, click_due, timeout_id, body, number = row
     rest = _decode_closure(body)
     return Closure(
         key=bytes(key),
@@ -89,6 +93,7 @@ def closure_of(row: Row) -> Closure:
         click_code=rest.click_code,
         billed=rest.billed,
         click_due=click_due,
+        number=number,
         is_new=False,
         changed=False,
         fresh=False,
@@ -116,16 +121,6 @@ def forget_intake(tx: Tx, process: str) -> None:
     tx.execute(Q["forget_intake"], {"process": process})
 
 
-def mark(tx: Tx, name: str) -> int:
-    """Where a duty in the background stands."""
-    found = tx.fetch(Q["mark"], {"name": name})
-    return found[0][0] if found else 0
-
-
-def set_mark(tx: Tx, name: str, value: int) -> None:
-    tx.execute(Q["set_mark"], {"name": name, "value": value})
-
-
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 
@@ -149,7 +144,9 @@ def _log_row(place: int, one: Item) -> Row:
     return place, one.received_at, "batch", one.envelope.app_id, one.envelope.batch_id, None, body
 
 
-def write(tx: Tx, changes: Changes, instants: Mapping[int, int], *, archived: bool) -> list[tuple[int, Decision]]:
+def write(
+    tx: Tx, changes: Changes, instants: Mapping[int, int], numbers: Numbers, *, archived: bool
+) -> list[tuple[int, Decision]]:
     """Write all that was decided, but for dedup keys (`keystore`); gives the decisions that are new.
 
     `instants` are those of the items, by number. `archived`: the store itself is the archive.
@@ -159,7 +156,7 @@ def write(tx: Tx, changes: Changes, instants: Mapping[int, int], *, archived: bo
         changes.decisions[number >> ITEM_BITS].append((number, decision))
         decisions.append((number, decision))
     bodies = packing({item: some for item, some in changes.decisions.items() if some})
-    _write_closures(tx, changes.closures)
+    _write_closures(tx, changes.closures, numbers)
     status = RECORD.target(Status.NEW, On.WRITTEN) if archived else Status.NEW
     _write_billables(tx, decisions, status)
     rows = [(item, instants[item], body) for item, body in bodies.result().items()]
@@ -168,16 +165,20 @@ def write(tx: Tx, changes: Changes, instants: Mapping[int, int], *, archived: bo
     return decisions
 
 
-def _write_closures(tx: Tx, closures: Sequence[Closure]) -> None:
-    new = sorted((closure for closure in closures if closure.is_new), key=lambda closure: closure.key)
-    rows = [(c.key, c.app, c.opened_at, *_moving(c)) for c in new]
+def _write_closures(tx: Tx, closures: Sequence[Closure], numbers: Numbers) -> None:
+    new = [closure for closure in closures if closure.is_new]
+    moved = [closure for closure in closures if not closure.is_new]
+    if tx.dialect == "sqlite":
+        rows = [(number, c.key, c.app, c.opened_at, *_moving(c)) for number, c in enumerate(new, numbers.newest + 1)]
+        tx.execute(Q["insert_closures_by_number"], rows=rows)
+        for number, key, *_ in rows:
+            numbers.add(key, number)
+        tx.execute(Q["update_closures_by_number"], rows=sorted((c.number, *_moving(c)) for c in moved))
+        return
+    rows = sorted((c.key, c.app, c.opened_at, *_moving(c)) for c in new)
     if tx.execute(Q["insert_closures"], rows=rows) != len(rows):
         raise StoreBusy("store_busy", "another writer opened a closure first")
-    moved = sorted((closure for closure in closures if not closure.is_new), key=lambda closure: closure.key)
-    tx.execute(
-        Q["update_closures"],
-        rows=[(c.key, *_moving(c)) for c in moved],
-    )
+    tx.execute(Q["update_closures"], rows=sorted((c.key, *_moving(c)) for c in moved))
 
 
 def _moving(closure: Closure) -> Row:
@@ -261,7 +262,3 @@ def _supersede(tx: Tx, records: Sequence[Superseded]) -> None:
     ):
         moved = [by_id[number] for (number,) in sorted(tx.fetch(Q[name], rows=rows))]
         journal(tx, [RECORD.move(one.record_key, was, on, reason=reason, at=one.at) for one in moved])
-
-
-def _sorted(keys: Collection[bytes]) -> list[Row]:
-    return [(key,) for key in sorted(set(keys))]

@@ -8,7 +8,7 @@ import pytest
 
 from patra.attribution.locate import INDEXED, Indexer, Only, find
 from patra.attribution.queries import closure_by_key, events_of_batch, listing, reject_place, rejects, timeline
-from patra.attribution.store import mark
+from patra.attribution.statements import mark
 from patra.kernel.clock import DAY, SECOND
 from patra.kernel.db import Database
 from patra.kernel.db.queries import statement

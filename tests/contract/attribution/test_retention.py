@@ -15,7 +15,7 @@ from patra.attribution.locate import INDEXED, LATEST_COMMIT, PATIENCE, Indexer, 
 from patra.attribution.queries import rejects
 from patra.attribution.reading import every_closure, every_decision
 from patra.attribution.retention import ON_THE_WAY, Purged, Retention, into_files, purge_once
-from patra.attribution.store import mark
+from patra.attribution.statements import mark
 from patra.kernel.clock import DAY, HOUR, SECOND
 from patra.kernel.db import Database, migrate
 from patra.kernel.db.queries import statement

@@ -67,6 +67,7 @@ def test_migrations_make_the_same_tables_on_both(postgres_url: str):
         ]
         columns.append(db.read(lambda tx, tables=tables: {name: dict(tx.column_types(name)) for name in tables}))
         db.close()
+    assert columns[0]["att_closure"].pop("number") == "int"  # SQLite alone finds closures by number
     assert columns[0] == columns[1]
 
 

@@ -6,8 +6,9 @@ SELECT 1
 
 -- name: closures_by_key
 -- rows: key blob
-SELECT c.key, c.app_id, c.state, c.source, c.opened_at, c.click, c.click_due, c.timeout_id, c.body
-FROM rows JOIN att_closure c ON c.key = rows.key
+-- Only PostgreSQL; SQLite has them by number.
+SELECT c.key, c.app_id, c.state, c.source, c.opened_at, c.click, c.click_due, c.timeout_id, c.body, 0
+FROM rows JOIN att_closure c ON c.key = rows.key ORDER BY c.key FOR UPDATE OF c
 
 -- name: closures_due
 SELECT key FROM att_closure WHERE due_at <= :now ORDER BY due_at LIMIT :limit

@@ -1,9 +1,14 @@
 -- name: closure_by_key
-SELECT key, app_id, state, source, opened_at, click, click_due, timeout_id, body FROM att_closure WHERE key = :key
+SELECT key, app_id, state, source, opened_at, click, click_due, timeout_id, body, number FROM att_closure
+WHERE number IN (
+  SELECT number FROM att_closure_key WHERE key = :key
+  UNION SELECT number FROM att_closure
+  WHERE number > (SELECT value FROM att_mark WHERE name = 'closures_keyed') AND key = :key
+)
 
 -- name: closures_page
-SELECT key, app_id, state, source, opened_at, click, click_due, timeout_id, body FROM att_closure
-WHERE key > :after AND (:state = '' OR state = :state) ORDER BY key LIMIT :limit
+SELECT key, app_id, state, source, opened_at, click, click_due, timeout_id, body, number FROM att_closure
+WHERE number > :number AND (:state = '' OR state = :state) ORDER BY number LIMIT :limit
 
 -- name: rejects_page
 SELECT r.key, r.at, r.app_id, r.batch_id, r.event_index, r.code, r.server_event_key, r.digest, r.raw, coalesce(d.count, 1)

@@ -13,9 +13,5 @@ SELECT s.id, s.audit_status, s.attribution_status, s.settled_code FROM rows JOIN
 -- rows: id int
 SELECT b.decision_id, b.status FROM rows JOIN att_billable b ON b.decision_id = rows.id
 
--- name: closures_after
-SELECT key, app_id, state, source, opened_at, click, click_due, timeout_id, body
-FROM att_closure WHERE key > :after ORDER BY key LIMIT :limit
-
 -- name: something_due
 SELECT 1 FROM att_closure WHERE due_at <= :now LIMIT 1

@@ -1,0 +1,1 @@
+-- Nothing: on PostgreSQL closures are found by key, since each process has to see at once what another opened.
