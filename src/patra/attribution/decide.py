@@ -47,6 +47,8 @@ class Drop(msgspec.Struct, kw_only=True):
     """The event as sent, where it was rejected; nothing where it was a duplicate."""
     batch_id: str = ""
     quarantined: bool = False
+    further: list[tuple[int, Any]] = []
+    """Instants and events to quarantine that were dropped likewise: a batch's id may have been used again (F19)."""
 
 
 class Superseded(msgspec.Struct, frozen=True, kw_only=True):
@@ -198,6 +200,8 @@ class _Run:
         known = self.changes.drops.get(key)
         if known is not None:
             known.count += 1
+            if quarantined:
+                known.further.append((decision.at, sent[0]))
             return
         number = self._next
         self._next += 1

@@ -22,7 +22,7 @@ import msgspec
 from patra.attribution.batch import Batch, Item
 from patra.attribution.closure import C, Click, Closure, Status, Terminal
 from patra.attribution.decide import ITEM_BITS, Changes, Drop, Superseded
-from patra.attribution.facts import Decision
+from patra.attribution.facts import Decision, audit_key_of
 from patra.attribution.intake import Refused, as_read, legal_id, shown
 from patra.attribution.keys import half
 from patra.attribution.numbers import Numbers
@@ -203,23 +203,39 @@ def _write_drops(tx: Tx, drops: dict[bytes, Drop]) -> list[tuple[int, Decision]]
     rows = [(key, drop.id, drop.count) for key, drop in sorted(drops.items())]
     owners = {bytes(key): number for key, number in tx.fetch(Q["count_drops"], rows=rows)}
     new = {key: drop for key, drop in drops.items() if owners[key] == drop.id}
-    tx.execute(Q["write_rejects"], rows=[_reject(key, drop) for key, drop in new.items() if drop.sent])
+    rejected = [
+        _reject(key, drop, drop.id, *_sent(drop), raw=drop.quarantined) for key, drop in new.items() if drop.sent
+    ]
+    tx.execute(Q["write_rejects"], rows=rejected)
+    further = [row for key, drop in drops.items() for row in _further(key, drop, owners[key])]
+    tx.execute(Q["quarantine_further"], rows=further)
     return [(drop.id, drop.decision) for drop in new.values()]
 
 
-def _reject(key: bytes, drop: Drop) -> Row:
-    decision, subject, sent = drop.decision, drop.decision.subject, as_read(drop.sent[0])
+def _sent(drop: Drop) -> tuple[int, Any]:
+    return drop.decision.at, drop.sent[0]
+
+
+def _further(key: bytes, drop: Drop, owner: int) -> list[Row]:
+    """What is kept raw beside the first event that was dropped so: every other payload, by its digest (F19)."""
+    events = [_sent(drop), *drop.further] if drop.quarantined and owner != drop.id else drop.further
+    rows = [_reject(key, drop, owner, at, event, raw=True) for at, event in events]
+    return [(half(f"{audit_key_of(drop.decision)}|{row[8]}"), *row) for row in rows]
+
+
+def _reject(key: bytes, drop: Drop, number: int, at: int, event: Any, *, raw: bool) -> Row:
+    subject, sent = drop.decision.subject, as_read(event)
     return (
         key,
-        drop.id,
-        decision.at,
+        number,
+        at,
         subject.app,
         drop.batch_id,
         subject.index,
-        str(decision.reason),
+        str(drop.decision.reason),
         subject.source,
         digest(sent),
-        _encode(sent) if drop.quarantined else None,
+        _encode(sent) if raw else None,
     )
 
 

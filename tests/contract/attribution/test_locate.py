@@ -8,12 +8,13 @@ import pytest
 
 from patra.attribution.locate import INDEXED, Indexer, Only, find
 from patra.attribution.queries import closure_by_key, events_of_batch, listing, reject_place, rejects, timeline
+from patra.attribution.replay import replay
 from patra.attribution.statements import mark
 from patra.kernel.clock import DAY, SECOND
 from patra.kernel.db import Database
 from patra.kernel.db.queries import statement
 from tests.contract.attribution.test_retention import House as Store
-from tests.unit.attribution.said import ABSENT, at, event, terminal
+from tests.unit.attribution.said import ABSENT, at, event, sent, terminal
 
 KEYS = {
     "traceKey": "t-1",
@@ -300,3 +301,34 @@ def test_every_rejected_event_leaves_a_row_and_only_one_that_lacks_its_reference
     kept = house.db.read(lambda tx: rejects(tx, quarantined=True, limit=100)).rejects
     assert {json.loads(bytes(one.raw))["eventId"] for one in kept if one.raw} == {"lacking", "not legal", "error"}
     assert all(len(one.digest) == 64 and one.serverEventKey.startswith("fe_") for one in page)
+
+
+def test_an_event_that_lacks_its_reference_is_kept_raw_though_another_was_rejected_in_its_place(house: House):
+    house.take(event("click", "first", traceKey=ABSENT))
+    house.clock.advance(SECOND)
+    house.take(event("click", "second", responseReference=ABSENT))
+    for _ in range(2):
+        house.clock.advance(SECOND)
+        house.take(event("click", "third", responseReference=ABSENT))
+    page = house.db.read(lambda tx: rejects(tx, limit=100)).rejects
+    assert [(one.count, one.raw and json.loads(bytes(one.raw))["eventId"]) for one in page] == [
+        (1, "third"),
+        (1, "second"),
+        (4, None),
+    ]
+    assert {(one.batchId, one.eventIndex, one.ackReasonCode) for one in page} == {("b1", 0, "f_event_missing_required")}
+    assert len({one.digest for one in page}) == 3
+
+
+@pytest.mark.parametrize("group", [1, 4])
+def test_the_quarantine_does_not_depend_on_how_batches_are_grouped(house: House, group: int):
+    defects = [{"traceKey": ABSENT}, *({"responseReference": value} for value in (ABSENT, None, ""))]
+    lines = [sent(seconds, event("click", "e", **defect)) for seconds, defect in enumerate(defects)]
+    replay(lines, house.db, group=[group])
+    page = house.db.read(lambda tx: rejects(tx, limit=100)).rejects
+    assert [(one.at, one.raw is not None) for one in page] == [
+        (at(3), True),
+        (at(2), True),
+        (at(1), True),
+        (at(0), False),
+    ]

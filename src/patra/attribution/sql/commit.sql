@@ -61,6 +61,13 @@ SELECT key, decision_id, at, app_id, batch_id, event_index, code, server_event_k
 ON CONFLICT (key) DO UPDATE SET decision_id = excluded.decision_id, at = excluded.at, batch_id = excluded.batch_id,
   event_index = excluded.event_index, digest = excluded.digest, raw = excluded.raw
 
+-- name: quarantine_further
+-- rows: own blob, key blob, decision_id int, at int, app_id text, batch_id text, event_index int, code text, server_event_key text, digest text, raw blob
+INSERT INTO att_reject (key, decision_id, at, app_id, batch_id, event_index, code, server_event_key, digest, raw)
+SELECT own, decision_id, at, app_id, batch_id, event_index, code, server_event_key, digest, raw FROM rows
+WHERE NOT EXISTS (SELECT 1 FROM att_reject r WHERE r.key = rows.key AND r.digest = rows.digest)
+ON CONFLICT (key) DO NOTHING
+
 -- name: state_before_superseding
 -- rows: id int, item int
 INSERT INTO att_status (id, attribution_status)
