@@ -2,15 +2,14 @@
 
 One message of the outbox stands for one decision, in the group of its closure and trace. In every call the audits go
 first, then the billable facts of those whose audit is written, then the attribution facts; a group in which something
-has to be tried again waits with the rest. What the archive cannot take
-now is tried again under the same keys after 1 s, 5 s, 30 s, 120 s and so on; after 15 minutes what is still missing
-becomes `conflicted`, and the row says so.
+has to be tried again waits with the rest. A record that was superseded has a second message, in the group of its first,
+so it is told as such only after it was told as committed (§3.8.27). What the archive cannot take now is tried again
+under the same keys after 1 s, 5 s, 30 s, 120 s and so on; after 15 minutes what is still missing becomes `conflicted`,
+and the row says so.
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple
-
-import msgspec
 
 from patra.attribution.archive import Again, Archive, Never, Outcome, Written
 from patra.attribution.closure import Status
@@ -44,6 +43,10 @@ CHANNEL = "attribution.archive"
 POLICY = Policy(delays=DelayTable((SECOND, 5 * SECOND, 30 * SECOND, 120 * SECOND), cycle=True), window=15 * MINUTE)
 MOST = 500
 """Records of one call of the archive."""
+SUPERSEDED = b"superseded"
+"""The payload of a message about a record that was superseded; that of a decision is empty."""
+AFTER_ALL = len(RANK)
+"""The turn of such records."""
 
 
 def open_archive(where: str) -> Archive | None:
@@ -77,13 +80,14 @@ class Fate(NamedTuple):
 
 
 def handing(clock: Clock) -> Hand:
-    """Hand new decisions to the outbox; a late impression takes the record along that it supersedes."""
+    """Hand new decisions to the outbox, and behind them the records that late impressions superseded."""
 
     def hand(tx: Tx, decisions: Sequence[tuple[int, Decision]], superseded: Sequence[Superseded]) -> None:
-        gone = {record.record_key: record.decision_id for record in superseded}
-        messages = [
-            Message(group=group_of(decision), key=str(number), payload=_payload(gone.get(decision.supersedes or "")))
-            for number, decision in decisions
+        messages = [Message(group=group_of(decision), key=str(number), payload=b"") for number, decision in decisions]
+        messages += [
+            Message(group=group_of(gone.decision), key=str(gone.id), payload=SUPERSEDED)
+            for gone in decisions_by_id(tx, [record.decision_id for record in superseded])
+            if gone.statuses.attribution is Status.SUPERSEDED
         ]
         append(tx, CHANNEL, messages, clock.now())
 
@@ -107,9 +111,8 @@ class Delivery:
             if message.group_key in stopped:
                 sent.append(Untried())
                 continue
-            failed = [
-                fate.outcome for fate in self._fates[message.seq] if not isinstance(fate.outcome, Written | Never)
-            ]
+            fates = self._fates.get(message.seq, [])
+            failed = [fate.outcome for fate in fates if not isinstance(fate.outcome, Written | Never)]
             if not failed:
                 sent.append(Delivered())
                 continue
@@ -124,49 +127,41 @@ class Delivery:
         Nothing of a group is written once something of it has to be tried again: it comes in order or not yet.
         """
         owners = self._records(messages)
-        outcomes: dict[str, Outcome] = {}
+        outcomes: dict[tuple[str, Status], Outcome] = {}
         waiting: set[str] = set()
-        for kind in RANK:
+        for turn in range(AFTER_ALL + 1):
             ready = [
                 record
                 for found in owners.values()
-                if kind is RecordType.AUDIT or isinstance(outcomes.get(found[0].key), Written)
                 for record in found
-                if record.type is kind
+                if _turn(record) == turn and (record is found[0] or isinstance(outcomes.get(_told(found[0])), Written))
             ]
             ordered = in_write_order(ready)
             for start in range(0, len(ordered), MOST):
                 part = [record for record in ordered[start : start + MOST] if record.group not in waiting]
                 for record, outcome in zip(part, self._archive.write(part) if part else (), strict=True):
-                    # of a record that is written twice, as committed and as superseded, the worse outcome counts
-                    if not isinstance(outcomes.get(record.key), Again):
-                        outcomes[record.key] = outcome
+                    outcomes[_told(record)] = outcome
                     if isinstance(outcome, Again):
                         waiting.add(record.group)
-        refused = {seq for seq, found in owners.items() if isinstance(outcomes.get(found[0].key), Never)}
+        refused = {seq for seq, found in owners.items() if isinstance(outcomes.get(_told(found[0])), Never)}
         return {
-            seq: [Fate(r, outcomes.get(r.key, outcomes[found[0].key] if seq in refused else None)) for r in found]
+            seq: [Fate(r, outcomes.get(_told(r), outcomes[_told(found[0])] if seq in refused else None)) for r in found]
             for seq, found in owners.items()
         }
 
     def _records(self, messages: Sequence[Pending]) -> dict[int, list[Record]]:
         """The records of each message, as they will stand once written; none for a decision that was purged."""
-        gone = {message.seq: _superseded_by(message.payload) for message in messages}
-        wanted = [int(message.key) for message in messages] + [number for number in gone.values() if number is not None]
+        wanted = [int(message.key) for message in messages]
         found = {one.id: one for one in self._db.read(lambda tx: decisions_by_id(tx, wanted))}
-        owners: dict[int, list[Record]] = {}
-        for message in messages:
-            archived, other = found.get(int(message.key)), found.get(gone[message.seq] or -1)
-            own = [sealed(r) for r in records(archived.decision, _planned(archived))] if archived else []
-            if own and other is not None:
-                own += [record for record in other.records if record.type is RecordType.ATTRIBUTION]
-            if own:
-                owners[message.seq] = own
-        return owners
+        return {
+            message.seq: _superseded(archived) if message.payload == SUPERSEDED else _own(archived)
+            for message in messages
+            if (archived := found.get(int(message.key))) is not None
+        }
 
     def _settled(self, tx: Tx, settled: Sequence[Settled], now: int) -> None:
         """Move the records of messages that are over, in the transaction that takes the messages out."""
-        over = {int(one.message.key): one for one in settled}
+        over = {int(one.message.key): one for one in settled if one.message.payload != SUPERSEDED}
         moved: list[tuple[Archived, dict[RecordType, Moved]]] = []
         for archived in decisions_by_id(tx, over):
             one = over[archived.id]
@@ -233,9 +228,19 @@ def _planned(archived: Archived) -> Statuses:
     )
 
 
-def _payload(gone: int | None) -> bytes:
-    return b"" if gone is None else msgspec.json.encode(gone)
+def _own(archived: Archived) -> list[Record]:
+    """The records of a decision, its audit first."""
+    return [sealed(record) for record in records(archived.decision, _planned(archived))]
 
 
-def _superseded_by(payload: bytes) -> int | None:
-    return msgspec.json.decode(payload, type=int) if payload else None
+def _superseded(archived: Archived) -> list[Record]:
+    return [record for record in archived.records if record.status is Status.SUPERSEDED]
+
+
+def _turn(record: Record) -> int:
+    return AFTER_ALL if record.status is Status.SUPERSEDED else RANK[record.type]
+
+
+def _told(record: Record) -> tuple[str, Status]:
+    """A record in one of the states that the archive is told of."""
+    return record.key, record.status

@@ -17,6 +17,7 @@ from patra.attribution.records import RANK, RecordType
 from patra.attribution.records import On as RecordMove
 from patra.kernel.clock import MINUTE, SECOND
 from patra.kernel.db import Database, migrate
+from patra.kernel.db.queries import statement
 from patra.kernel.machine import history
 from patra.kernel.testing import ManualClock
 from tests.contract.attribution.archives import ListedArchive
@@ -234,6 +235,40 @@ def test_a_superseded_timeout_reaches_the_archive_as_committed_and_then_as_super
     )
 
 
+def test_a_superseded_timeout_waits_for_its_own_records_though_the_impression_has_another_trace(house: House):
+    """§3.8.27: superseded only from committed; §3.8.29.2: no fact before its audit."""
+    house.take(sent(0, event("ad_filled", traceKey="opener")), 120)
+    house.archive.fails = lambda record: (
+        Again(R.ARCHIVE_TIMEOUT) if record.body["sourceKeys"]["traceKey"] == "opener" else None
+    )
+    house.deliver()
+    house.clock.advance(SECOND // 2)
+    house.take(sent(200, event("impression", traceKey="late")))
+    house.deliver()
+    assert {record.body["sourceKeys"]["traceKey"] for record in house.archive.written} == {"late"}
+    assert ("billable_fact", "f_accepted", "committed") in house.statuses()  # not held up by the other group
+    house.archive.fails = lambda record: None
+    house.clock.advance(SECOND)
+    house.deliver()
+    assert [(kind, status) for kind, reason, status in house.archive.told if "timeout" in reason] == [
+        ("decision_audit", "committed"),
+        ("attribution_fact", "committed"),
+        ("attribution_fact", "superseded"),
+    ]
+    assert ("attribution_fact", "f_terminal_timeout_autofill", "superseded") in house.statuses()
+
+
+def test_a_message_whose_decision_was_purged_goes_without_a_word(house: House):
+    house.take(sent(0, event("ad_filled")), 120)
+    house.deliver()
+    house.take(sent(0, event("impression")))
+    house.db.run(lambda tx: tx.execute(statement("purge", "DELETE FROM att_decision")))
+    told = len(house.archive.told)
+    house.deliver()
+    assert len(house.archive.told) == told
+    assert house.delivery.relay.next_due() is None
+
+
 def test_dropping_the_same_event_again_outputs_nothing_new(house: House):
     house.take(
         sent(0, event("view")), sent(0, event("view")), sent(0, terminal()), sent(0, terminal()), sent(0, terminal())
@@ -327,7 +362,7 @@ def test_a_record_that_is_sent_in_two_states_is_written_in_both(house: House):
     house.deliver()
     assert failures == []
     told = [status for kind, reason, status in house.archive.told if "timeout" in reason and kind == "attribution_fact"]
-    assert sorted(told) == ["committed", "superseded"]
+    assert told == ["committed", "superseded"]
 
 
 def test_a_record_that_is_settled_stays_so(house: House):
