@@ -361,7 +361,7 @@ def prepared(db: Database, kind: str, *, single: bool = False, sender: Sender | 
     bus = Bus(load(), SystemClock(), sender)
 
     def one(tx: Tx, event: Any) -> None:
-        tx.execute(EFFECT, rows=[(event.event_id,)])
+        tx.insert("effect", [{"event_id": event.event_id}])
 
     def several(tx: Tx, events: Any) -> None:
         tx.execute(EFFECT, rows=[(event.event_id,) for event in events])
