@@ -83,9 +83,9 @@ def redis() -> Generator[str]:
 
 
 @contextmanager
-def nats(port: int | None = None, store: Path | None = None) -> Generator[str]:
+def nats(port: int | None = None, store: Path | None = None, *options: str) -> Generator[str]:
     """A NATS server with JetStream; `port` and `store` let a test stop it and start it again on the same data."""
-    if port is None and (given := os.environ.get("PATRA_TEST_NATS")):
+    if port is None and not options and (given := os.environ.get("PATRA_TEST_NATS")):
         yield given
         return
     with _folder("nats") as folder:
@@ -99,6 +99,7 @@ def nats(port: int | None = None, store: Path | None = None) -> Generator[str]:
             "-js",
             "-sd",
             str(store or folder / "js"),
+            *options,
         ]
         with _server(command, folder, lambda: _listens(port)):
             yield f"nats://127.0.0.1:{port}"

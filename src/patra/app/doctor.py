@@ -36,7 +36,6 @@ CONNECT_SECONDS = 3.0
 EXTRAS: dict[str, tuple[str, str]] = {
     "postgres": ("psycopg", "a PostgreSQL store"),
     "redis": ("redis", "a rate gate shared by several machines"),
-    "nats": ("nats", "NATS JetStream as the bus transport"),
     "parquet": ("duckdb", "Parquet files"),
     "s3": ("obstore", "object storage"),
     "otel": ("opentelemetry.sdk", "sending traces"),

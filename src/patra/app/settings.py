@@ -298,7 +298,8 @@ class BusSettings(Section, frozen=True):
         str,
         Meta(
             description="NATS server with JetStream, such as `nats://localhost:4222`, that carries events between "
-            "stores; empty: the store itself carries them. May be a reference. Needs the extra `patra[nats]`.",
+            "stores; `tls://` for a certificate, `nats://name:password@` or `nats://token@` where it asks for one. "
+            "Empty: the store itself carries them. May be a reference.",
             extra=URL,
         ),
     ] = ""

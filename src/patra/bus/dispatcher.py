@@ -21,6 +21,7 @@ import sqlite3
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -203,8 +204,9 @@ class Dispatcher:
         """What is due, oldest first, of keys that no other worker has in hand."""
         if not self._by_key:
             return deliveries.due(tx, group_id, now, self._size)
-        taken, refused = deliveries.due_by_key(tx, group_id, now, self._size, self._reach)
-        if not taken and self._reach.share < SHARDS:
+        everything = self._reach.share == SHARDS  # who asks for all has met nobody: there is nothing to look past
+        taken, refused = deliveries.due_by_key(tx, group_id, now, self._size, self._reach, far=not everything)
+        if not taken:
             taken, refused = deliveries.due_by_key(tx, group_id, now, self._size, Reach())
         self._reach = next_reach(self._reach, refused=refused, first=random.randrange(SHARDS))
         return taken
@@ -249,33 +251,22 @@ class Dispatcher:
         tried = {w.order_key for w, _ in short if (w.attempts or w.replay) and w.order_key is not None}
         fresh = [(w, c) for w, c in short if not w.attempts and not w.replay and w.order_key not in tried]
         accepted = deliveries.accept(tx, self.group, [w for w, _ in fresh], now)
-        run: list[Waiting] = []
-        runner: Consumer | None = None
-        for waiting, consumer in fresh:
-            if waiting.seq not in accepted:
-                batch.duplicates.append(waiting)
-                continue
-            if run and consumer is not runner:
-                self._handle(tx, runner, run)
-                run = []
-            runner = consumer
-            run.append(waiting)
-            batch.handled.append(waiting)
-        self._handle(tx, runner, run)
-        alone = {w.seq for w, _ in fresh}
-        for waiting, consumer in short:
-            if waiting.seq not in alone:
-                self._one(tx, batch, waiting, consumer, now)
-
-    def _handle(self, tx: Tx, consumer: Consumer | None, run: Sequence[Waiting]) -> None:
-        if consumer is None or not run:
-            return
+        mine = [(w, c) for w, c in fresh if w.seq in accepted]
+        batch.handled += [w for w, _ in mine]
+        batch.duplicates += [w for w, _ in fresh if w.seq not in accepted]
         try:
-            _call(tx, consumer, [Event(w) for w in run])
+            with tx.flow():  # an error may come up late, in another event's handler: then each is tried by itself
+                for _, run in groupby(mine, key=lambda pair: id(pair[1])):
+                    pairs = list(run)
+                    _call(tx, pairs[0][1], [Event(w) for w, _ in pairs])
         except Exception as error:
             if store_trouble(error):
                 raise
             raise _Spoiled from error
+        alone = {w.seq for w, _ in fresh}
+        for waiting, consumer in short:
+            if waiting.seq not in alone:
+                self._one(tx, batch, waiting, consumer, now)
 
     def _one(self, tx: Tx, batch: _Batch, waiting: Waiting, consumer: Consumer, now: int) -> None:
         """One event in a savepoint: inbox and effects stay or go together."""

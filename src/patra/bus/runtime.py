@@ -5,6 +5,7 @@ most half a second, so that an event is handled when it is published and not whe
 """
 
 import threading
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -22,16 +23,18 @@ from patra.bus.transports.nats import NatsStream
 from patra.bus.transports.outbound import Outboxed, relay
 from patra.bus.transports.waking import Hub, Sleeper, source
 from patra.bus.worker import LongWorker
-from patra.kernel import ledger
+from patra.kernel import ledger, outbox
 from patra.kernel.clock import DAY, SECOND, Clock
 from patra.kernel.db import Database
 from patra.kernel.telemetry import gauge
 
 IDLE_SECONDS = 0.5
+RECORD_SECONDS = 0.01
 BLOCKED_SECONDS = 0.05
 REFUSALS_KEPT = 30 * DAY
 BITE = 1000
 UPKEEP_EVERY = 60 * SECOND
+RELAY, LINES = "relay", "lines"  # what a thread waits for: something to send, something to handle
 
 WAITING = gauge("patra_bus_waiting", "Events that a group has still to handle.", "group")
 LAG = gauge("patra_bus_lag_seconds", "Age of the oldest event that a group has not handled.", "group")
@@ -62,7 +65,8 @@ class BusEngine:
         self.clock = clock
         self.stream = NatsStream(nats_url, stream) if nats_url else None
         self._hub = Hub(source(db))
-        self.bus = Bus(catalogue, clock, Outboxed() if self.stream else None, wake=self._hub.poke)
+        first = RELAY if self.stream else LINES  # whose turn it is when something was published
+        self.bus = Bus(catalogue, clock, Outboxed() if self.stream else None, wake=lambda: self._hub.poke(first))
         self._workers: list[LongWorker] = []
 
     @classmethod
@@ -86,22 +90,12 @@ class BusEngine:
         ]
         if self.stream is not None:
             sending, receiving = relay(self.db, self.stream, self.clock), Receiver(self.db, self.bus, self.stream)
-            waiting = self.waker()
-            look_first = self.db.dialect == "sqlite"  # a look is a reader's: only work asks for the writer's place
-
-            def send() -> Turn:
-                due = sending.next_due() if look_first else 0
-                done = sending.run_once().groups if due is not None and due <= self.clock.now() else 0
-                if not done:
-                    waiting.wait(IDLE_SECONDS)
-                return Turn(done=done)
-
-            found.append(Duty(name="relay", run_once=send))
+            found.append(Duty(name="relay", run_once=RelayTurn(self, sending).run_once))
 
             def receive() -> Turn:
                 done = receiving.run_once(IDLE_SECONDS).received
                 if done:
-                    self._hub.poke()  # the groups of this process need not wait until they hear of the commit
+                    self._hub.poke(LINES)  # the groups of this process need not wait until they hear of the commit
                 return Turn(done=done)
 
             found.append(Duty(name="receiver", run_once=receive))
@@ -128,9 +122,9 @@ class BusEngine:
             found.append(Duty(name=f"work.{group}", run_once=work))
         return found
 
-    def waker(self) -> Sleeper:
+    def waker(self, topic: str = LINES) -> Sleeper:
         """A place to wait for commits, one a thread."""
-        return self._hub.waker()
+        return self._hub.waker(topic)
 
     def health(self) -> Health:
         return self.db.read(health)
@@ -142,6 +136,40 @@ class BusEngine:
         self._hub.close()
         if self.stream is not None:
             self.stream.close()
+
+
+class RelayTurn:
+    """Send what is due. What came of it is written down with the next turn, or when nothing more comes for a moment:
+    the receiver and the groups, who wait for what was sent, come first.
+    """
+
+    def __init__(self, engine: BusEngine, sending: outbox.Relay) -> None:
+        self._clock = engine.clock
+        self._sending = sending
+        self._waker = engine.waker(RELAY)
+        self._look_first = engine.db.dialect == "sqlite"  # a look is a reader's: only work asks for the writer's place
+        self._rest = False  # whether all that was due has been sent
+        self._record_by = 0.0
+
+    def run_once(self) -> Turn:
+        if not self._rest and self._anything_due():
+            ahead = self._sending.run_ahead()
+            self._rest = not ahead.full
+            if ahead.groups:
+                self._record_by = time.monotonic() + RECORD_SECONDS
+                return Turn(done=ahead.groups)
+        self._rest = False
+        if not self._sending.behind:
+            self._waker.wait(IDLE_SECONDS)
+        elif (left := self._record_by - time.monotonic()) <= 0 or not self._waker.wait(left):
+            self._sending.catch_up()
+        return Turn()
+
+    def _anything_due(self) -> bool:
+        if not self._look_first or self._waker.told:
+            return True
+        due = self._sending.next_due()
+        return due is not None and due <= self._clock.now()
 
 
 class GroupTurn:

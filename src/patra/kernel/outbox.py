@@ -13,6 +13,7 @@ Order is the order of `seq`. Transactions that append to one group at the same t
 they already take turns on something else (a row lock, the one writer of SQLite); then `seq` follows their turns.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import assert_never
@@ -170,6 +171,22 @@ def one_by_one(send: Callable[[Pending], Delivered | Retry | Refused]) -> Delive
     return deliver
 
 
+class Ahead(msgspec.Struct, frozen=True, kw_only=True):
+    """From how many groups a turn delivered, and whether it met its bounds: then there may be more at once."""
+
+    groups: int = 0
+    full: bool = False
+
+
+class _Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What a receiver answered, and is not recorded yet."""
+
+    holder: str
+    messages: Sequence[Pending]
+    outcomes: Sequence[Outcome]
+    now: int
+
+
 class Relay:
     """Takes groups that are due, delivers their messages outside any transaction, and records what came of it.
 
@@ -193,17 +210,49 @@ class Relay:
         self._policy = policy
         self._clock = clock
         self._on_settled = on_settled
+        self._told: _Told | None = None
 
     def run_once(self) -> Counts:
+        self.run_ahead()
+        return self.catch_up()
+
+    def run_ahead(self) -> Ahead:
+        """Deliver, and leave it to the next turn, or to `catch_up`, to record what came of it.
+
+        One transaction a turn instead of two, and none between a delivery and those who wait for it. Who calls this
+        calls again before the hold ends: what was not recorded by then is delivered again.
+        """
         holder = new_id()  # of this turn alone: what an earlier turn left unfinished is not ours any more
-        messages = self._db.run(lambda tx: self._take(tx, holder), durable=self._policy.durable)
+        told = self._told
+
+        def work(tx: Tx) -> list[Pending]:
+            if told is not None:
+                self._record(tx, told)
+            return self._take(tx, holder)
+
+        messages = self._db.run(work, durable=self._policy.durable)
+        self._told = None
         if not messages:
-            return Counts()
+            return Ahead()
         outcomes = self._deliver(messages)
         if len(outcomes) != len(messages):
             raise ValueError(f"{self._channel}: {len(messages)} messages were given, {len(outcomes)} answered")
-        now = self._clock.now()
-        return self._db.run(lambda tx: self._record(tx, holder, messages, outcomes, now), durable=self._policy.durable)
+        self._told = _Told(holder=holder, messages=messages, outcomes=outcomes, now=self._clock.now())
+        lengths = Counter([message.group_key for message in messages])
+        full = len(lengths) == self._policy.groups or max(lengths.values()) == self._policy.per_group
+        return Ahead(groups=len(lengths), full=full)
+
+    @property
+    def behind(self) -> bool:
+        """Whether there is something to record."""
+        return self._told is not None
+
+    def catch_up(self) -> Counts:
+        """Record what came of the last turn."""
+        if (told := self._told) is None:
+            return Counts()
+        self._told = None  # should it fail, the hold ends, and all is delivered again
+        return self._db.run(lambda tx: self._record(tx, told), durable=self._policy.durable)
 
     def next_due(self) -> int | None:
         """When there will be something to do, if nothing is appended before."""
@@ -244,9 +293,8 @@ class Relay:
         tx.execute(Q["outbox_park"], {**window, "until": now + PARKED}, rows=locked)
         return held, everything
 
-    def _record(
-        self, tx: Tx, holder: str, messages: Sequence[Pending], outcomes: Sequence[Outcome], now: int
-    ) -> Counts:
+    def _record(self, tx: Tx, told: "_Told") -> Counts:
+        holder, messages, outcomes, now = told.holder, told.messages, told.outcomes, told.now
         heads: dict[bytes, int] = {}
         for message in messages:
             heads.setdefault(message.group_key, message.seq)

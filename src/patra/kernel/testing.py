@@ -103,6 +103,16 @@ class FaultyTx(Tx):
         self._owner.step(f"insert into {table}")
         self._inner.insert_tuples(table, columns, rows)
 
+    def write(self, stmt: Statement, params: Params | None = None, *, rows: Sequence[Row] | None = None) -> None:
+        self._owner.step(stmt.name)
+        self._inner.write(stmt, params, rows=rows)
+
+    @contextmanager
+    def flow(self) -> Generator[None]:
+        with self._inner.flow():
+            yield
+            self._owner.step("the end of a flow")
+
     def script(self, text: str) -> None:
         self._owner.step(text[:40])
         self._inner.script(text)

@@ -65,7 +65,8 @@ class Site:
     def handle(self, tx: Tx, group: str, event: Any) -> None:
         self.tries.append((group, event.event_id))
         payload = event.payload
-        tx.execute(EFFECT, rows=[(group, event.event_id, payload["key"], payload.get("n", payload.get("number", 0)))])
+        n = payload.get("n", payload.get("number", 0))
+        tx.insert("effect", [{"group_name": group, "event_id": event.event_id, "key": payload["key"], "n": n}])
         if payload["key"] in self.fail:
             raise ValueError(f"no luck with {payload['key']}")
 

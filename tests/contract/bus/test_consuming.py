@@ -12,8 +12,11 @@ from patra.bus.envelope import Refused
 from patra.bus.reasons import R
 from patra.bus.store import deliveries, events, groups
 from patra.kernel.clock import SECOND
+from patra.kernel.db.queries import statement
 from patra.kernel.errors import ConfigInvalid, StoreBusy, StoreUnavailable
 from tests.unit.bus.making import envelope
+
+COUNT = statement("count", "SELECT count(*) FROM once")
 
 
 def ordered(key, n):
@@ -41,6 +44,32 @@ def test_c3_a_failure_leaves_nothing_of_itself_and_harms_nobody_else(site, batch
     assert (counts["handled"], counts["later"]) == (2, 1)
     assert sorted(key for _, key, _ in site.effects("one")) == ["a", "b"]
     assert site.step("one").busy is False
+
+
+@pytest.mark.parametrize("swallows", [False, True])
+def test_a_failure_that_shows_late_is_laid_at_the_door_of_its_own_event(site, swallows):
+    """What a handler inserts is sent later and together: the error comes up in another's statement, or after all."""
+    site.db.run(lambda tx: tx.script("CREATE TABLE once (key TEXT PRIMARY KEY)"))
+    site.db.run(lambda tx: tx.insert("once", [{"key": "bad"}]))
+
+    @site.bus.consumer("thing.happened", group="one")
+    def _(tx, event):
+        tx.insert("once", [{"key": event.payload["key"]}])
+        if event.payload["key"] == "asks":
+            try:
+                tx.fetch(COUNT)
+            except Exception:
+                if not swallows:
+                    raise
+
+    site.join()
+    made = [envelope(payload={"key": key}) for key in ("a", "bad", "asks", "b")]
+    site.publish(*made)
+    counts = site.pump()
+    assert (counts["handled"], counts["later"]) == (3, 1)
+    assert site.db.read(lambda tx: tx.fetch(COUNT)) == [(4,)]
+    waiting = site.db.read(lambda tx: deliveries.of_event(tx, made[1].event_id))
+    assert [(w["attempts"], w["error_code"]) for w in waiting] == [(1, "store_integrity")]
 
 
 def test_b5_a_failed_event_comes_back_later_each_time_and_succeeds_once(site):
@@ -531,3 +560,25 @@ def test_workers_take_keys_that_are_in_nobodys_hands_and_put_nothing_off(site, m
     assert step.handled == 200 - 5 * len({w.order_key for w in mine})
     assert other.pump("one")["put_off"] == 0
     assert len(other.effects("one")) == 200
+
+
+def test_a_worker_looks_past_events_whose_key_is_in_other_hands(site, make_site):
+    if site.db.dialect == "sqlite":
+        pytest.skip("one writer at a time anyway")
+    site.listen("one", "ordered.happened")
+    other = make_site()
+    other.clock.set(site.clock.now())
+    other.listen("one", "ordered.happened")
+    site.publish(*[ordered("first", n) for n in range(30)], *[ordered(f"k{n}", 0) for n in range(30)])
+    site.transport()
+    group_id = site.db.read(lambda tx: groups.find(tx, "one")).group_id
+
+    def while_one_works(tx):
+        mine, _ = deliveries.due_by_key(tx, group_id, site.clock.now(), 10, Reach(), far=False)
+        return mine, other.step("one", batch=10)
+
+    mine, step = site.db.run(while_one_works)
+    assert len({w.order_key for w in mine}) == 1
+    assert step.handled == 10
+    site.pump("one")
+    assert len(site.effects("one")) == 60

@@ -5,6 +5,7 @@ import os
 import threading
 import time
 
+import msgspec
 import pytest
 
 from patra.bus.bus import Bus
@@ -14,6 +15,7 @@ from patra.bus.transports.inbound import Arrival, Receiver
 from patra.bus.transports.nats import BrokerUnreachable, NatsStream
 from patra.bus.transports.outbound import Outboxed, Parcel, relay
 from patra.bus.transports.waking import Hub, MemoryWaker, SQLiteWaker, source
+from patra.bus.transports.wire import Wire
 from patra.kernel.clock import SECOND
 from patra.kernel.db import open_database
 from tests import services
@@ -78,12 +80,49 @@ def test_one_watcher_wakes_every_sleeper_and_ends(database):
     assert not hub._thread.is_alive()
 
 
+def test_a_poke_wakes_only_those_who_wait_for_its_topic():
+    hub = Hub(MemoryWaker())
+    mine, other = hub.waker("mine"), hub.waker("other")
+    hub.poke("mine")
+    assert (mine.wait(LONG), mine.told) == (True, True)
+    assert (other.wait(0.0), other.told) == (False, False)
+    assert (mine.wait(0.0), mine.told) == (False, False)
+    hub.poke("nobody's")
+    hub.poke()
+    assert other.wait(LONG)
+    hub.close()
+
+
+def test_who_is_woken_by_another_process_was_told_nothing_by_its_own():
+    source = MemoryWaker()
+    hub = Hub(source)
+    mine = hub.waker("mine")
+    source.poke()  # as a commit elsewhere
+    assert (mine.wait(LONG), mine.told) == (True, False)
+    hub.poke("mine")
+    source.poke()
+    assert (mine.wait(LONG), mine.told) == (True, True)
+    hub.close()
+
+
 @pytest.fixture
 def stream(nats_url):
     name = f"X{os.getpid()}_{time.monotonic_ns()}"
     made = NatsStream(nats_url, name, prefix=f"{name}.bus")
     yield made
     made.close()
+
+
+def asked(stream, what):
+    """Something asked of the server behind the stream's back."""
+    wire = Wire(stream._url, 5.0)
+    answer = msgspec.json.decode(wire.request(f"$JS.API.{what}").data)
+    wire.close()
+    return answer
+
+
+def forget_reader(stream):
+    assert asked(stream, f"CONSUMER.DELETE.{stream.name}.{stream._consumer}")["success"]
 
 
 def parcel(n):
@@ -118,7 +157,7 @@ def test_a_reader_that_waits_gets_what_is_sent_meanwhile(stream, nats_url):
 def test_a_reader_goes_on_where_a_message_was_lost_on_its_way(stream):
     stream.send([parcel(n) for n in range(6)])
     assert [a.position for a in stream.read(0, 2, LONG)] == [1, 2]
-    stream._call(stream._wish(4, 1.0), 5.0)
+    stream._wish(stream._in, 4, 1.0)
     stream._delivered -= 1  # as if the client had thrown one away
     assert [a.position for a in stream.read(2, 10, LONG)] == [3, 4, 5, 6]
 
@@ -128,10 +167,10 @@ def test_a_server_that_will_not_serve_a_reader_keeps_it_in_no_circle(stream):
     stream.read(0, 10, LONG)
     stood = []
 
-    async def refused(position):
+    def refused(wire, position):
         stood.append(position)
-        await stand(position)
-        await (await stream._connected()).jetstream().delete_consumer(stream.name, stream._consumer)
+        stand(wire, position)
+        forget_reader(stream)
 
     stand, stream._stand_before = stream._stand_before, refused
     stream.reset()
@@ -153,10 +192,7 @@ def test_a_reader_whose_place_on_the_server_is_gone_takes_another(stream):
     stream.send([parcel(0)])
     assert len(stream.read(0, 10, LONG)) == 1
 
-    async def forget():
-        await (await stream._connected()).jetstream().delete_consumer(stream.name, stream._consumer)
-
-    stream._call(forget(), 5.0)
+    forget_reader(stream)
     stream.send([parcel(1)])
     assert [a.position for a in stream.read(1, 10, LONG)] == [2]
 
@@ -218,7 +254,7 @@ def test_a_stream_that_was_lost_and_made_anew_is_read_from_its_beginning(tmp_pat
     site = make_site(tmp_path, "a", stream)
     site.publish(*[ordered("a", n) for n in range(3)])
     site.pump()
-    stream._call(_delete(stream), 5.0)
+    asked(stream, f"STREAM.DELETE.{stream.name}")
     stream.close()
     anew = NatsStream(url, seconds=1.0)
     site.stream = anew
@@ -229,8 +265,31 @@ def test_a_stream_that_was_lost_and_made_anew_is_read_from_its_beginning(tmp_pat
     site.db.close()
 
 
-async def _delete(stream):
-    await (await stream._connected()).jetstream().delete_stream(stream.name)
+def test_a_stream_that_is_made_anew_under_a_reader_is_read_from_its_beginning(tmp_path, stream):
+    site = make_site(tmp_path, "a", stream)
+    receiver = Receiver(site.db, site.bus, stream)
+    site.publish(*[ordered("a", n) for n in range(3)])
+    sending = relay(site.db, stream, site.clock)
+    sending.run_once()
+    assert receiver.run_once(LONG).received == 3
+    asked(stream, f"STREAM.DELETE.{stream.name}")
+    site.publish(*[ordered("b", n) for n in range(5)])
+    while sending.run_once().retried:
+        site.clock.advance(60 * SECOND)
+    received = 0
+    for _ in range(100):
+        with contextlib.suppress(BrokerUnreachable):
+            received += receiver.run_once(0.05).received
+        if received == 5:
+            break
+    site.pump()
+    assert [(key, n) for _, key, n in site.effects("one")] == [
+        ("a", 0),
+        ("a", 1),
+        ("a", 2),
+        *[("b", n) for n in range(5)],
+    ]
+    site.db.close()
 
 
 def test_each_store_that_reads_the_stream_gets_every_event_once(tmp_path, stream):

@@ -313,3 +313,134 @@ def test_a_call_after_the_commit_comes_when_all_can_see_it_and_never_otherwise(d
     with pytest.raises(StopError):
         db.run(lambda tx: tx.after_commit(lambda: seen.append("undone")) or _stop())
     assert seen == [["a"]]
+
+
+# ---- flows: what is written without an answer
+
+
+RENAME = statement("rename", "UPDATE thing SET n = n + :by WHERE name = :name")
+MARK = statement("mark", "UPDATE thing SET n = rows.n FROM rows WHERE thing.name = rows.name", "name text, n int")
+
+
+def numbered(db: Database) -> list[tuple]:
+    return db.read(lambda tx: tx.fetch(statement("numbered", "SELECT name, n FROM thing ORDER BY name")))
+
+
+def test_a_flow_writes_everything_in_order(db: Database):
+    def work(tx: Tx) -> None:
+        with tx.flow():
+            for name in "abc":
+                tx.insert("thing", [{"name": name, "n": 1}])
+            tx.write(RENAME, {"name": "a", "by": 10})
+            tx.write(RENAME, {"name": "b", "by": 20})
+            tx.insert_tuples("thing", ("name", "n"), [("d", 1), ("e", 1)])
+            tx.insert_tuples("thing", ("name", "n"), [])
+            tx.write(MARK, rows=[("d", 5)])
+            tx.write(MARK, rows=[("d", 6), ("e", 7)])
+            tx.write(MARK, rows=[("c", 8)])
+            tx.write(MARK, rows=[])
+            with tx.flow():
+                tx.write(RENAME, {"name": "c", "by": 100})
+
+    db.run(work)
+    assert numbered(db) == [("a", 11), ("b", 21), ("c", 108), ("d", 6), ("e", 7)]
+
+
+def test_a_statement_that_is_answered_sees_what_was_written_before_it_in_a_flow(db: Database):
+    def work(tx: Tx) -> list[object]:
+        seen: list[object] = []
+        with tx.flow():
+            tx.insert("thing", [{"name": "a", "n": 1}])
+            seen.append(tx.fetch(COUNT)[0][0])
+            tx.insert("thing", [{"name": "b", "n": 1}])
+            seen.append(tx.execute(RENAME, {"name": "b", "by": 1}))
+            tx.write(RENAME, {"name": "b", "by": 1})
+            seen.append(tx.fetch_dicts(statement("b", "SELECT n FROM thing WHERE name = 'b'")))
+            tx.insert("thing", [{"name": "c", "n": 1}])
+            tx.script("UPDATE thing SET n = 9 WHERE name = 'c'")
+        seen.append(tx.fetch(COUNT)[0][0])
+        return seen
+
+    assert db.run(work) == [1, 1, [{"n": 3}], 3]
+    assert numbered(db)[-1] == ("c", 9)
+
+
+def test_a_flow_of_very_many_rows_is_whole(db: Database):
+    def work(tx: Tx) -> None:
+        with tx.flow():
+            for n in range(12_000):
+                tx.insert_tuples("thing", ("name", "n"), [(f"n{n}", n)])
+
+    db.run(work)
+    assert db.read(lambda tx: tx.fetch(COUNT)) == [(12_000,)]
+
+
+def test_rows_given_to_a_flow_may_be_changed_afterwards(db: Database):
+    def work(tx: Tx) -> None:
+        with tx.flow():
+            rows, params = [("a", 1)], {"name": "a", "by": 1}
+            tx.insert_tuples("thing", ("name", "n"), rows)
+            rows[0] = ("z", 1)
+            tx.write(RENAME, params)
+            params["by"] = 100
+
+    db.run(work)
+    assert numbered(db) == [("a", 2)]
+
+
+@pytest.mark.parametrize("swallowed", [False, True])
+def test_an_error_in_a_flow_lets_nothing_be_committed(db: Database, swallowed: bool):
+    """Whoever is told of it, and even if it swallows what it was told."""
+    db.run(lambda tx: add(tx, "a"))
+
+    def work(tx: Tx) -> None:
+        with tx.flow():
+            tx.insert("thing", [{"name": "b", "n": 1}])
+            with contextlib.suppress(Exception) if swallowed and db.dialect == "postgres" else contextlib.nullcontext():
+                tx.insert("thing", [{"name": "a", "n": 1}])
+                tx.fetch(COUNT)
+            tx.insert("thing", [{"name": "c", "n": 1}])
+
+    with pytest.raises(Permanent) as caught:
+        db.run(work)
+    assert caught.value.code == "store_integrity"
+    assert names(db) == ["a"]
+
+
+def test_a_value_that_the_store_cannot_hold_is_not_lost_in_a_flow_without_a_word(db: Database):
+    def work(tx: Tx) -> None:
+        with tx.flow():
+            tx.insert("thing", [{"name": "b", "n": 1}, {"name": object(), "n": 1}])
+            with contextlib.suppress(Exception):
+                tx.fetch(COUNT)
+
+    with pytest.raises(Exception, match=r"(?i)type|object|not supported"):
+        db.run(work)
+    assert names(db) == []
+
+
+def test_whoever_goes_on_after_a_flow_that_raised_cannot_commit_the_rest(db: Database):
+    if db.dialect == "sqlite":
+        pytest.skip("nothing is kept back on SQLite")
+
+    def work(tx: Tx) -> None:
+        with contextlib.suppress(StopError), tx.flow():
+            tx.insert("thing", [{"name": "a", "n": 1}])
+            raise StopError
+
+    with pytest.raises(StopError):
+        db.run(work)
+    assert names(db) == []
+
+
+def test_a_savepoint_in_a_flow_undoes_its_own_and_nothing_else(db: Database):
+    def work(tx: Tx) -> None:
+        with tx.flow():
+            tx.insert("thing", [{"name": "a", "n": 1}])
+            with contextlib.suppress(Permanent), tx.savepoint():
+                tx.insert("thing", [{"name": "b", "n": 1}])
+                tx.insert("thing", [{"name": "a", "n": 1}])
+            tx.insert("thing", [{"name": "c", "n": 1}])
+
+    db.run(work)
+    assert names(db) == ["a", "c"]

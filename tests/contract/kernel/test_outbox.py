@@ -7,9 +7,21 @@ from patra.kernel import outbox
 from patra.kernel.canonical import key16
 from patra.kernel.clock import SECOND
 from patra.kernel.db import Database, Queries, Statement, Tx
-from patra.kernel.outbox import Counts, Delivered, Message, Policy, Refused, Relay, Retry, Settled, State, Untried
+from patra.kernel.outbox import (
+    Ahead,
+    Counts,
+    Delivered,
+    Message,
+    Policy,
+    Refused,
+    Relay,
+    Retry,
+    Settled,
+    State,
+    Untried,
+)
 from patra.kernel.retry import DelayTable
-from patra.kernel.testing import ManualClock
+from patra.kernel.testing import FaultyDatabase, InjectedFault, ManualClock
 from tests.contract.kernel.receivers import POLICY, DeadError, Receiver, drain, firsts, send
 
 Q = Queries.load("patra.kernel")
@@ -394,3 +406,69 @@ def explained(known: Statement) -> Statement:
         postgres_one=f"EXPLAIN {known.postgres_one}",
     )
     return asked
+
+
+# ---- turns that run ahead of their records
+
+
+def test_a_turn_that_runs_ahead_is_recorded_with_the_next_one_in_order(store, clock, receiver):
+    relay = receiver.relay(store, clock)
+    send(store, clock, "a1", "b1")
+    assert relay.run_ahead() == Ahead(groups=2)
+    assert relay.behind
+    assert backlog(store) == {"pending": 2}
+    send(store, clock, "a2")
+    assert relay.run_ahead() == Ahead(groups=1)  # a2 follows a1 as soon as that is recorded, in the same transaction
+    assert receiver.arrived == ["a1", "b1", "a2"]
+    assert backlog(store) == {"pending": 1}
+    assert relay.catch_up() == Counts(groups=1, delivered=1)
+    assert relay.catch_up() == Counts()
+    assert (relay.behind, backlog(store)) == (False, {})
+
+
+def test_a_turn_that_meets_its_bounds_says_that_there_may_be_more(store, clock, receiver):
+    relay = receiver.relay(store, clock, policy=msgspec.structs.replace(POLICY, groups=2, per_group=2))
+    send(store, clock, "a1", "a2", "a3")
+    assert relay.run_ahead() == Ahead(groups=1, full=True)
+    assert relay.run_ahead() == Ahead(groups=1)
+    send(store, clock, "b1", "c1")
+    assert relay.run_ahead() == Ahead(groups=2, full=True)
+    assert relay.run_ahead() == Ahead()
+    assert receiver.arrived == ["a1", "a2", "a3", "b1", "c1"]
+
+
+def test_what_was_not_recorded_is_delivered_again_when_the_hold_ends(store, clock, receiver):
+    send(store, clock, "a1", "a2")
+    receiver.relay(store, clock).run_ahead()  # and its process is killed
+    send(store, clock, "a3")
+    other = receiver.relay(store, clock)
+    assert other.run_once().idle
+    clock.advance(POLICY.hold + 1)
+    drain(other)
+    assert receiver.arrived == ["a1", "a2", "a1", "a2", "a3"]
+    assert backlog(store) == {}
+
+
+def test_a_record_that_comes_after_the_hold_changes_nothing(store, clock, receiver):
+    late, other = receiver.relay(store, clock), receiver.relay(store, clock)
+    send(store, clock, "a1")
+    late.run_ahead()
+    clock.advance(POLICY.hold + 1)
+    receiver.answers["a1"] = Retry("away")
+    assert other.run_once().retried == 1
+    assert late.catch_up() == Counts(groups=1, fenced=1)
+    assert backlog(store) == {"pending": 1}
+
+
+def test_a_store_that_fails_while_a_turn_is_recorded_with_the_next_loses_neither(store, clock, receiver):
+    send(store, clock, "a1")
+    relay = receiver.relay(store, clock)
+    relay.run_ahead()
+    send(store, clock, "a2")
+    working, relay._db = relay._db, FaultyDatabase(store, fail_at=2)
+    with pytest.raises(InjectedFault):
+        relay.run_ahead()
+    relay._db = working
+    drain(relay)
+    assert receiver.arrived == ["a1", "a2"]
+    assert backlog(store) == {}

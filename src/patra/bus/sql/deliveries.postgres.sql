@@ -24,6 +24,12 @@ ORDER BY d.due_at, d.seq LIMIT :limit FOR UPDATE OF d SKIP LOCKED
 -- name: slot
 SELECT 1 WHERE pg_try_advisory_xact_lock(:group_slot)
 
+-- name: deliveries_heads
+SELECT rows.order_key, h.seq, h.due_at FROM rows CROSS JOIN LATERAL (
+  SELECT x.seq, x.due_at FROM bus_delivery x WHERE x.group_id = :group_id AND x.order_key = rows.order_key
+  ORDER BY x.seq LIMIT 1
+) h
+
 -- name: deliveries_between
 SELECT d.order_key, d.seq, d.due_at FROM rows JOIN bus_delivery d
 ON d.group_id = :group_id AND d.order_key = rows.order_key AND d.seq BETWEEN rows.first AND rows.last

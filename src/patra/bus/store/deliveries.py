@@ -41,13 +41,18 @@ def due(tx: Tx, group_id: int, now: int, limit: int) -> list[Waiting]:
     return [_waiting(row) for row in found]
 
 
-def due_by_key(tx: Tx, group_id: int, now: int, limit: int, reach: Reach) -> tuple[list[Waiting], int]:
-    """The same for a group with ordering keys: only keys in nobody's hands; gives how many shards were in others'."""
+def due_by_key(
+    tx: Tx, group_id: int, now: int, limit: int, reach: Reach, *, far: bool = True
+) -> tuple[list[Waiting], int]:
+    """The same for a group with ordering keys: only keys in nobody's hands; gives how many shards were in others'.
+
+    With `far` it looks past events of shards that it does not ask for, or does not get.
+    """
     params = {
         "group_id": group_id,
         "now": now,
         "limit": limit,
-        "window": limit * WINDOW,
+        "window": limit * WINDOW if far else limit,
         "group_shards": KEYS + group_id * SHARDS,
         "first": reach.first,
         "share": reach.share,

@@ -8,7 +8,7 @@
 | order per key | kept | kept: the outbox sends a key in order, the stream is a log, one receiver at a time moves on |
 | effect | once, in the inbox's transaction | the same |
 | retries, dead letters, replay, pause | in the store | the same rows, the same code |
-| wake-up | at the commit; of other processes `LISTEN`, the file's version on SQLite | the same, and the stream pushes |
+| wake-up | at the commit, who has to act; of other processes `LISTEN`, SQLite's file | the same; the stream pushes |
 | waits for the disk | the publisher's commit, the effect's | the same two: the rest can be done again |
 
 | file | in | out |
@@ -16,5 +16,6 @@
 | waking | commits of other processes | a worker that wakes |
 | outbound | published events, the outbox | messages that a broker has confirmed |
 | inbound | messages of a stream, a position | events and deliveries in this store |
+| wire | an address | a connection that speaks NATS |
 | nats | bytes | a JetStream stream, written and read |
 """

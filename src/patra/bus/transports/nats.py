@@ -1,34 +1,35 @@
-"""Bytes go in and out of a NATS JetStream stream, synchronously: nats-py is asyncio and stays in a thread of its own.
+"""Bytes go in and out of a NATS JetStream stream.
 
 The stream is a durable log: file storage, no limits unless an operator sets some. A message's id is the event's, so
-that the server takes out what is sent twice within its window.
+that the server takes out what is sent twice within its window. Sending and reading have a connection each.
 """
 
-import asyncio
-import contextlib
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from queue import Empty, SimpleQueue
-from typing import Any, NoReturn, TypeVar, cast
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, NoReturn
 
 import msgspec
 
 from patra.bus.reasons import R
 from patra.bus.transports.inbound import Arrival
 from patra.bus.transports.outbound import UNREACHABLE, Parcel
+from patra.bus.transports.wire import Message, Post, Wire, WireError
 from patra.kernel.errors import Transient
 from patra.kernel.ids import new_id
 from patra.kernel.redact import redact_url
 
-T = TypeVar("T")
-
 PREFIX = "patra.bus"
 SECONDS = 5.0
 WISH_SECONDS = 5.0  # how long the server keeps a wish for messages that are still to come
-CLOSED = object()  # what arrives when the connection is closed
+DUPLICATES_SECONDS = 120
+FORGOTTEN_SECONDS = 300  # after which the server forgets a reader that does not come back
+API = "$JS.API"
 _NO_MORE = {"404", "408"}
-_GONE = "409"  # the consumer was deleted, or moved
+_GONE = {"409", "503"}  # the consumer was deleted, or moved
+_NO_STREAM = 10059
+_NANO = 1_000_000_000
 
 
 class BrokerUnreachable(Transient):
@@ -43,231 +44,245 @@ class NatsStream:
         self._url = url
         self._prefix = prefix
         self._seconds = seconds
-        self._loop = asyncio.new_event_loop()
         self._closing = False
-        self._thread = threading.Thread(target=self._loop.run_forever, name=f"nats {name}", daemon=True)
-        self._thread.start()
-        self._nc: Any = None
+        self._sending = threading.Lock()
+        self._out: Wire | None = None
+        self._there = False  # whether the stream was there when the sender looked
+        self._reading = threading.RLock()
+        self._in: Wire | None = None
         self._incarnation: str | None = None
-        self._js: Any = None
         self._consumer: str | None = None
-        self._subscription: Any = None
-        self._arrived: SimpleQueue[Any] = SimpleQueue()
+        self._subscription = 0
+        self._inbox = ""
         self._next = 0  # the position that the reader stands before
         self._delivered = 0  # how many the consumer has brought
         self._wished = 0  # how many it may still bring unasked
         self._until = 0.0  # when that wish is over at the latest
 
+    def close(self) -> None:
+        """Give the connections back; who still reads or sends is told so. Calling it twice does no harm."""
+        self._closing = True
+        for wire in (self._in, self._out):
+            if wire is not None:
+                wire.close()
+
     # ---- Broker
 
     def send(self, parcels: Sequence[Parcel]) -> list[str | None]:
-        try:
-            return self._call(self._send(parcels), self._seconds)
-        except BrokerUnreachable:
-            return [UNREACHABLE] * len(parcels)
+        """All at once; what was confirmed in time is confirmed, whatever became of the rest."""
+        confirmed: set[int] = set()
+        with self._sending:
+            try:
+                self._send(parcels, confirmed)
+            except (WireError, BrokerUnreachable):
+                self._there = False
+        return [None if place in confirmed else UNREACHABLE for place in range(len(parcels))]
+
+    def _send(self, parcels: Sequence[Parcel], confirmed: set[int]) -> None:
+        wire = self._sender()
+        if not self._there:
+            _stream(wire, self.name, self._prefix)
+            self._there = True
+        waiting = {wire.own_subject(): place for place, p in enumerate(parcels) if len(p.body) < wire.largest - 4096}
+        wire.post([self._post(parcels[place], reply) for reply, place in waiting.items()])
+        until = time.monotonic() + self._seconds
+        while waiting:
+            if (message := wire.receive(until)) is None:
+                wire.close()  # whoever does not answer is asked anew
+                break
+            if (place := waiting.pop(message.subject, None)) is None:
+                continue
+            if _confirmed(message):
+                confirmed.add(place)
+        self._there = len(confirmed) == len(parcels)
+
+    def _sender(self) -> Wire:
+        """A connection that is alive as far as is known: one that the server closed meanwhile is made anew."""
+        if self._out is not None and not self._out.closed:
+            with suppress(WireError):
+                self._out.tend()
+        if self._out is None or self._out.closed:
+            self._there = False
+            self._out = self._connected()
+        return self._out
+
+    def _post(self, parcel: Parcel, reply: str) -> Post:
+        headers = (("Nats-Msg-Id", parcel.key), ("Nats-Expected-Stream", self.name))
+        return Post(subject=f"{self._prefix}.{parcel.event_type}", data=parcel.body, reply=reply, headers=headers)
 
     # ---- Stream
 
     def incarnation(self) -> str:
-        if self._incarnation is None:
-            self._incarnation = self._call(self._created(), self._seconds * 2)
-        return self._incarnation
+        with self._reading:
+            if self._incarnation is None or self._in is None or self._in.closed:
+                self._incarnation = self._looked_up()
+            return self._incarnation
 
     def read(self, after: int, limit: int, seconds: float) -> list[Arrival]:
         """A wish stays with the server, which sends what comes: nobody asks while a message is waited for."""
-        until = time.monotonic() + seconds
-        turns = 0
-        while True:
-            turns += 1
-            if self._consumer is None or self._next != after + 1 or (self._wished and not seconds):
-                self._call(self._stand_before(after + 1), self._seconds * 2)
-            if not self._wished:
-                self._call(self._wish(limit, WISH_SECONDS if seconds else 0.0), self._seconds * 2)
-            left = until - time.monotonic()
-            if found := self._arrivals(limit, max(left, 0.0) if seconds else self._seconds):
-                return found
-            if self._wished and time.monotonic() > self._until:
-                self._lost("the server does not answer")
-            if left <= 0 and (seconds or self._consumer is not None or turns > 1):  # who lost its place looks once more
-                return []
+        with self._reading:
+            try:
+                return self._read(after, limit, seconds)
+            except WireError as error:
+                self._lost(str(error))
 
     def reset(self) -> None:
         self._next = 0
 
-    def close(self) -> None:
-        """Give the connection back and end the thread. Calling it twice does no harm."""
-        if self._loop.is_closed():
-            return
-        self._closing = True  # who still reads or sends makes no new connection
-        with contextlib.suppress(Exception):
-            asyncio.run_coroutine_threadsafe(self._ended(), self._loop).result(self._seconds)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(self._seconds)
-        if not self._thread.is_alive():
-            self._loop.close()
+    def _read(self, after: int, limit: int, seconds: float) -> list[Arrival]:
+        until = time.monotonic() + seconds
+        known = self._incarnation
+        turns = 0
+        while True:
+            turns += 1
+            wire = self._reader()
+            if self._consumer is None or self._next != after + 1 or (self._wished and not seconds):
+                self._incarnation = self._looked_up()
+                if known is not None and self._incarnation != known:
+                    return []  # another stream under the same name: whoever reads decides where to begin
+                self._stand_before(wire, after + 1)
+            if not self._wished:
+                self._wish(wire, limit, WISH_SECONDS if seconds else 0.0)
+            left = until - time.monotonic()
+            if found := self._arrivals(wire, limit, max(left, 0.0) if seconds else self._seconds):
+                return found
+            if self._wished and time.monotonic() > self._until:
+                self._lost("the server does not answer")
+            if left <= 0 and (seconds or self._consumer is not None or turns > 1):  # who lost its place looks once more
+                self._tend_sender()
+                return []
 
-    # ---- in the loop's thread
+    def _tend_sender(self) -> None:
+        """The server asks now and then who is there; a sender with nothing to send does not hear it."""
+        if self._out is not None and not self._out.closed and self._sending.acquire(blocking=False):
+            try:
+                with suppress(WireError):
+                    self._out.tend()
+            finally:
+                self._sending.release()
 
-    def _call(self, work: Coroutine[Any, Any, T], seconds: float) -> T:
-        import nats.errors  # noqa: PLC0415  an extra
-        import nats.js.errors  # noqa: PLC0415
+    def _reader(self) -> Wire:
+        if self._in is None or self._in.closed:
+            self._consumer = None
+            self._in = self._connected()
+        return self._in
 
-        if self._closing:
-            work.close()
-            raise BrokerUnreachable(R.TRANSPORT_UNREACHABLE, "this end was closed")
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+    def _looked_up(self) -> str:
         try:
-            return future.result(seconds)
-        except (nats.errors.Error, nats.js.errors.Error, TimeoutError, OSError) as error:
-            future.cancel()
-            self._incarnation, self._next = None, 0
-            detail = f"{redact_url(self._url)}: {type(error).__name__} {error}"
-            raise BrokerUnreachable(R.TRANSPORT_UNREACHABLE, detail) from error
+            return _stream(self._reader(), self.name, self._prefix)
+        except WireError as error:
+            self._lost(str(error))
 
-    async def _ended(self) -> None:
-        if self._nc is not None:
-            with contextlib.suppress(Exception):
-                await self._nc.close()
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
-
-    async def _connected(self) -> Any:
-        """A connection with its stream there. A lost one is made anew, so that nothing waits on a dead socket."""
-        import nats  # noqa: PLC0415
-
-        if self._closing:
-            raise BrokerUnreachable(R.TRANSPORT_UNREACHABLE, "this end was closed")
-        connect = cast("Callable[..., Awaitable[Any]]", nats.connect)  # pyright: ignore[reportUnknownMemberType]
-        if self._nc is None or self._nc.is_closed or not self._nc.is_connected:
-            if self._nc is not None and not self._nc.is_closed:
-                await self._nc.close()
-            self._consumer = self._subscription = self._incarnation = None
-            self._nc = await connect(
-                self._url,
-                connect_timeout=max(1, int(self._seconds)),
-                allow_reconnect=False,
-                max_reconnect_attempts=0,
-                error_cb=_quiet,
-                closed_cb=self._closed,
-            )
-            self._js = self._nc.jetstream(timeout=self._seconds)
-        return self._nc
-
-    async def _closed(self) -> None:
-        self._arrived.put(CLOSED)
-
-    async def _stream(self) -> Any:
-        """The state of the stream; it is made when it is not there."""
-        from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig  # noqa: PLC0415
-        from nats.js.errors import NotFoundError  # noqa: PLC0415
-
-        js = (await self._connected()).jetstream(timeout=self._seconds)
-        try:
-            return await js.stream_info(self.name)
-        except NotFoundError:
-            config = StreamConfig(
-                name=self.name,
-                subjects=[f"{self._prefix}.>"],
-                retention=RetentionPolicy.LIMITS,
-                storage=StorageType.FILE,
-                discard=DiscardPolicy.NEW,  # a stream that is full refuses; it does not forget
-                duplicate_window=120,
-                allow_direct=True,
-            )
-            return await js.add_stream(config)
-
-    async def _created(self) -> str:
-        return str((await self._stream()).created)
-
-    async def _send(self, parcels: Sequence[Parcel]) -> list[str | None]:
-        if self._incarnation is None:
-            self._incarnation = await self._created()
-        await self._connected()
-        sent = [
-            self._js.publish(f"{self._prefix}.{p.event_type}", p.body, stream=self.name, headers={"Nats-Msg-Id": p.key})
-            for p in parcels
-        ]
-        answers = await asyncio.gather(*sent, return_exceptions=True)
-        if any(isinstance(answer, BaseException) for answer in answers):
-            self._incarnation = None  # look again whether the stream is there
-        return [UNREACHABLE if isinstance(answer, BaseException) else None for answer in answers]
-
-    async def _stand_before(self, position: int) -> None:
+    def _stand_before(self, wire: Wire, position: int) -> None:
         """A reader of the log that begins at a position; it lives on the server until it is idle for a while."""
-        from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy  # noqa: PLC0415
-
-        nc = await self._connected()
-        js = nc.jetstream(timeout=self._seconds)
         if self._consumer is not None:
-            with contextlib.suppress(Exception):
-                await js.delete_consumer(self.name, self._consumer)
-        if self._subscription is not None:
-            with contextlib.suppress(Exception):
-                await self._subscription.unsubscribe()
-        config = ConsumerConfig(
-            name=f"patra-{new_id()}",
-            deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
-            opt_start_seq=position,
-            ack_policy=AckPolicy.NONE,
-            inactive_threshold=300.0,
-            mem_storage=True,
-        )
-        self._consumer = (await js.add_consumer(self.name, config)).name
-        arrived: SimpleQueue[Any] = SimpleQueue()
+            wire.request(f"{API}.CONSUMER.DELETE.{self.name}.{self._consumer}")
+        if self._subscription:
+            wire.unsubscribe(self._subscription)
+        name = f"patra-{new_id()}"
+        config = {
+            "name": name,
+            "deliver_policy": "by_start_sequence",
+            "opt_start_seq": position,
+            "ack_policy": "none",
+            "replay_policy": "instant",
+            "inactive_threshold": FORGOTTEN_SECONDS * _NANO,
+            "mem_storage": True,
+        }
+        self._consumer, self._subscription = None, 0
+        _asked(wire, f"CONSUMER.CREATE.{self.name}.{name}", {"stream_name": self.name, "config": config})
+        self._inbox = f"_INBOX.{new_id()}"
+        self._subscription = wire.subscribe(self._inbox)
+        self._consumer, self._next, self._delivered, self._wished = name, position, 0, 0
 
-        async def arrive(message: Any) -> None:
-            arrived.put(message)
-
-        # no limit of bytes, past which messages would be thrown away: a wish is for so many, that is the limit
-        self._subscription = await nc.subscribe(nc.new_inbox(), cb=arrive, pending_bytes_limit=0)
-        self._arrived, self._next, self._delivered, self._wished = arrived, position, 0, 0
-
-    async def _wish(self, batch: int, seconds: float) -> None:
+    def _wish(self, wire: Wire, batch: int, seconds: float) -> None:
         """Ask for so many messages: for those that are there, or with `seconds` for those that come by then, too."""
-        nc = await self._connected()
-        if self._consumer is None:  # the connection is a new one
-            return
-        wish: dict[str, Any] = {"expires": int(seconds * 1e9)} if seconds else {"no_wait": True}
-        subject = f"$JS.API.CONSUMER.MSG.NEXT.{self.name}.{self._consumer}"
+        wish: dict[str, Any] = {"expires": int(seconds * _NANO)} if seconds else {"no_wait": True}
         self._wished, self._until = batch, time.monotonic() + seconds + self._seconds
-        await nc.publish(subject, msgspec.json.encode({"batch": batch, **wish}), reply=self._subscription.subject)
+        subject = f"{API}.CONSUMER.MSG.NEXT.{self.name}.{self._consumer}"
+        wire.post([Post(subject=subject, data=msgspec.json.encode({"batch": batch, **wish}), reply=self._inbox)])
 
-    # ---- in the reader's thread
-
-    def _arrivals(self, limit: int, wait: float) -> list[Arrival]:
+    def _arrivals(self, wire: Wire, limit: int, wait: float) -> list[Arrival]:
         """Messages that are here, up to a limit; waits so long for the first, or for word that there is none."""
         found: list[Arrival] = []
+        until = time.monotonic() + wait
         while len(found) < limit and self._wished:
-            try:
-                message = self._arrived.get_nowait() if found else self._arrived.get(timeout=wait)
-            except Empty:
+            if (message := wire.receive(0.0 if found else until)) is None:
                 break
-            if message is CLOSED:
-                self._lost("the connection was closed")
-            status: Any = message.headers and message.headers.get("Status")
-            if status is None:
-                place = message.metadata.sequence
-                if place.consumer != self._delivered + 1:  # one was lost on the way: begin again after the last
+            if message.sid != self._subscription:
+                continue  # of a place that this reader has left
+            if message.status is None:
+                position, number = _place(message.reply)
+                if number != self._delivered + 1:  # one was lost on the way: begin again after the last
                     self._consumer = None
                     break
-                self._delivered, self._wished = place.consumer, self._wished - 1
-                found.append(Arrival(place.stream, message.data))
-            elif status in _NO_MORE:
+                self._delivered, self._wished = number, self._wished - 1
+                found.append(Arrival(position, message.data))
+            elif message.status in _NO_MORE:
                 self._wished = 0
-            elif status == _GONE:
+            elif message.status in _GONE:
                 self._wished, self._consumer = 0, None
             else:
-                self._lost(f"the server answered {status} to a read")
+                self._lost(f"the server answered {message.status} to a read")
         if found:
             self._next = found[-1].position + 1
         return found
+
+    def _connected(self) -> Wire:
+        if self._closing:
+            raise BrokerUnreachable(R.TRANSPORT_UNREACHABLE, "this end was closed")
+        try:
+            wire = Wire(self._url, self._seconds)
+        except WireError as error:
+            self._lost(str(error))
+        if self._closing:  # meanwhile
+            wire.close()
+        return wire
 
     def _lost(self, why: str) -> NoReturn:
         self._consumer = self._incarnation = None
         raise BrokerUnreachable(R.TRANSPORT_UNREACHABLE, f"{redact_url(self._url)}: {why}")
 
 
-async def _quiet(_: Exception) -> None:
-    """Errors of the connection surface where it is used."""
+def _stream(wire: Wire, name: str, prefix: str) -> str:
+    """When the stream was made; it is made when it is not there."""
+    answer = msgspec.json.decode(wire.request(f"{API}.STREAM.INFO.{name}").data or b"{}")
+    if answer.get("error", {}).get("err_code") == _NO_STREAM:
+        config = {
+            "name": name,
+            "subjects": [f"{prefix}.>"],
+            "retention": "limits",
+            "storage": "file",
+            "discard": "new",  # a stream that is full refuses; it does not forget
+            "duplicate_window": DUPLICATES_SECONDS * _NANO,
+            "allow_direct": True,
+        }
+        answer = _asked(wire, f"STREAM.CREATE.{name}", config)
+    if "created" not in answer:
+        raise WireError(f"no stream {name}: {answer.get('error', answer)}")
+    return str(answer["created"])
+
+
+def _asked(wire: Wire, what: str, question: dict[str, Any]) -> dict[str, Any]:
+    message = wire.request(f"{API}.{what}", msgspec.json.encode(question))
+    answer = msgspec.json.decode(message.data or b"{}", type=dict[str, Any])
+    if message.status is not None or "error" in answer:
+        raise WireError(f"{what}: {message.status or answer.get('error')}")
+    return answer
+
+
+def _confirmed(message: Message) -> bool:
+    if message.status is not None:  # nobody listens: there is no stream
+        return False
+    answer: dict[str, Any] = msgspec.json.decode(message.data or b"{}", type=dict[str, Any])
+    return "error" not in answer and "seq" in answer
+
+
+def _place(reply: str) -> tuple[int, int]:
+    """Where a message stands in the stream, and as which the consumer brought it: its reply subject says so.
+
+    `$JS.ACK.STREAM.CONSUMER.tries.stream.consumer.time.pending`, newer servers put domain and account after `ACK`.
+    """
+    words = reply.split(".")
+    at = 5 if len(words) == 9 else 7
+    return int(words[at]), int(words[at + 1])

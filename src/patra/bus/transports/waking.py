@@ -7,6 +7,7 @@ costs microseconds, so a waiting worker asks every two milliseconds. A store in 
 import sqlite3
 import threading
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -16,6 +17,7 @@ from patra.kernel.errors import StoreUnavailable
 CHANNEL = "patra_bus"
 POLL_SECONDS = 0.002
 WATCH_SECONDS = 0.2
+ECHO_SECONDS = 0.004
 
 
 class Waker(Protocol):
@@ -33,51 +35,68 @@ class Waker(Protocol):
 
 
 class Hub:
-    """One watcher a process, however many threads wait: it watches while somebody waits, and wakes them all."""
+    """One watcher a process, however many threads wait: it watches while somebody waits, and wakes them all.
+
+    A poke wakes only those who wait for its topic. The watcher cannot tell whose commit it saw: shortly after a poke it
+    was probably that one's, or one of those that followed, so it lets a moment pass before it wakes everybody.
+    """
 
     def __init__(self, source: Waker) -> None:
         self._source = source
-        self._condition = threading.Condition()
-        self._generation = 0
+        self._lock = threading.Lock()
+        self._somebody = threading.Condition(self._lock)
+        self._bells: dict[str, _Bell] = {}
         self._waiting = 0
         self._closed = False
+        self._poked_at = 0.0
         self._thread: threading.Thread | None = None
 
-    def waker(self) -> "Sleeper":
-        return Sleeper(self)
+    def waker(self, topic: str = "") -> "Sleeper":
+        with self._lock:
+            bell = self._bells.setdefault(topic, _Bell(self._lock))
+        return Sleeper(self, bell)
 
-    def poke(self) -> None:
-        with self._condition:
-            self._generation += 1
-            self._condition.notify_all()
+    def poke(self, *topics: str) -> None:
+        """Wake whoever waits for some topics, or everybody."""
+        with self._lock:
+            self._poked_at = time.monotonic()
+            self._ring(topics or list(self._bells), told=True)
 
     def close(self) -> None:
-        with self._condition:
+        with self._lock:
             self._closed = True
-            self._generation += 1
-            self._condition.notify_all()
+            self._ring(list(self._bells), told=False)
+            self._somebody.notify_all()
         self._source.poke()
         if self._thread is not None:
             self._thread.join(2.0)
         self._source.close()
 
-    def wait(self, seen: int, seconds: float) -> int:
-        """Wait until something happened since `seen`; gives what to call `seen` next."""
-        with self._condition:
-            if self._generation == seen and not self._closed:
+    def wait(self, bell: "_Bell", seen: int, seconds: float) -> tuple[int, bool]:
+        """Wait until a bell rang since `seen`; gives what to call `seen` next, and whether this process rang it."""
+        with self._lock:
+            if bell.rung == seen and not self._closed:
                 if self._thread is None:
                     self._thread = threading.Thread(target=self._watch, name="bus watcher", daemon=True)
                     self._thread.start()
                 self._waiting += 1
-                self._condition.notify_all()
-                self._condition.wait_for(lambda: self._generation != seen, timeout=seconds)
+                self._somebody.notify_all()
+                bell.condition.wait_for(lambda: bell.rung != seen or self._closed, timeout=seconds)
                 self._waiting -= 1
-            return self._generation
+            return bell.rung, bell.told > seen
+
+    def _ring(self, topics: Iterable[str], *, told: bool) -> None:
+        for topic in topics:
+            if (bell := self._bells.get(topic)) is not None:
+                bell.rung += 1
+                if told:
+                    bell.told = bell.rung
+                bell.condition.notify_all()
 
     def _watch(self) -> None:
         while True:
-            with self._condition:
-                self._condition.wait_for(lambda: self._waiting > 0 or self._closed)
+            with self._lock:
+                self._somebody.wait_for(lambda: self._waiting > 0 or self._closed)
                 if self._closed:
                     return
             try:
@@ -86,18 +105,34 @@ class Hub:
                 time.sleep(WATCH_SECONDS)  # sleepers wake by their own time; the next wait makes a new connection
                 continue
             if happened:
-                self.poke()
+                echo = self._poked_at + ECHO_SECONDS - time.monotonic()
+                if echo > 0:
+                    time.sleep(echo)
+                with self._lock:
+                    self._ring(list(self._bells), told=False)
+
+
+class _Bell:
+    """What those who wait for one topic hear: how often it rang, and when last because this process rang it."""
+
+    def __init__(self, lock: threading.Lock) -> None:
+        self.condition = threading.Condition(lock)
+        self.rung = 0
+        self.told = 0
 
 
 class Sleeper:
-    """One thread's place to wait at a hub."""
+    """One thread's place to wait at a hub; `told` says whether it was this process that woke it last."""
 
-    def __init__(self, hub: Hub) -> None:
+    def __init__(self, hub: Hub, bell: _Bell) -> None:
         self._hub = hub
+        self._bell = bell
         self._seen = 0
+        self.told = False
 
     def wait(self, seconds: float) -> bool:
-        before, self._seen = self._seen, self._hub.wait(self._seen, seconds)
+        before = self._seen
+        self._seen, self.told = self._hub.wait(self._bell, before, seconds)
         return self._seen != before
 
 

@@ -8,7 +8,7 @@ insert-if-absent, upsert-if-newer and reads by a list of keys, is one text for b
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeAlias, TypeVar
 
 from patra.kernel.db.queries import Column, ColumnType, Dialect, Statement, statement
@@ -45,6 +45,19 @@ class Tx(ABC):
     @abstractmethod
     def insert_tuples(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         """Insert rows that are known to be new: the fastest way in."""
+
+    def write(self, stmt: Statement, params: Params | None = None, *, rows: Sequence[Row] | None = None) -> None:
+        """Run a statement of which nothing needs to be known: in a `flow` it is not waited for."""
+        self.execute(stmt, params, rows=rows)
+
+    def flow(self) -> AbstractContextManager[None]:
+        """Inside, `write`, `insert` and `insert_tuples` are not waited for, where waiting costs something.
+
+        They reach the store in order, before the next statement that is answered and at the end at the latest, inserts
+        into one table that follow each other as one set. So an error of theirs may come up in a later statement; it
+        then comes up in every one, and nothing of the transaction can be committed.
+        """
+        return nullcontext()
 
     @abstractmethod
     def script(self, text: str) -> None:

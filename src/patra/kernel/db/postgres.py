@@ -4,7 +4,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import accumulate
 from typing import Any, TypeVar, cast
 
@@ -25,6 +25,7 @@ T = TypeVar("T")
 ATTEMPTS = 8
 WAIT_SECONDS = 10.0
 READ_ONLY = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+MOST_LATE = 5000  # rows that a flow keeps back before it sends them
 DURABLE = b"BEGIN ISOLATION LEVEL READ COMMITTED"
 NOT_DURABLE = DURABLE + b"; SET LOCAL synchronous_commit = off"
 
@@ -44,12 +45,24 @@ _NOW = statement("server_now", "SELECT (extract(epoch FROM clock_timestamp()) * 
 _encode = msgspec.json.Encoder().encode
 
 
+class _Late(msgspec.Struct, kw_only=True, eq=False):
+    """Calls of one statement in a row that a flow keeps back; those with `rows` and no `text` go out as one set."""
+
+    stmt: Statement
+    text: str | None = None
+    bound: list[dict[str, Any]] = msgspec.field(default_factory=list[dict[str, Any]])
+    rows: list[Row] = msgspec.field(default_factory=list[Row])
+
+
 class PostgresTx(Tx):
     dialect = "postgres"
 
     def __init__(self, connection: Connection, owner: "PostgresDatabase") -> None:
         self._connection = connection
         self._owner = owner
+        self._late: list[_Late] | None = None  # in a flow
+        self._late_rows = 0
+        self._broken: BaseException | None = None  # what went wrong with something that was kept back
 
     def end(self) -> None:
         self._connection = cast("Connection", Over())
@@ -79,18 +92,87 @@ class PostgresTx(Tx):
             table,
             columns,
         )
-        self.execute(stmt, rows=rows)
+        if self._late is None:
+            self.execute(stmt, rows=rows)
+        elif rows:
+            last = self._late[-1] if self._late else None
+            if last is None or last.stmt is not stmt or last.text is not None:
+                last = _Late(stmt=stmt)
+                self._late.append(last)
+            last.rows += rows
+            self._kept_back(len(rows))
+
+    def write(self, stmt: Statement, params: Params | None = None, *, rows: Sequence[Row] | None = None) -> None:
+        if self._late is None:
+            self.execute(stmt, params, rows=rows)
+        elif rows is None or rows:
+            text, bound = _bound(stmt, params, rows)
+            last = self._late[-1] if self._late else None
+            if last is None or last.stmt is not stmt or last.text != text:
+                last = _Late(stmt=stmt, text=text)
+                self._late.append(last)
+            last.bound.append(bound)
+            self._kept_back(len(rows or (1,)))
+
+    @contextmanager
+    def flow(self) -> Generator[None]:
+        if self._late is not None:  # a flow in a flow
+            yield
+            return
+        self.settle()
+        self._late = []
+        try:
+            yield
+            self.settle()
+        except BaseException as error:
+            self._broken = self._broken or error  # what was kept back is gone: whoever goes on must not commit
+            raise
+        finally:
+            self._late = None
+
+    def settle(self) -> None:
+        """Send what was kept back and wait until it is done; what went wrong once is said again each time."""
+        if self._broken is not None:
+            raise self._broken
+        if not self._late:
+            return
+        late, self._late, self._late_rows = self._late, [], 0
+        try:
+            with self._connection.pipeline() if len(late) > 1 else nullcontext():
+                for one in late:
+                    cursor = self._connection.cursor()
+                    if one.text is None:
+                        text, bound = _bound(one.stmt, None, one.rows)
+                        cursor.execute(text.encode(), bound)
+                    elif len(one.bound) == 1:
+                        cursor.execute(one.text.encode(), one.bound[0])
+                    else:
+                        cursor.executemany(one.text.encode(), one.bound)
+        except BaseException as error:
+            self._broken = error
+            raise
+
+    def _kept_back(self, rows: int) -> None:
+        self._late_rows += rows
+        if self._late_rows >= MOST_LATE:
+            self.settle()
 
     def script(self, text: str) -> None:
+        self.settle()
         self._connection.execute(text.encode())
 
     @contextmanager
     def savepoint(self) -> Generator[None]:
+        """In a flow, too, what is written inside is waited for: whose error it is must be known when it ends."""
+        self.settle()
+        late, self._late = self._late, None
         try:
             with self._connection.transaction():
                 yield
         except psycopg.Error as error:
             raise _translation(error, committing=False, url=self._owner.url) from error
+        finally:
+            self._late = late
 
     def server_now(self) -> int:
         return self.fetch(_NOW)[0][0]
@@ -107,12 +189,19 @@ class PostgresTx(Tx):
     def _run(
         self, cursor: psycopg.Cursor[Any], stmt: Statement, params: Params | None, rows: Sequence[Row] | None
     ) -> psycopg.Cursor[Any]:
-        bound: dict[str, Any] = dict(params) if params else {}
-        if rows is None:
-            return cursor.execute(stmt.postgres.encode(), bound)
-        if len(rows) == 1:
-            return cursor.execute(stmt.postgres_one.encode(), bound | _one(stmt, rows[0]))
-        return cursor.execute(stmt.postgres.encode(), bound | _set(stmt, rows))
+        self.settle()
+        text, bound = _bound(stmt, params, rows)
+        return cursor.execute(text.encode(), bound)
+
+
+def _bound(stmt: Statement, params: Params | None, rows: Sequence[Row] | None) -> tuple[str, dict[str, Any]]:
+    """The text of a call and its parameters."""
+    bound: dict[str, Any] = dict(params) if params else {}
+    if rows is None:
+        return stmt.postgres, bound
+    if len(rows) == 1:
+        return stmt.postgres_one, bound | _one(stmt, rows[0])
+    return stmt.postgres, bound | _set(stmt, rows)
 
 
 def _one(stmt: Statement, row: Row) -> dict[str, Any]:
@@ -183,6 +272,7 @@ class PostgresDatabase(Database):
             try:
                 connection.execute(begin)
                 result = work(tx)
+                tx.settle()
                 committing = begin is not READ_ONLY
                 _commit(connection)
             except psycopg.Error as error:
