@@ -17,6 +17,7 @@ from patra.bus.reasons import R
 from patra.bus.schema import ANNOTATIONS, SUBSCHEMA_LISTS, SUBSCHEMA_MAPS, Schema, resolve
 from patra.bus.versions import Version, VersionRange
 from patra.kernel.canonical import canonical, fingerprint
+from patra.kernel.errors import ConfigInvalid
 
 _SETS = frozenset({"required", "enum", "type"})  # lists whose order means nothing
 _EXACT_INSIDE = frozenset(
@@ -79,7 +80,12 @@ def encode_release(released: Release) -> bytes:
 
 
 def decode_release(text: bytes) -> Release:
-    return msgspec.json.decode(text, type=Release)
+    """Raises ConfigInvalid where the text is not what `encode_release` wrote."""
+    try:
+        return msgspec.json.decode(text, type=Release)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        advice = "write it anew with `patra bus catalogue release` from the contracts that were released"
+        raise ConfigInvalid(R.CATALOGUE_INVALID, f"no released catalogue: {error}", advice=advice) from None
 
 
 def _released(kind: EventType) -> ReleasedType:

@@ -15,6 +15,7 @@ from patra.bus.dispatcher import Dispatcher
 from patra.bus.envelope import encode
 from patra.bus.tailing import Tail
 from patra.cli.bus import group
+from patra.kernel.errors import ConfigInvalid
 from patra.kernel.testing import ManualClock
 
 
@@ -232,6 +233,51 @@ def test_b4_catalogue_check_refuses_a_breaking_change_and_docs_are_written(patra
     assert json.loads((out / "asyncapi.json").read_text())["asyncapi"] == "3.0.0"
     assert "`job.failed`" in (out / "job.failed.md").read_text()
     assert "task.submitted" in run("catalogue")
+
+
+def test_publish_names_the_line_that_is_no_json_and_publishes_nothing(patra, tmp_path):
+    file = tmp_path / "events.jsonl"
+    file.write_bytes(encode(envelope(patra, "a")) + b'\n\n{"event_id":\n' + encode(envelope(patra, "b")))
+    assert "line 3: neither JSON nor JSON lines" in run("publish", str(file), expect=5)
+    file.write_bytes(b"[" * 100_000)
+    assert "b_envelope_malformed" in run("publish", str(file), expect=5)
+    assert run("tail", "--no-follow") == ""
+
+
+def refused(*args):
+    result = CliRunner().invoke(group, args)
+    assert isinstance(result.exception, ConfigInvalid), (result.output, result.exception)
+    return str(result.exception)
+
+
+def test_a_catalogue_that_cannot_be_read_is_refused_with_its_place(patra, tmp_path, monkeypatch):
+    from tests.unit.bus.making import THING, version
+
+    folder = tmp_path / "contracts"
+    folder.mkdir()
+    text = {"type": "thing.happened", "title": "A", "description": "B", "producer": "C"}
+    good = json.dumps(text | {"versions": [version("1.0", THING)]})
+    (folder / "thing.yaml").write_bytes(b"title: \xff")
+    assert "thing.yaml: b_catalogue_invalid: no UTF-8" in refused("catalogue", "check", "--folder", str(folder))
+    (folder / "thing.yaml").write_text("title: A\nversions: [\n")
+    assert "thing.yaml:3: b_catalogue_invalid: no YAML" in refused("catalogue", "check", "--folder", str(folder))
+    (folder / "thing.yaml").write_text("title: A\ntype: a\ntitle: B\n")
+    assert "thing.yaml:3: b_catalogue_invalid: 'title' stands twice" in refused(
+        "catalogue", "check", "--folder", str(folder)
+    )
+    (folder / "thing.yaml").write_text(good)
+    (folder / "released.json").write_text('{"types":')
+    assert "released.json: b_catalogue_invalid: no released catalogue" in refused(
+        "catalogue", "release", "--folder", str(folder)
+    )
+    run("catalogue", "release", "--folder", str(folder), "--against", str(tmp_path / "nowhere" / "r.json"), expect=1)
+    run("catalogue", "docs", "--folder", str(folder), "--out", str(folder / "thing.yaml" / "docs"), expect=1)
+    monkeypatch.setenv("PATRA_BUS_CATALOGUE", str(tmp_path / "nowhere"))
+    assert "nowhere: b_catalogue_invalid: the folder cannot be read" in refused("catalogue")
+
+
+def test_a_released_file_that_was_named_must_be_there(patra, tmp_path):
+    assert "typo.json: b_catalogue_invalid" in refused("catalogue", "check", "--against", str(tmp_path / "typo.json"))
 
 
 def test_webhooks_are_added_and_removed(patra):

@@ -17,6 +17,8 @@ from patra.kernel.testing import ManualClock
 from patra.web.server import app
 from patra.web.serving import serving
 
+DEEP = b"[" * 100_000 + b"]" * 100_000
+
 
 class House:
     """A Patra behind a real socket."""
@@ -154,6 +156,10 @@ def test_a4_what_is_no_envelope_leaves_a_row_too_in_every_form(house):
         (b"[3]", "application/json", 207),
         (b"{}", "text/plain", 400),
         (b"[", "application/json", 400),
+        (DEEP, "application/json", 400),
+        (b'{"event_id":' + DEEP + b"}", "application/json", 400),
+        (DEEP, "application/cloudevents-batch+json", 400),
+        (b'{"data":' + DEEP + b"}", "application/cloudevents+json", 400),
     ],
 )
 def test_rubbish_is_refused_not_a_crash(house, body, media, status):

@@ -65,6 +65,12 @@ def test_a_refused_trigger_says_why(client):
     assert post(client, "/ingest/plans", 400, **{**WISH, "since": "yesterday"})["code"] == "i_window_invalid"
 
 
+def test_a_body_that_nests_too_deep_is_malformed_and_no_bug(client):
+    body = b'{"source":"atomlike","endpoint":"query","params":{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}}"
+    answer = client.post("/ingest/plans", body=body, headers={"Content-Type": "application/json"})
+    assert (answer.status, answer.json()["code"]) == (400, "body_malformed")
+
+
 def test_operators_act_and_the_audit_keeps_it(client):
     assert post(client, "/ingest/sources/atomlike/pause", why="maintenance")["changed"] == 1
     assert get(client, "/ingest/sources")["sources"][0]["halts"][0]["detail"] == "maintenance"

@@ -71,12 +71,14 @@ def _envelopes(body: bytes) -> "list[tuple[Envelope, Envelope | Refused]]":
 
     try:
         raw: Any = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        try:
-            raw = [msgspec.json.decode(line) for line in body.splitlines() if line.strip()]
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            detail = f"neither JSON nor JSON lines: {error}"
-            return [(legible(None), Refused(code=R.ENVELOPE_MALFORMED, place="", detail=detail))]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raw = []
+        for number, line in enumerate(body.split(b"\n"), 1):
+            try:
+                raw += [msgspec.json.decode(line)] if line.strip() else []
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                detail = f"neither JSON nor JSON lines: {error}"
+                return [(legible(None), Refused(code=R.ENVELOPE_MALFORMED, place=f"line {number}", detail=detail))]
     return [one(item) for item in (raw if isinstance(raw, list) else [raw])]  # pyright: ignore[reportUnknownVariableType]
 
 
