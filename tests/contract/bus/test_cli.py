@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
+from patra.app.audit import audited
 from patra.app.bus import bus_of
 from patra.app.settings import Settings, StoreSettings
 from patra.app.wiring import build
@@ -193,6 +194,30 @@ def test_dead_letters_are_listed_inspected_replayed_and_discarded(patra):
     assert "replay" in run("timeline", two.event_id)
 
 
+def test_where_nobody_can_be_asked_the_command_says_how_to_confirm_and_the_question_is_no_output(patra):
+    made = bury(patra)
+    for args in (["replay", "orchestrator", made.event_id], ["groups", "forget", "orchestrator"]):
+        asked = CliRunner().invoke(group, args, input="")
+        assert (asked.exit_code, asked.stdout) == (2, "")
+        assert "--confirm" in asked.stderr
+    wrong = CliRunner().invoke(group, ["replay", "orchestrator", made.event_id], input="composer\n")
+    assert (wrong.exit_code, wrong.stdout) == (5, "")
+
+
+def test_a_replay_goes_by_ids_or_by_a_query_and_the_audit_says_which(patra):
+    made = bury(patra)
+    ids = ["replay", "orchestrator", made.event_id, "--confirm", "orchestrator"]
+    run(*ids, "--all", expect=2)
+    run(*ids, "--type", "task.submitted", expect=2)
+    run("replay", "orchestrator", "--type", "task.submitted", "--confirm", "orchestrator")
+    run("discard", "orchestrator", made.event_id, "--reason", "over", expect=5)
+    acts = [(act.act, act.detail) for act in patra.db.read(lambda tx: audited(tx, limit=10))]
+    assert acts == [
+        ("bus.discard", {"event_ids": [made.event_id], "reason": "over"}),
+        ("bus.replay", {"type": "task.submitted"}),
+    ]
+
+
 def test_types_are_frozen_and_thawed(patra):
     assert "frozen_by_hand" in run("freeze", "task.submitted", "--reason", "broken", "--by", "ann")
     assert "b_type_frozen" in run("publish", "-", stdin=encode(envelope(patra)), expect=5)
@@ -284,5 +309,6 @@ def test_webhooks_are_added_and_removed(patra):
     text = run("webhooks", "add", "shop", "http://127.0.0.1:1/", "artifact.published@>=1,<2", "job.failed")
     assert "whsec_" in text
     assert "webhook.shop" in run("webhooks")
-    assert "b_group_unknown" in run("webhooks", "add", "shop", "http://127.0.0.1:1/", "job.failed", expect=5)
+    assert "b_webhook_exists" in run("webhooks", "add", "shop", "http://127.0.0.1:1/", "job.failed", expect=5)
+    assert "b_webhook_name_invalid" in run("webhooks", "add", "My Shop", "http://127.0.0.1:1/", "job.failed", expect=5)
     assert "done" in run("webhooks", "remove", "shop")

@@ -60,7 +60,7 @@ def test_a_plan_is_made_once_and_can_be_followed(client):
 
 def test_a_refused_trigger_says_why(client):
     refused = post(client, "/ingest/plans", 422, source="oailike", endpoint="records")
-    assert refused["outcome"] == "i_compile_failed"
+    assert (refused["status"], refused["code"], refused["outcome"]) == (422, "i_compile_failed", "i_compile_failed")
     assert "baseUrl" in refused["problems"][0]
     assert post(client, "/ingest/plans", 400, **{**WISH, "since": "yesterday"})["code"] == "i_window_invalid"
 

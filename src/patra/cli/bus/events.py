@@ -136,7 +136,7 @@ def _line(stored: Any, *, as_json: bool) -> None:
 @config_option
 @json_option
 def timeline(key: str, config: str | None, as_json: bool) -> None:
-    """What happened to an event, by event_id, trace_id, correlation_id or idempotency key."""
+    """What happened to an event, by event_id, trace_id or correlation_id; a refusal by its idempotency key, too."""
     from patra.bus.timeline import timeline as story
     from patra.kernel.clock import format_instant
 
