@@ -196,24 +196,70 @@ def load(folders: Iterable[Path | Traversable] = (), *, built_in: bool = True) -
     """Read every `*.yaml` of the folders, and of the built-in catalogue. Raises ConfigInvalid with the place."""
     types: dict[str, EventType] = {}
     for folder in [*([files(BUILT_IN) / "contracts"] if built_in else []), *folders]:
-        for file in sorted((f for f in folder.iterdir() if f.name.endswith(".yaml")), key=lambda f: f.name):
-            found = parse(file.read_text("utf-8"), file.name)
+        for file in _files(folder):
+            found = parse(_text(file), file.name)
             if found.name in types:
                 _refuse(file.name, f"{found.name} is declared in {types[found.name].place} too: one file a type")
             types[found.name] = found
     return Catalogue(types)
 
 
+def _files(folder: Path | Traversable) -> "list[Path | Traversable]":
+    try:
+        return sorted((f for f in folder.iterdir() if f.name.endswith(".yaml")), key=lambda f: f.name)
+    except OSError as error:
+        _refuse(str(folder), f"the folder cannot be read: {error.strerror}")
+
+
+def _text(file: Path | Traversable) -> str:
+    try:
+        return file.read_text("utf-8")
+    except OSError as error:
+        _refuse(str(file), f"the file cannot be read: {error.strerror}")
+    except UnicodeDecodeError as error:
+        _refuse(file.name, f"no UTF-8: the byte {error.object[error.start]:#04x} at position {error.start}")
+
+
 def parse(text: str, place: str) -> EventType:
     """One contract file. Raises ConfigInvalid that says where the file breaks which rule."""
     try:
-        raw: Any = yaml.load(text, Loader=_LOADER)  # noqa: S506  both are safe loaders
-    except yaml.YAMLError as error:
+        raw = _yaml(text, place)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        _refuse(f"{place}:{mark.line + 1}" if mark else place, f"no YAML: {error.problem or error.context}")
+    except (yaml.YAMLError, RecursionError) as error:
         _refuse(place, f"no YAML: {error}")
     try:
         return event_type(msgspec.convert(raw, _TypeFile), place)
     except msgspec.ValidationError as error:
         _refuse(place, str(error))
+
+
+def _yaml(text: str, place: str) -> Any:
+    """What a text says; of a key that stands twice YAML would keep the last and drop the first without a word."""
+    loader: Any = _LOADER(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        _refuse_repeats(node, place)
+        return loader.construct_document(node)
+    finally:
+        loader.dispose()
+
+
+def _refuse_repeats(node: Any, place: str) -> None:
+    if isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            _refuse_repeats(item, place)
+    if isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in seen:
+                    _refuse(f"{place}:{key.start_mark.line + 1}", f"{key.value!r} stands twice in one mapping")
+                seen.add(key.value)
+            _refuse_repeats(value, place)
 
 
 def event_type(file: _TypeFile, place: str) -> EventType:

@@ -65,7 +65,7 @@ def from_structured(raw: Any) -> Envelope | Refused:
             attributes["data"] = msgspec.json.decode(
                 base64.b64decode(str(attributes.pop("data_base64")), validate=True)
             )
-        except (binascii.Error, msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (binascii.Error, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             return _refused("/data_base64", f"is no JSON in base64: {error}")
     data = attributes.pop("data", None)
     return _envelope(attributes, data)
@@ -91,7 +91,7 @@ def from_binary(headers: Mapping[str, str], body: bytes) -> Envelope | Refused:
                 return _refused(f"/{name[3:]}", "is no percent-encoded UTF-8")
     try:
         data: Any = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return _refused("/data", f"is no JSON: {error}")
     return _envelope(attributes, data)
 

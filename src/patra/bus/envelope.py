@@ -90,7 +90,7 @@ def decode(body: bytes | str) -> Envelope | Refused:
     """An envelope from its JSON text."""
     try:
         raw: Any = _decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return _refused(R.ENVELOPE_MALFORMED, "", f"not JSON: {error}")
     return from_wire(raw)
 

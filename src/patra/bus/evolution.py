@@ -4,11 +4,12 @@ A new optional field of a closed object asks for a minor version; anything else 
 published along with the old one until every consumer has moved. The check is conservative: schemas are compared as
 they are written, references followed, annotations and the order of sets aside, so a change that is not provably a new
 optional field counts as breaking. Inside alternatives (`oneOf`, `anyOf`, `not`, `if` …) every change is breaking: there
-a new field can decide which branch holds.
+a new field can decide which branch holds. It can do so beside them, too: a new field that an alternative of its object
+or of an object around it names, or that a rule counts (`minProperties`, `uniqueItems` …), is breaking.
 """
 
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias, cast
 
 import msgspec
 
@@ -17,11 +18,19 @@ from patra.bus.reasons import R
 from patra.bus.schema import ANNOTATIONS, SUBSCHEMA_LISTS, SUBSCHEMA_MAPS, Schema, resolve
 from patra.bus.versions import Version, VersionRange
 from patra.kernel.canonical import canonical, fingerprint
+from patra.kernel.errors import ConfigInvalid
 
 _SETS = frozenset({"required", "enum", "type"})  # lists whose order means nothing
 _EXACT_INSIDE = frozenset(
     {"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "contains", "propertyNames", "patternProperties"}
 )
+_ALTERNATIVES = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "contains"})
+_VALUES = frozenset({"enum", "const", "required", "examples", "default"})
+_COUNTING = frozenset({"minProperties", "maxProperties", "propertyNames", "uniqueItems"})
+_ANY = "*"  # stands for every name
+
+Names: TypeAlias = frozenset[str]
+"""Fields that a rule around them looks at."""
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -79,7 +88,12 @@ def encode_release(released: Release) -> bytes:
 
 
 def decode_release(text: bytes) -> Release:
-    return msgspec.json.decode(text, type=Release)
+    """Raises ConfigInvalid where the text is not what `encode_release` wrote."""
+    try:
+        return msgspec.json.decode(text, type=Release)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        advice = "write it anew with `patra bus catalogue release` from the contracts that were released"
+        raise ConfigInvalid(R.CATALOGUE_INVALID, f"no released catalogue: {error}", advice=advice) from None
 
 
 def _released(kind: EventType) -> ReleasedType:
@@ -96,7 +110,7 @@ def _ordering(kind: EventType) -> list[str]:
 
 def changes(old: Schema, new: Schema) -> list[Change]:
     """Every difference between two schemas, each with its place."""
-    return _Comparison(old, new).find(old, new, "", exact=False)
+    return _Comparison(old, new).find(old, new, "", exact=False, judged=frozenset())
 
 
 class _Comparison:
@@ -105,7 +119,7 @@ class _Comparison:
         self._new_root = new_root
         self._seen: set[tuple[int, int, bool]] = set()
 
-    def find(self, old: Schema, new: Schema, place: str, *, exact: bool) -> list[Change]:
+    def find(self, old: Schema, new: Schema, place: str, *, exact: bool, judged: Names) -> list[Change]:
         old, new = _followed(self._old_root, old), _followed(self._new_root, new)
         if isinstance(old, bool) or isinstance(new, bool):
             return [] if old is new else [Change(place, False, "the schema was replaced")]
@@ -113,11 +127,12 @@ class _Comparison:
         if pair in self._seen:  # a recursive schema: this pair is being compared already
             return []
         self._seen.add(pair)
+        judged |= _judged(self._new_root, new)
         found: list[Change] = []
         for keyword in sorted((old.keys() | new.keys()) - ANNOTATIONS - {"$defs"}):
             here = f"{place}/{keyword}"
             if keyword == "properties":
-                found += self._properties(old, new, place, exact=exact)
+                found += self._properties(old, new, place, exact=exact, judged=judged)
             elif keyword not in new:
                 found.append(Change(here, False, "the rule was removed"))
             elif keyword not in old:
@@ -125,13 +140,15 @@ class _Comparison:
             elif keyword in _EXACT_INSIDE:
                 found += self._parts(keyword, old[keyword], new[keyword], here)
             elif keyword in {"items", "additionalProperties"}:
-                found += self.find(old[keyword], new[keyword], here, exact=exact)
+                found += self.find(old[keyword], new[keyword], here, exact=exact, judged=judged)
             elif _value(keyword, old[keyword]) != _value(keyword, new[keyword]):
                 found.append(Change(here, False, f"was {_short(old[keyword])}, is {_short(new[keyword])}"))
         self._seen.discard(pair)
         return found
 
-    def _properties(self, old: Mapping[str, Any], new: Mapping[str, Any], place: str, *, exact: bool) -> list[Change]:
+    def _properties(
+        self, old: Mapping[str, Any], new: Mapping[str, Any], place: str, *, exact: bool, judged: Names
+    ) -> list[Change]:
         before: Mapping[str, Schema] = old.get("properties", {})
         after: Mapping[str, Schema] = new.get("properties", {})
         found: list[Change] = []
@@ -140,11 +157,13 @@ class _Comparison:
             if name not in after:
                 found.append(Change(here, False, "the field was removed or renamed"))
             elif name in before:
-                found += self.find(before[name], after[name], here, exact=exact)
+                found += self.find(before[name], after[name], here, exact=exact, judged=judged)
             elif name in new.get("required", ()):
                 found.append(Change(here, False, "a required field was added"))
             elif exact:
                 found.append(Change(here, False, "a field was added inside an alternative"))
+            elif judged & {name, _ANY}:
+                found.append(Change(here, False, "a rule around it counts fields, or an alternative names this one"))
             elif old.get("additionalProperties") is not False or "patternProperties" in old:
                 found.append(Change(here, False, "the object was open: the name may have been in use with any value"))
             elif after[name] is False:
@@ -164,7 +183,41 @@ class _Comparison:
             pairs = [(old[pattern], new[pattern], f"{place}/{pattern}") for pattern in old]
         else:
             pairs = [(old, new, place)]
-        return [change for b, a, here in pairs for change in self.find(b, a, here, exact=True)]
+        none: Names = frozenset()
+        return [change for b, a, here in pairs for change in self.find(b, a, here, exact=True, judged=none)]
+
+
+def _judged(root: Schema, schema: Mapping[str, Any]) -> Names:
+    """The names of fields that decide whether a value keeps the schema, beside the list of its fields itself."""
+    found: set[str] = {_ANY} if _counts(schema) else set()
+    for keyword in _ALTERNATIVES & schema.keys():
+        part = schema[keyword]
+        for one in cast("list[Schema]", part) if isinstance(part, list) else [cast("Schema", part)]:
+            _gather(root, one, found, set())
+    return frozenset(found)
+
+
+def _gather(root: Schema, schema: Schema, found: set[str], seen: set[int]) -> None:
+    schema = _followed(root, schema)
+    if isinstance(schema, bool) or id(schema) in seen:
+        return
+    seen.add(id(schema))
+    found.update(schema.get("required", ()), schema.get("properties", {}))
+    if _counts(schema) or "patternProperties" in schema or "additionalProperties" in schema:
+        found.add(_ANY)
+    for keyword, part in schema.items():
+        if keyword in _VALUES:
+            continue
+        held: Any = part.values() if keyword in SUBSCHEMA_MAPS else part
+        for one in cast("Iterable[Any]", held if keyword in SUBSCHEMA_MAPS | SUBSCHEMA_LISTS else [held]):
+            if isinstance(one, Mapping):
+                _gather(root, cast("Schema", one), found, seen)
+
+
+def _counts(schema: Mapping[str, Any]) -> bool:
+    return any(schema.get(keyword) not in {None, 0} for keyword in _COUNTING - {"propertyNames"}) or (
+        "propertyNames" in schema
+    )
 
 
 def _followed(root: Schema, schema: Schema) -> Schema:

@@ -53,6 +53,10 @@ class R(Reason):
     WEBHOOK_STATUS = "b_webhook_status", "the webhook answered with a status other than 2xx"
     WEBHOOK_UNREACHABLE = "b_webhook_unreachable", "the webhook could not be reached, or did not answer in time"
 
+    WEBHOOK_NAME = "b_webhook_name_invalid", "a webhook's name is not of the form that is asked for"
+    WEBHOOK_EXISTS = "b_webhook_exists", "there is a webhook of this name already"
+    WEBHOOK_URL = "b_webhook_url_invalid", "a webhook's URL is not http or https, or carries a name or password"
+
     # Dead letters, replay, freeze (C§6, B5)
     RETRIES_EXHAUSTED = "b_retries_exhausted", "the event failed more often than `max_retries`"
     LETTER_UNKNOWN = "b_dead_letter_unknown", "the group has no dead letter for this event"

@@ -1,4 +1,4 @@
-"""A key goes in (`event_id`, `trace_id`, `correlation_id`, idempotency key); all that the bus knows of it comes out."""
+"""A key goes in (`event_id`, `trace_id`, `correlation_id`; of a refusal its idempotency key); all of it comes out."""
 
 from typing import Any
 

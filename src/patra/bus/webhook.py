@@ -114,9 +114,9 @@ def add(
 ) -> groups.Webhook | Refused:
     """Register an endpoint for some event types; gives it with its new secret, which is shown this once."""
     if not _NAME.match(name):
-        return Refused(code=R.GROUP_UNKNOWN, place="/name", detail="lower-case letters, digits, - and _, at most 41")
-    if urlsplit(url).scheme not in {"http", "https"} or not urlsplit(url).hostname:
-        return Refused(code=R.WEBHOOK_UNREACHABLE, place="/url", detail="an http or https URL")
+        return Refused(code=R.WEBHOOK_NAME, place="/name", detail="lower-case letters, digits, - and _, at most 41")
+    if (wrong := _wrong_with(url)) is not None:
+        return Refused(code=R.WEBHOOK_URL, place="/url", detail=wrong)
     for event_type, versions in wanted.items():
         kind = bus.catalogue.types.get(event_type)
         if kind is None or not versions.majors(set(kind.contracts)):
@@ -126,13 +126,26 @@ def add(
     now = bus.clock.now()
     made = groups.Webhook(name=name, url=url, secret=new_secret(), created_by=by, created_at=now)
     if not groups.add_webhook(tx, made):
-        return Refused(code=R.GROUP_UNKNOWN, place="/name", detail=f"there is a webhook {name} already")
+        return Refused(code=R.WEBHOOK_EXISTS, place="/name", detail=f"there is a webhook {name} already")
     groups.lock(tx)
     for event_type, versions in wanted.items():
         bus.subscribe(tx, group(name), event_type, versions, False, now)
     detail = {"url": redact_url(url), "types": sorted(wanted)}
     groups.record_act(tx, by=by, act="webhook_add", subject=group(name), detail=detail, now=now)
     return made
+
+
+def _wrong_with(url: str) -> str | None:
+    """A URL is shown to whoever may look at webhooks, so no secret stands in it where one is known to be."""
+    try:
+        parts = urlsplit(url)
+        sound = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        sound = False
+    else:
+        if sound and parts.username is not None:
+            return "without a name or password, which all would read; the signature tells who sends"
+    return None if sound and url.isprintable() and " " not in url else "an http or https URL"
 
 
 def remove(tx: Tx, bus: Bus, name: str, *, by: str) -> bool:

@@ -48,12 +48,18 @@ class Own(msgspec.Struct, frozen=True, kw_only=True):
     """Where there is no window: its plans."""
 
     @property
-    def params(self) -> dict[str, Any]:
+    def whose(self) -> dict[str, str]:
         return {
             "source": self.source,
             "endpoint": self.endpoint,
             "operation": self.operation,
             "namespace": self.namespace,
+        }
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return {
+            **self.whose,
             "since": self.window.start if self.window else 0,
             "until": self.window.end if self.window else 0,
         }
@@ -142,7 +148,7 @@ def left_behind(tx: Tx, own: Own) -> list[Left]:
         open_ = [(row, None) for row in tx.fetch_dicts(Q["own_left"], rows=_plans(own))]
     else:
         rows = tx.fetch_dicts(Q["own_left_timed"], own.params)
-        holes = gaps(own.window, frontier(tx, own.namespace, own.window.start, backward=False).done)
+        holes = gaps(own.window, frontier(tx, own.whose, own.window.start, backward=False).done)
         open_ = [(row, hole) for row in rows if (hole := _in(row, holes)) is not None]
         held = [Span(row["window_from"], row["window_to"]) for row, _ in open_]
         open_ += [({}, bare) for hole in holes for bare in gaps(hole, held)]

@@ -103,7 +103,7 @@ def parse(
         if place and (text.isascii() or text.decode()):  # what is skipped is not looked at
             return Document(_outlined(text, place, outline), fmt)
         return Document(_json(text), fmt)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return _lenient(body, charset, str(error))
 
 
@@ -272,7 +272,11 @@ def read_item(item: bytes | msgspec.Raw) -> Any:
         return parse_xml(item)
     try:
         return _json(item)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:  # numbers past every bound: the rest is sound
+    except (
+        msgspec.DecodeError,
+        UnicodeDecodeError,
+        RecursionError,
+    ) as error:  # numbers past every bound: the rest is sound
         found = _lenient(bytes(item), "utf-8", str(error))
         return found.root if isinstance(found, Document) else None
 

@@ -53,6 +53,16 @@ class TaskRow(msgspec.Struct, frozen=True, kw_only=True):
     slice_spec: str
     slice_signature_hash: str
 
+    @property
+    def whose(self) -> dict[str, str]:
+        """Whose windows it belongs to, as the statements name the parts."""
+        return {
+            "source": self.provenance_code,
+            "endpoint": self.endpoint_name,
+            "operation": self.operation_code,
+            "namespace": self.namespace_key,
+        }
+
 
 class Taken(msgspec.Struct, frozen=True, kw_only=True):
     """A task in hand: its lease, its run, and where the last run came to."""
@@ -277,9 +287,12 @@ def before(tx: Tx, place: "Place", key: str) -> Before | None:
     return None if row is None else Before(*row)
 
 
-def frontier(tx: Tx, namespace: str, present: int, *, backward: bool) -> Frontier:
-    """The watermark with what tasks have finished beyond it."""
+def frontier(tx: Tx, whose: Mapping[str, Any], present: int, *, backward: bool) -> Frontier:
+    """The watermark with what tasks have finished beyond it: those of its own source, endpoint and operation.
+
+    Two sources whose endpoints have one name and are asked alike have one `namespace_key`.
+    """
     far = 2**62
     bounds = {"since": -far, "until": present} if backward else {"since": present, "until": far}
-    done = [Span(start, end) for start, end in tx.fetch(Q["windows_done"], {"namespace": namespace, **bounds})]
+    done = [Span(start, end) for start, end in tx.fetch(Q["windows_done"], {**whose, **bounds})]
     return Frontier(present=present, done=tuple(merged(done)))

@@ -97,7 +97,7 @@ def _time(tx: Tx, here: Here, seen: Observed) -> Turn:
     frontier = Frontier(present=base)
     step = Advance(before=frontier, after=frontier, code=X.NOT_FORWARD)
     if seen.window is not None:
-        step = finish(running_store.frontier(tx, task.namespace_key, base, backward=backward), seen.window, direction)
+        step = finish(running_store.frontier(tx, task.whose, base, backward=backward), seen.window, direction)
     after = step.after.present
     return Turn(
         code=step.code,
@@ -132,7 +132,7 @@ def _progress(tx: Tx, here: Here, seen: Observed) -> Turn:
 
 def _base(tx: Tx, task: TaskRow, *, backward: bool) -> int:
     """Where a cursor without a value starts: the edge of what the namespace's tasks cover."""
-    found = tx.fetch_one(Q["cursor_base"], {"namespace": task.namespace_key})
+    found = tx.fetch_one(Q["cursor_base"], task.whose)
     low, high = found or (None, None)
     edge = high if backward else low
     own = task.window_to if backward else task.window_from

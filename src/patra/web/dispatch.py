@@ -215,7 +215,7 @@ def _body(endpoint: Endpoint, request: RawRequest, raw: bytes) -> Any:
         return msgspec.json.decode(raw, type=endpoint.request)
     except msgspec.ValidationError as error:
         return Problem(422, "body_invalid", "The body is not of the shape asked for", str(error))
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return Problem(400, "body_malformed", "The body is not JSON", str(error))
 
 

@@ -94,6 +94,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     response: Any = None
     status: int = 200
     media: str = JSON
+    also: Mapping[int, str] = {}  # other statuses with the same body
     problems: Mapping[int, str] = {}
     act: str = ""
     seconds: float | None = None  # instead of web.request_seconds

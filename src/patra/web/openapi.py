@@ -82,6 +82,8 @@ def _responses(endpoint: Endpoint, schema_of: dict[int, Any]) -> dict[str, Any]:
     refusals: dict[int, str] = {500: "A bug; the log has it under `error_id`."}
     if endpoint.role is not None:
         refusals |= {401: "No token, or an unknown one.", 403: "The token's role does not suffice."}
+    if endpoint.parameters:
+        refusals |= {400: "A parameter holds U+0000."}
     if endpoint.query is not None:
         refusals |= {400: "A query parameter is wrong."}
     if endpoint.writes:
@@ -92,7 +94,7 @@ def _responses(endpoint: Endpoint, schema_of: dict[int, Any]) -> dict[str, Any]:
     for status, why in (refusals | dict(endpoint.problems)).items():
         problem = {"description": why, "content": {MEDIA: {"schema": schema_of[id(ProblemBody)]}}}
         responses.setdefault(str(status), problem)
-    return responses
+    return responses | {str(status): good | {"description": why} for status, why in endpoint.also.items()}
 
 
 def _query_parameters(schema: dict[str, Any]) -> list[dict[str, Any]]:

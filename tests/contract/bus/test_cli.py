@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
+from patra.app.audit import audited
 from patra.app.bus import bus_of
 from patra.app.settings import Settings, StoreSettings
 from patra.app.wiring import build
@@ -15,6 +16,7 @@ from patra.bus.dispatcher import Dispatcher
 from patra.bus.envelope import encode
 from patra.bus.tailing import Tail
 from patra.cli.bus import group
+from patra.kernel.errors import ConfigInvalid
 from patra.kernel.testing import ManualClock
 
 
@@ -192,6 +194,30 @@ def test_dead_letters_are_listed_inspected_replayed_and_discarded(patra):
     assert "replay" in run("timeline", two.event_id)
 
 
+def test_where_nobody_can_be_asked_the_command_says_how_to_confirm_and_the_question_is_no_output(patra):
+    made = bury(patra)
+    for args in (["replay", "orchestrator", made.event_id], ["groups", "forget", "orchestrator"]):
+        asked = CliRunner().invoke(group, args, input="")
+        assert (asked.exit_code, asked.stdout) == (2, "")
+        assert "--confirm" in asked.stderr
+    wrong = CliRunner().invoke(group, ["replay", "orchestrator", made.event_id], input="composer\n")
+    assert (wrong.exit_code, wrong.stdout) == (5, "")
+
+
+def test_a_replay_goes_by_ids_or_by_a_query_and_the_audit_says_which(patra):
+    made = bury(patra)
+    ids = ["replay", "orchestrator", made.event_id, "--confirm", "orchestrator"]
+    run(*ids, "--all", expect=2)
+    run(*ids, "--type", "task.submitted", expect=2)
+    run("replay", "orchestrator", "--type", "task.submitted", "--confirm", "orchestrator")
+    run("discard", "orchestrator", made.event_id, "--reason", "over", expect=5)
+    acts = [(act.act, act.detail) for act in patra.db.read(lambda tx: audited(tx, limit=10))]
+    assert acts == [
+        ("bus.discard", {"event_ids": [made.event_id], "reason": "over"}),
+        ("bus.replay", {"type": "task.submitted"}),
+    ]
+
+
 def test_types_are_frozen_and_thawed(patra):
     assert "frozen_by_hand" in run("freeze", "task.submitted", "--reason", "broken", "--by", "ann")
     assert "b_type_frozen" in run("publish", "-", stdin=encode(envelope(patra)), expect=5)
@@ -234,9 +260,55 @@ def test_b4_catalogue_check_refuses_a_breaking_change_and_docs_are_written(patra
     assert "task.submitted" in run("catalogue")
 
 
+def test_publish_names_the_line_that_is_no_json_and_publishes_nothing(patra, tmp_path):
+    file = tmp_path / "events.jsonl"
+    file.write_bytes(encode(envelope(patra, "a")) + b'\n\n{"event_id":\n' + encode(envelope(patra, "b")))
+    assert "line 3: neither JSON nor JSON lines" in run("publish", str(file), expect=5)
+    file.write_bytes(b"[" * 100_000)
+    assert "b_envelope_malformed" in run("publish", str(file), expect=5)
+    assert run("tail", "--no-follow") == ""
+
+
+def refused(*args):
+    result = CliRunner().invoke(group, args)
+    assert isinstance(result.exception, ConfigInvalid), (result.output, result.exception)
+    return str(result.exception)
+
+
+def test_a_catalogue_that_cannot_be_read_is_refused_with_its_place(patra, tmp_path, monkeypatch):
+    from tests.unit.bus.making import THING, version
+
+    folder = tmp_path / "contracts"
+    folder.mkdir()
+    text = {"type": "thing.happened", "title": "A", "description": "B", "producer": "C"}
+    good = json.dumps(text | {"versions": [version("1.0", THING)]})
+    (folder / "thing.yaml").write_bytes(b"title: \xff")
+    assert "thing.yaml: b_catalogue_invalid: no UTF-8" in refused("catalogue", "check", "--folder", str(folder))
+    (folder / "thing.yaml").write_text("title: A\nversions: [\n")
+    assert "thing.yaml:3: b_catalogue_invalid: no YAML" in refused("catalogue", "check", "--folder", str(folder))
+    (folder / "thing.yaml").write_text("title: A\ntype: a\ntitle: B\n")
+    assert "thing.yaml:3: b_catalogue_invalid: 'title' stands twice" in refused(
+        "catalogue", "check", "--folder", str(folder)
+    )
+    (folder / "thing.yaml").write_text(good)
+    (folder / "released.json").write_text('{"types":')
+    assert "released.json: b_catalogue_invalid: no released catalogue" in refused(
+        "catalogue", "release", "--folder", str(folder)
+    )
+    run("catalogue", "release", "--folder", str(folder), "--against", str(tmp_path / "nowhere" / "r.json"), expect=1)
+    run("catalogue", "docs", "--folder", str(folder), "--out", str(folder / "thing.yaml" / "docs"), expect=1)
+    monkeypatch.setenv("PATRA_BUS_CATALOGUE", str(tmp_path / "nowhere"))
+    assert "nowhere: b_catalogue_invalid: the folder cannot be read" in refused("catalogue")
+
+
+def test_a_released_file_that_was_named_must_be_there(patra, tmp_path):
+    assert "typo.json: b_catalogue_invalid" in refused("catalogue", "check", "--against", str(tmp_path / "typo.json"))
+
+
 def test_webhooks_are_added_and_removed(patra):
     text = run("webhooks", "add", "shop", "http://127.0.0.1:1/", "artifact.published@>=1,<2", "job.failed")
     assert "whsec_" in text
     assert "webhook.shop" in run("webhooks")
-    assert "b_group_unknown" in run("webhooks", "add", "shop", "http://127.0.0.1:1/", "job.failed", expect=5)
+    assert "b_webhook_exists" in run("webhooks", "add", "shop", "http://127.0.0.1:1/", "job.failed", expect=5)
+    assert "b_webhook_name_invalid" in run("webhooks", "add", "My Shop", "http://127.0.0.1:1/", "job.failed", expect=5)
     assert "done" in run("webhooks", "remove", "shop")

@@ -17,6 +17,8 @@ from patra.kernel.testing import ManualClock
 from patra.web.server import app
 from patra.web.serving import serving
 
+DEEP = b"[" * 100_000 + b"]" * 100_000
+
 
 class House:
     """A Patra behind a real socket."""
@@ -154,6 +156,10 @@ def test_a4_what_is_no_envelope_leaves_a_row_too_in_every_form(house):
         (b"[3]", "application/json", 207),
         (b"{}", "text/plain", 400),
         (b"[", "application/json", 400),
+        (DEEP, "application/json", 400),
+        (b'{"event_id":' + DEEP + b"}", "application/json", 400),
+        (DEEP, "application/cloudevents-batch+json", 400),
+        (b'{"data":' + DEEP + b"}", "application/cloudevents+json", 400),
     ],
 )
 def test_rubbish_is_refused_not_a_crash(house, body, media, status):
@@ -213,6 +219,30 @@ def test_groups_pause_types_freeze_and_health_tells(house):
     assert house.call("POST", "/bus/groups/orchestrator/resume")[1] == {"changed": True}
 
 
+@pytest.mark.parametrize(
+    "url",
+    ["ftp://x/", "x", "http://", "http://[", "http://x:y/", "http://x/ y", "http://ann:secret@x/", "http://ann@x/"],
+)
+def test_a_webhooks_url_is_sound_and_carries_no_password(house, url):
+    asked = {"name": "shop", "url": url, "types": {"job.failed": ">=1"}}
+    status, refused = house.call("POST", "/bus/webhooks", asked)
+    assert (status, refused["code"], refused["place"]) == (400, "b_webhook_url_invalid", "/url")
+    assert "secret" not in refused["detail"]
+    assert house.call("GET", "/bus/webhooks")[1] == {"webhooks": []}
+
+
+def test_what_is_answered_stands_in_the_openapi_document(house):
+    _, document = house.call("GET", "/openapi.json")
+    paths = document["paths"]
+    assert "207" in paths["/bus/events"]["post"]["responses"]
+    assert "404" in paths["/bus/replay"]["post"]["responses"]
+    assert "404" in paths["/ingest/sources/{source}/pack"]["get"]["responses"]
+    asked = {"group": "nobody", "confirm": "nobody"}
+    assert house.call("POST", "/bus/replay", asked)[0] == 404
+    assert house.call("POST", "/bus/types/no.such_type/freeze", {})[0] == 404
+    assert house.call("POST", "/bus/types/no.such_type/thaw")[0] == 404
+
+
 def test_the_timeline_of_an_event_tells_its_whole_story(house):
     made = house.bury()
     house.call("POST", "/bus/replay", {"group": "orchestrator", "confirm": "orchestrator"})
@@ -246,5 +276,13 @@ def test_webhooks_are_added_listed_and_removed(house):
         ]
         == 400
     )
+    status, again = house.call(
+        "POST", "/bus/webhooks", {"name": "shop", "url": "http://x/", "types": {"job.failed": ">=1"}}
+    )
+    assert (status, again["code"]) == (409, "b_webhook_exists")
+    status, wrong = house.call(
+        "POST", "/bus/webhooks", {"name": "", "url": "http://x/", "types": {"job.failed": ">=1"}}
+    )
+    assert (status, wrong["code"]) == (400, "b_webhook_name_invalid")
     assert house.call("DELETE", "/bus/webhooks/shop")[0] == 200
     assert house.call("DELETE", "/bus/webhooks/shop")[0] == 404

@@ -60,9 +60,15 @@ def test_a_plan_is_made_once_and_can_be_followed(client):
 
 def test_a_refused_trigger_says_why(client):
     refused = post(client, "/ingest/plans", 422, source="oailike", endpoint="records")
-    assert refused["outcome"] == "i_compile_failed"
+    assert (refused["status"], refused["code"], refused["outcome"]) == (422, "i_compile_failed", "i_compile_failed")
     assert "baseUrl" in refused["problems"][0]
     assert post(client, "/ingest/plans", 400, **{**WISH, "since": "yesterday"})["code"] == "i_window_invalid"
+
+
+def test_a_body_that_nests_too_deep_is_malformed_and_no_bug(client):
+    body = b'{"source":"atomlike","endpoint":"query","params":{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}}"
+    answer = client.post("/ingest/plans", body=body, headers={"Content-Type": "application/json"})
+    assert (answer.status, answer.json()["code"]) == (400, "body_malformed")
 
 
 def test_operators_act_and_the_audit_keeps_it(client):

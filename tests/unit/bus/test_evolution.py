@@ -69,6 +69,48 @@ def test_a_new_optional_field_of_a_closed_object_is_minor_at_any_depth(path):
     assert [c.added for c in found] == [True]
 
 
+def closed_with(**rules):
+    return {"type": "object", "additionalProperties": False, "properties": {"a": FIELD}, **rules}
+
+
+@pytest.mark.parametrize(
+    "old",
+    [
+        closed_with(anyOf=[{"required": ["a"]}, {"required": ["new"]}]),
+        closed_with(oneOf=[{"required": ["a"]}, {"properties": {"new": FIELD}, "required": ["new"]}]),
+        closed_with(**{"not": {"not": {"required": ["new"]}}}),
+        closed_with(
+            **{"if": {"$ref": "#/$defs/has"}, "else": {"required": ["a"]}, "$defs": {"has": {"required": ["new"]}}}
+        ),
+        closed_with(anyOf=[{"required": ["a"]}, {"maxProperties": 1}]),
+        closed_with(minProperties=1),
+    ],
+)
+def test_a_new_field_that_a_rule_beside_it_looks_at_is_breaking(old):
+    """Each of these takes `{"new": …}` from now on, which a consumer of before has never seen without `a`."""
+    new = {**old, "properties": {**old["properties"], "new": FIELD}}
+    assert [(c.place, c.added) for c in changes(old, new)] == [("/properties/new", False)]
+
+
+def test_a_new_field_is_breaking_where_a_rule_around_its_object_looks_at_it():
+    inner = closed_with()
+    wider = {**inner, "properties": {**inner["properties"], "new": FIELD}}
+    for rules in (
+        {"anyOf": [{"required": ["b"]}, {"properties": {"in": {"required": ["new"]}}}]},
+        {"minProperties": 1},
+    ):
+        old, new = ({**closed_with(**rules), "properties": {"in": one, "b": FIELD}} for one in (inner, wider))
+        assert [c.added for c in changes(old, new)] == [False]
+    old, new = ({"type": "array", "uniqueItems": True, "items": one} for one in (inner, wider))
+    assert [c.added for c in changes(old, new)] == [False]
+
+
+def test_a_new_field_that_no_alternative_names_stays_minor():
+    old = closed_with(anyOf=[{"required": ["a"]}, {"properties": {"a": {"minLength": 1}}}], uniqueItems=False)
+    new = {**old, "properties": {**old["properties"], "new": FIELD}}
+    assert [c.added for c in changes(old, new)] == [True]
+
+
 @pytest.mark.parametrize(
     ("what", "new"),
     [

@@ -138,7 +138,7 @@ class Receiver:
 def _envelopes(body: bytes) -> list[Envelope | Refused]:
     try:
         raw: Any = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return [Refused(code=R.ENVELOPE_MALFORMED, place="", detail=f"not JSON: {error}")]
     several = cast("list[Any]", raw) if isinstance(raw, list) else [raw]
     return [from_wire(one) for one in several]

@@ -56,6 +56,24 @@ def _all_released(folder: str | None, against: str | None, config: str | None) -
     return [first, *(Path(one) / RELEASED for one in loaded(config).settings.bus.catalogue)]
 
 
+def _last(path: Path) -> Any:
+    """What a released file holds; what is wrong with it is said with its path."""
+    from patra.bus.evolution import decode_release
+    from patra.bus.reasons import R
+    from patra.kernel.errors import ConfigInvalid
+
+    try:
+        return decode_release(path.read_bytes())
+    except OSError as error:
+        raise ConfigInvalid(R.CATALOGUE_INVALID, f"it cannot be read: {error.strerror}", place=str(path)) from None
+    except ConfigInvalid as error:
+        raise ConfigInvalid(error.code, error.detail, place=str(path), advice=error.advice) from None
+
+
+def _unwritable(error: OSError) -> click.ClickException:
+    return click.FileError(str(error.filename), error.strerror)
+
+
 folder_option = click.option(
     "--folder",
     type=click.Path(exists=True, file_okay=False),
@@ -75,7 +93,7 @@ against_option = click.option(
 @config_option
 def check(folder: str | None, against: str | None, store: bool, config: str | None) -> None:
     """Refuse a change that breaks consumers without a new major version (exit code 1)."""
-    from patra.bus.evolution import Objection, decode_release, objections
+    from patra.bus.evolution import Objection, objections
 
     if store:
         with opened(config) as patra:
@@ -84,8 +102,8 @@ def check(folder: str | None, against: str | None, store: bool, config: str | No
         following = _catalogue(config, folder)
         found: list[Objection] = []
         for path in _all_released(folder, against, config):
-            if path.exists():
-                found += objections(decode_release(path.read_bytes()), following)
+            if path.exists() or against:  # a file that was named must be there
+                found += objections(_last(path), following)
             else:
                 click.echo(f"{path} is not there: nothing was released yet", err=True)
     for objection in found:
@@ -102,17 +120,20 @@ def check(folder: str | None, against: str | None, store: bool, config: str | No
 def release_(folder: str | None, against: str | None, config: str | None) -> None:
     """Check, then write the released file that the next change is compared with."""
     from patra.bus.catalogue import load
-    from patra.bus.evolution import decode_release, encode_release, objections, release
+    from patra.bus.evolution import encode_release, objections, release
 
     path = _released(folder, against)
     following = _catalogue(config, folder) if folder or against else load([])  # beside the built-in: these alone
-    found = objections(decode_release(path.read_bytes()), following) if path.exists() else []
+    found = objections(_last(path), following) if path.exists() else []
     for objection in found:
         click.echo(str(objection), err=True)
     if found:
         raise SystemExit(1)
     made = release(following)
-    path.write_bytes(encode_release(made))
+    try:
+        path.write_bytes(encode_release(made))
+    except OSError as error:
+        raise _unwritable(error) from None
     click.echo(f"{path}: {len(made.types)} event types, {made.digest[:12]}")
 
 
@@ -129,11 +150,13 @@ def docs(out: str, folder: str | None, config: str | None) -> None:
 
     found = _catalogue(config, folder)
     target = Path(out)
-    target.mkdir(parents=True, exist_ok=True)
     document = msgspec.json.format(msgspec.json.encode(pages.asyncapi(found, patra.__version__)), indent=2)
-    (target / "asyncapi.json").write_bytes(document)
-    (target / "index.md").write_text(pages.index(found), "utf-8")
-    (target / "all.md").write_text(pages.book(found), "utf-8")
-    for name, kind in found.types.items():
-        (target / f"{name}.md").write_text(pages.page(kind), "utf-8")
+    written = {"asyncapi.json": document.decode(), "index.md": pages.index(found), "all.md": pages.book(found)}
+    written |= {f"{name}.md": pages.page(kind) for name, kind in found.types.items()}
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        for name, text in written.items():
+            (target / name).write_text(text, "utf-8")
+    except OSError as error:
+        raise _unwritable(error) from None
     click.echo(f"{len(found.types)} event types in {target}")

@@ -44,4 +44,16 @@ def acted(patra: "Patra", act: str, subject: str, work: "Callable[[Tx], Any]", b
     return done
 
 
+def confirmed(question: str) -> str:
+    """What somebody types; where nobody can be asked, it says what to write instead."""
+    import sys
+
+    try:
+        return click.prompt(question, default="", show_default=False, err=True)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        raise click.UsageError("nobody is there to be asked: say --confirm with the name of the group") from None
+
+
 by_option = click.option("--by", default="", metavar="NAME", help="Who does it; your account when left out.")

@@ -71,12 +71,14 @@ def _envelopes(body: bytes) -> "list[tuple[Envelope, Envelope | Refused]]":
 
     try:
         raw: Any = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        try:
-            raw = [msgspec.json.decode(line) for line in body.splitlines() if line.strip()]
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            detail = f"neither JSON nor JSON lines: {error}"
-            return [(legible(None), Refused(code=R.ENVELOPE_MALFORMED, place="", detail=detail))]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raw = []
+        for number, line in enumerate(body.split(b"\n"), 1):
+            try:
+                raw += [msgspec.json.decode(line)] if line.strip() else []
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                detail = f"neither JSON nor JSON lines: {error}"
+                return [(legible(None), Refused(code=R.ENVELOPE_MALFORMED, place=f"line {number}", detail=detail))]
     return [one(item) for item in (raw if isinstance(raw, list) else [raw])]  # pyright: ignore[reportUnknownVariableType]
 
 
@@ -134,7 +136,7 @@ def _line(stored: Any, *, as_json: bool) -> None:
 @config_option
 @json_option
 def timeline(key: str, config: str | None, as_json: bool) -> None:
-    """What happened to an event, by event_id, trace_id, correlation_id or idempotency key."""
+    """What happened to an event, by event_id, trace_id or correlation_id; a refusal by its idempotency key, too."""
     from patra.bus.timeline import timeline as story
     from patra.kernel.clock import format_instant
 

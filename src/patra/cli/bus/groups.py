@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from patra.cli.bus.common import acted, bus_in, by_option, who_is
+from patra.cli.bus.common import acted, bus_in, by_option, confirmed, who_is
 from patra.cli.options import config_option, json_option, opened, show
 
 
@@ -88,9 +88,7 @@ def forget(name: str, confirm: str, by: str, config: str | None) -> None:
 
     with opened(config) as patra:
         bus, who = bus_in(patra), who_is(by)
-        typed = confirm or click.prompt(
-            f"Type the name of the group to forget it ({name})", default="", show_default=False
-        )
+        typed = confirm or confirmed(f"Type the name of the group to forget it ({name})")
         waiting = acted(
             patra, "bus.forget", name, lambda tx: operations.forget(tx, bus, name, by=who, confirm=typed), who
         )

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from patra.cli.bus.common import REFUSED, acted, bus_in, by_option, who_is
+from patra.cli.bus.common import REFUSED, acted, bus_in, by_option, confirmed, who_is
 from patra.cli.options import config_option, json_option, opened, show
 
 if TYPE_CHECKING:
@@ -117,11 +117,11 @@ def replay(
 
     if not event_ids and not everything and not (event_type or error_code or trace):
         raise click.UsageError("name EVENT_IDS, a filter, or --all")
+    if event_ids and (everything or event_type or error_code or trace):
+        raise click.UsageError("either EVENT_IDS, or a filter or --all: not both")
     with opened(config) as patra:
         bus, who = bus_in(patra), who_is(by)
-        typed = confirm or click.prompt(
-            f"Handlers of {name} will run again. Type the name of the group to confirm", default="", show_default=False
-        )
+        typed = confirm or confirmed(f"Handlers of {name} will run again. Type the name of the group to confirm")
 
         def work(tx: "Tx") -> Any:
             if event_ids:
@@ -129,7 +129,9 @@ def replay(
             wanted = _wanted(name, event_type, error_code, trace)
             return operations.replay_found(tx, bus, wanted, by=who, confirm=typed, limit=limit)
 
-        done = acted(patra, "bus.replay", name, work, who, event_ids=list(event_ids))
+        query = {"type": event_type, "error_code": error_code, "trace": trace}
+        asked_for = {"event_ids": list(event_ids)} if event_ids else {k: v for k, v in query.items() if v}
+        done = acted(patra, "bus.replay", name, work, who, **asked_for)
         if not event_ids and len(done.letters) == limit:
             click.echo(f"--limit {limit} is reached: there may be more", err=True)
         _told(done, f"replayed to {name} only, past its inbox")
@@ -151,7 +153,7 @@ def discard(name: str, event_ids: tuple[str, ...], reason: str, by: str, config:
         def work(tx: "Tx") -> Any:
             return operations.discard(tx, bus, name, event_ids, by=who, reason=reason)
 
-        _told(acted(patra, "bus.discard", name, work, who, reason=reason), "discarded")
+        _told(acted(patra, "bus.discard", name, work, who, event_ids=list(event_ids), reason=reason), "discarded")
 
 
 def _told(done: Any, what: str) -> None:

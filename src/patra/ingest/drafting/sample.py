@@ -83,7 +83,7 @@ def read(sample: Sample, items_path: str | None = None) -> Found:
         return _read_xml(body, items_path)
     try:
         document = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Invalid(
             "sample_unreadable",
             f"the sample is neither JSON nor XML: {error}",

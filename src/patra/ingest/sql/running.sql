@@ -95,10 +95,12 @@ WHERE provenance_code = :source AND operation_code = :operation AND cursor_key =
 
 -- name: cursor_base
 SELECT min(window_from), max(window_to) FROM ing_task WHERE namespace_key = :namespace AND window_to IS NOT NULL
+  AND provenance_code = :source AND endpoint_name = :endpoint AND operation_code = :operation
 
 -- name: windows_done
 SELECT t.window_from, t.window_to FROM ing_task t
 WHERE t.namespace_key = :namespace AND t.window_to > t.window_from AND t.window_to > :since AND t.window_from < :until
+  AND t.provenance_code = :source AND t.endpoint_name = :endpoint AND t.operation_code = :operation
   AND (t.status_code = 'SUCCEEDED' OR (t.status_code = 'PARTIAL' AND NOT EXISTS (
     SELECT 1 FROM ing_reslice_request q WHERE q.task_id = t.task_id AND q.status_code = 'OPEN')))
 

@@ -108,7 +108,9 @@ def routes(patra: Patra) -> list[Endpoint]:
     del patra  # handlers find it in their request
     return [
         _get("/ingest/sources", _sources, "Sources whose packs are loaded", Sources),
-        _get("/ingest/sources/{source}/pack", _pack, "What the registry holds for a source", dict[str, Any]),
+        _get(
+            "/ingest/sources/{source}/pack", _pack, "What the registry holds for a source", dict[str, Any], missing=404
+        ),
         _get("/ingest/plans", _plans, "Plans, the newest first", Plans, ListQuery),
         _get("/ingest/plans/{plan}", _lineage, "A plan from its trigger down to its tasks", views.Lineage),
         _get("/ingest/tasks", _tasks, "Tasks", Tasks, ListQuery),
@@ -146,7 +148,14 @@ def routes(patra: Patra) -> list[Endpoint]:
     ]
 
 
-def _get(path: str, handler: Any, summary: str, response: Any, query: type[msgspec.Struct] | None = None) -> Endpoint:
+def _get(
+    path: str,
+    handler: Any,
+    summary: str,
+    response: Any,
+    query: type[msgspec.Struct] | None = None,
+    missing: int = 400,
+) -> Endpoint:
     return Endpoint(
         method="GET",
         path=path,
@@ -156,7 +165,7 @@ def _get(path: str, handler: Any, summary: str, response: Any, query: type[msgsp
         tag=TAG,
         query=query,
         response=response,
-        problems=NOT_THERE,
+        problems={missing: NOT_THERE[400]},
     )
 
 
@@ -240,7 +249,7 @@ def _lineage(request: Request) -> views.Lineage:
     return request.patra.db.read(lambda tx: views.lineage(tx, request.path["plan"]))
 
 
-def _plan(request: Request) -> Reply | Made:
+def _plan(request: Request) -> Made | Problem:
     wish: Wish = request.body
     trigger = Trigger(
         source=wish.source,
@@ -255,7 +264,13 @@ def _plan(request: Request) -> Reply | Made:
     made = Planner(request.patra.db, request.patra.clock).trigger(trigger)
     request.act(lambda _: None, f"{wish.source}/{wish.endpoint}", outcome=made.outcome.value, plan=made.plan_id)
     refused = made.plan_id is None and made.schedule_instance_id is not None
-    return Reply(_made(made), 422) if refused else _made(made)
+    return _refused(made) if refused else _made(made)
+
+
+def _refused(made: Planned) -> Problem:
+    told = msgspec.to_builtins(_made(made))
+    extra = {name: told[name] for name in ("outcome", "plan", "slices", "problems")}
+    return Problem(422, made.outcome.value, made.outcome.text, told["detail"], extra)
 
 
 def _made(made: Planned) -> Made:

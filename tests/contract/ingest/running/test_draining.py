@@ -94,6 +94,17 @@ def test_a_window_that_failed_is_named_and_tried_again_by_the_next_call(database
         assert all("from=2026-03-01T12" in one.path for one in w.provider.asked[asked:])
 
 
+def test_what_is_left_is_named_although_another_source_has_read_the_same_window(database: Database) -> None:
+    with world(database, SPREAD, clock=REAL) as w:
+        w.load(pack(w.url, "PAGE") | {"source": "other"})
+        w.load(pack(w.url, "PAGE"))
+        assert drained(w, wanted(source="other")).left == ()
+        w.provider._served = lambda *_: Reply(status=400, body=b"no", kind="text/plain")  # type: ignore[method-assign]
+        done = drained(w)
+        assert [one.status for one in done.left] == ["FAILED"] * 4
+        assert done.progress.done == 0
+
+
 def test_a_backfill_that_goes_by_the_clock_goes_on_when_the_same_is_said_later(database: Database) -> None:
     with world(database, SPREAD, clock=REAL) as w:
         w.load(pack(w.url, "PAGE"))

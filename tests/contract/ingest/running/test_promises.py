@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from patra.demo.hostile import Habits, Item, Reply, crowded
 from patra.ingest.codes import Operation
 from patra.ingest.operations import cancel_plan, lift_breaker
+from patra.ingest.trigger import Trigger
 from patra.kernel.clock import HOUR, MINUTE, SECOND
 from patra.kernel.db import Database
 from patra.kernel.telemetry import metrics_text
@@ -99,6 +100,24 @@ def test_max_page_bridges_to_smaller_windows(database: Database) -> None:
         w.drain()
         assert w.landed() == w.provider.truth
         assert w.watermark() == T1
+
+
+def test_what_another_source_has_read_moves_no_watermark_but_its_own(database: Database) -> None:
+    with world(database, SPREAD) as w:
+        w.load(pack(w.url, "PAGE") | {"source": "other"})  # an endpoint of the same name, asked in the same way
+        w.load(pack(w.url, "PAGE"))
+        w.planner.trigger(Trigger(source="other", endpoint="search", operation=Operation.HARVEST, since=T0, until=T1))
+        w.drain()
+        serve = w.provider._served
+        w.provider._served = lambda m, p, q, b: (  # type: ignore[method-assign]
+            Reply(status=400, body=b"no", kind="text/plain")
+            if q.get("from") == "2026-03-01T12:00:00Z"
+            else serve(m, p, q, b)
+        )
+        w.trigger()
+        w.drain()
+        marks = dict(w.rows("SELECT provenance_code, normalized_instant FROM ing_cursor"))
+        assert marks == {"other": T1, "hostile": T0 + 12 * HOUR}
 
 
 def test_one_failing_window_holds_the_watermark_and_finished_ones_are_not_read_again(database: Database) -> None:

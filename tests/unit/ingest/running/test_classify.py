@@ -106,6 +106,7 @@ def test_retry_after_is_read_zero_included() -> None:
         (b'{"items": ["abc', X.TRUNCATED),
         (b"Service temporarily unavailable", X.UNREADABLE),
         (b'{"items": [}', X.UNREADABLE),
+        (b'{"items": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", X.UNREADABLE),
     ],
 )
 def test_a_200_that_is_no_answer_is_tried_again(body: bytes, code: X) -> None:

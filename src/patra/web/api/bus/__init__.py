@@ -73,6 +73,7 @@ def routes(patra: Patra) -> list[Endpoint]:
             tag=TAG,
             act="bus.publish",
             response=Answers,
+            also={207: "several events, of which some are refused: each is answered for itself"},
             problems={400: "the message is refused", 409: "the key or the type does not allow it"},
         ),
         get(
@@ -110,7 +111,7 @@ def routes(patra: Patra) -> list[Endpoint]:
             "Replay dead letters to the group that failed",
             request=ReplayAsked,
             response=LetterAnswer,
-            problems={400: "not confirmed by name"},
+            problems={400: "not confirmed by name", 404: "there is no such group"},
         ),
         post(
             "/bus/discard",
@@ -158,6 +159,7 @@ def routes(patra: Patra) -> list[Endpoint]:
             response=Hook,
             role=Role.ADMIN,
             status=201,
+            problems={409: "there is a webhook of this name already"},
         ),
         Endpoint(
             method="DELETE",

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from patra.app.bus import bus_of
 from patra.bus import operations, webhook
 from patra.bus.deadletter import Filter
@@ -12,7 +14,6 @@ from patra.bus.store import groups
 from patra.bus.versions import VersionRange, parse_range
 from patra.kernel.db import Tx
 from patra.web.api.bus.shapes import (
-    MOST,
     Changed,
     DiscardAsked,
     FreezeState,
@@ -54,11 +55,12 @@ def replay(request: Request) -> LetterAnswer | Problem:
 
     def work(tx: Tx) -> operations.Done | Refused:
         if asked.event_ids is not None:
-            return operations.replay(tx, bus, asked.group, asked.event_ids[:MOST], by=by, confirm=asked.confirm)
+            return operations.replay(tx, bus, asked.group, asked.event_ids, by=by, confirm=asked.confirm)
         wanted = Filter(group=asked.group, event_type=asked.type or None, error_code=asked.error_code or None)
         return operations.replay_found(tx, bus, wanted, by=by, confirm=asked.confirm, limit=asked.limit)
 
-    return _done(_act(request, work, asked.group, event_ids=asked.event_ids, type=asked.type))
+    asked_for = {"event_ids": asked.event_ids, "type": asked.type, "error_code": asked.error_code}
+    return _done(_act(request, work, asked.group, **asked_for))
 
 
 def discard(request: Request) -> LetterAnswer | Problem:
@@ -93,13 +95,18 @@ def freeze(request: Request) -> FreezeState | Problem:
     name, bus, by = request.path["type"], bus_of(request.patra).bus, _by(request)
     reason = request.body.reason
     done = _act(request, lambda tx: operations.freeze(tx, bus, name, by=by, reason=reason), name, reason=reason)
-    return done if isinstance(done, Problem) else shown(done, FreezeState)
+    return _not_there(done) if isinstance(done, Problem) else shown(done, FreezeState)
 
 
 def thaw(request: Request) -> FreezeState | Problem:
     name, bus, by = request.path["type"], bus_of(request.patra).bus, _by(request)
     done = _act(request, lambda tx: operations.thaw(tx, bus, name, by=by), name)
-    return done if isinstance(done, Problem) else shown(done, FreezeState)
+    return _not_there(done) if isinstance(done, Problem) else shown(done, FreezeState)
+
+
+def _not_there(refused: Problem) -> Problem:
+    """A type that stands in the path and not in the catalogue: the address leads nowhere."""
+    return msgspec.structs.replace(refused, status=404) if refused.code == R.TYPE_UNKNOWN.value else refused
 
 
 def hooks(request: Request) -> Hooks:
@@ -117,7 +124,9 @@ def add_hook(request: Request) -> Hook | Problem:
             )
         wanted[event_type] = versions
     bus, by = bus_of(request.patra).bus, _by(request)
-    made = _act(request, lambda tx: webhook.add(tx, bus, asked.name, asked.url, wanted, by=by), asked.name)
+    made = _act(
+        request, lambda tx: webhook.add(tx, bus, asked.name, asked.url, wanted, by=by), asked.name, types=asked.types
+    )
     if isinstance(made, Problem):
         return made
     return Hook(name=made.name, url=made.url, group=webhook.group(made.name), secret=made.secret)

@@ -62,7 +62,7 @@ def _unread(
         return []
     try:
         raw: Any = headers if is_binary(headers) else msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raw = None
     given = cast("list[Any]", raw) if several else [raw]
     cloud = is_binary(headers) or "cloudevents" in headers.get("content-type", "").lower()
@@ -79,7 +79,7 @@ def _read(headers: dict[str, str], body: bytes) -> tuple[bool, Sequence[Envelope
         return False, [decode(body)]
     try:
         raw: Any = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return Refused(code=R.ENVELOPE_MALFORMED, place="", detail=f"not JSON: {error}")
     match media, raw:
         case "application/json", list():

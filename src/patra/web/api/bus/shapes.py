@@ -13,7 +13,7 @@ from patra.kernel.clock import format_instant
 from patra.web.problem import Problem
 
 MOST = 1000
-CONFLICTS = {R.IDEMPOTENCY_CONFLICT, R.EVENT_ID_REUSED, R.TYPE_FROZEN, R.LETTER_NOT_OPEN}
+CONFLICTS = {R.IDEMPOTENCY_CONFLICT, R.EVENT_ID_REUSED, R.TYPE_FROZEN, R.LETTER_NOT_OPEN, R.WEBHOOK_EXISTS}
 UNKNOWN = {R.LETTER_UNKNOWN, R.GROUP_UNKNOWN}
 T = TypeVar("T")
 
@@ -112,7 +112,7 @@ class ReplayAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     group: str
     confirm: Annotated[str, Meta(description="The name of the group once more: the confirmation of C§6.")]
-    event_ids: list[str] | None = None
+    event_ids: Annotated[list[str], Meta(max_length=MOST)] | None = None
     type: str = ""
     error_code: str = ""
     limit: Annotated[int, Meta(ge=1, le=MOST)] = MOST
