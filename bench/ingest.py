@@ -124,6 +124,12 @@ def airbyte(url: str, records: int) -> dict[str, Any]:
     return said([PYTHON, "bench/ingest_airbyte.py", url])
 
 
+def airbyte_and_upsert(url: str, records: int) -> dict[str, Any]:
+    del records
+    with sqlite() as found:
+        return said([PYTHON, "bench/ingest_airbyte.py", url, found])
+
+
 CONTENDERS = (
     Contender(name="patra, SQLite", run=ours(sqlite)),
     Contender(
@@ -138,6 +144,7 @@ CONTENDERS = (
     Contender(name="dlt, tuned, DuckDB", run=dlt("tuned"), rounds=1),
     Contender(name="dlt, as installed, DuckDB", run=dlt("default"), most=5_000, rounds=1),
     Contender(name="Airbyte CDK, reading only", run=airbyte, rounds=1),
+    Contender(name="Airbyte CDK, and the plain loop's upsert, SQLite", run=airbyte_and_upsert, rounds=1),
 )
 
 

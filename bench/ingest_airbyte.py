@@ -1,7 +1,8 @@
-"""The Airbyte CDK's declarative source, reading only: what it emits is counted and thrown away, nothing is stored.
+"""The Airbyte CDK's declarative source. Reading only: what it emits is counted and thrown away, nothing is stored.
 
-    python bench/ingest_airbyte.py SERVER
+    python bench/ingest_airbyte.py SERVER [STORE]
 
+With a STORE, what it emits is written as the plain loop writes, a hundred records a commit: what one would do with it.
 Runs in an environment of its own, without Patra. Writes one line of JSON.
 """
 
@@ -10,10 +11,14 @@ import logging
 import resource
 import sys
 import time
+from itertools import islice
+
+from ingest_upsert import sqlite
 
 
-def main(server: str) -> None:
+def main(server: str, store: str | None = None) -> None:
     logging.disable(logging.CRITICAL)
+    import orjson  # the CDK brings it
     from airbyte_cdk.models import (
         AirbyteStream,
         ConfiguredAirbyteCatalog,
@@ -79,8 +84,16 @@ def main(server: str) -> None:
     )
     begun, cpu, landed = time.perf_counter(), time.process_time(), 0
     source = ConcurrentDeclarativeSource(catalog=catalog, config={}, state=[], source_config=manifest)
-    for message in source.read(logging.getLogger("bench"), {}, catalog, []):
-        landed += message.type == Type.RECORD
+    messages = source.read(logging.getLogger("bench"), {}, catalog, [])
+    records = (message.record.data for message in messages if message.type == Type.RECORD)
+    if store is None:
+        landed = sum(1 for _ in records)
+    else:
+        write, close = sqlite(store)
+        while page := list(islice(records, 100)):
+            write([(item["DOI"], item["indexed"]["date-time"], orjson.dumps(item)) for item in page])
+            landed += len(page)
+        close()
     found = {"seconds": time.perf_counter() - begun, "cpu": time.process_time() - cpu, "landed": landed}
     print(json.dumps({**found, "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
 

@@ -7,7 +7,6 @@ No black box, no cursor, no outbox, no retries: the limit that bookkeeping is me
 
 import json
 import resource
-import sqlite3
 import sys
 import time
 from collections.abc import Callable
@@ -16,9 +15,7 @@ from typing import Any
 
 import msgspec
 
-TABLE = "CREATE TABLE work (doi TEXT PRIMARY KEY, updated TEXT NOT NULL, content {blob} NOT NULL)"
-UPSERT = """INSERT INTO work (doi, updated, content) VALUES ({marks}) ON CONFLICT (doi) DO UPDATE
-SET updated = excluded.updated, content = excluded.content WHERE excluded.updated > work.updated"""
+from bench.ingest_upsert import TABLE, UPSERT, sqlite
 
 
 def dumps(item: Any) -> bytes:
@@ -41,19 +38,6 @@ def main(server: str, store: str, library: str) -> None:
     found = {"seconds": time.perf_counter() - begun, "cpu": time.process_time() - cpu, "landed": landed}
     close()
     print(json.dumps({**found, "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
-
-
-def sqlite(store: str) -> tuple[Callable[[list[Any]], object], Callable[[], object]]:
-    db = sqlite3.connect(store.removeprefix("sqlite:///"))
-    db.execute("PRAGMA journal_mode=WAL")
-    db.execute("PRAGMA synchronous=FULL")
-    db.execute(TABLE.format(blob="BLOB"))
-
-    def write(rows: list[Any]) -> None:
-        with db:
-            db.executemany(UPSERT.format(marks="?,?,?"), rows)
-
-    return write, db.close
 
 
 def postgres(store: str) -> tuple[Callable[[list[Any]], object], Callable[[], object]]:

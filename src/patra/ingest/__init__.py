@@ -25,7 +25,7 @@ Running, from the queue to the record; the planner and the executors meet only i
 | file | in | out |
 |---|---|---|
 | rategate.py, ratepolicy.py, gates.py, rategate_redis.py | a request for permits | allow, wait or reject |
-| credentials.py, transport.py, decoding.py | a rendered request, a permit | an answer, or the kind of its failure |
+| credentials.py, connections.py, transport.py, decoding.py | a request, a permit | an answer, or how it failed |
 | splitting.py, classify.py, reading.py, paging.py | an answer | its class; items; the next place in the list |
 | wants.py, items.py | an item as it stands in the body | the parts of it that the pack looks for |
 | mapping.py, records.py, landing.py | items | records, quarantined ones; new, newer, equal, older |

@@ -8,17 +8,21 @@ in the request itself and nowhere else: requests show themselves without it, and
 import ssl
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from enum import StrEnum
 from hashlib import sha256
-from http.client import HTTPException, IncompleteRead
+from http.client import HTTPException, HTTPResponse, IncompleteRead, InvalidURL
+from socket import gaierror
 from typing import Any, TypeAlias
 from urllib.parse import quote, quote_plus, urljoin, urlsplit
 
 import msgspec
 import urllib3
 from urllib3 import exceptions as wrong
+from urllib3.util import parse_url
 
 from patra.ingest.checks import on_hosts
+from patra.ingest.connections import Connections, Origin
 from patra.ingest.decoding import TooLargeError, accepted, decoder
 from patra.ingest.gates import Permit
 from patra.kernel.redact import MASK, redact_text, redact_url
@@ -176,7 +180,7 @@ class Transport:
 
     def __init__(self, *, connections: int = 16) -> None:
         self._connections = connections
-        self._direct = urllib3.PoolManager(num_pools=64, maxsize=connections, block=False)
+        self._direct = Connections(connections)
         self._proxies: dict[str, urllib3.ProxyManager] = {}
 
     def send(self, request: Outgoing, permit: Permit) -> Exchange:
@@ -202,14 +206,34 @@ class Transport:
             return failure(Fault.UNSENDABLE, error)
 
     def close(self) -> None:
-        for pool in (self._direct, *self._proxies.values()):
+        self._direct.close()
+        for pool in self._proxies.values():
             pool.clear()
 
     def _exchange(self, request: Outgoing, started: float) -> Exchange:
         headers = urllib3.HTTPHeaderDict(request.headers)
         if request.compression:
             headers.setdefault("Accept-Encoding", accepted())
-        response = self._pool(request.proxy).request(
+        if request.proxy is not None:
+            return self._through(request.proxy, request, headers, started)
+        url = parse_url(request.url)
+        origin = Origin(url.scheme or "", url.host or "", url.port)
+        connection = self._direct.take(origin, request.connect_timeout)
+        try:
+            connection.sock.settimeout(request.read_timeout)
+            with suppress(BrokenPipeError):  # it may have answered before it had read everything
+                connection.request(request.method, url.request_uri, body=request.body, headers=headers)
+            response = connection.getresponse()
+            body, wire = _body(response, _pieces(response), request, started)
+        except BaseException:
+            connection.close()  # a half-read connection must not be used again
+            raise
+        response.close()
+        self._direct.keep(origin, connection)
+        return _answer(request, response.status, response.headers.items(), body, wire, started)
+
+    def _through(self, proxy: str, request: Outgoing, headers: urllib3.HTTPHeaderDict, started: float) -> Answer:
+        response = self._pool(proxy).urlopen(
             request.method,
             request.url,
             body=request.body,
@@ -221,28 +245,29 @@ class Transport:
         )
         whole = False
         try:
-            body, wire = _body(response, request, started)
+            body, wire = _body(response, _proxied_pieces(response), request, started)
             whole = True
         finally:
             if whole:
                 response.release_conn()
             else:
-                response.close()  # a half-read connection must not be used again
-        return Answer(
-            status=response.status,
-            headers={name.lower(): value for name, value in response.headers.itermerged()},
-            body=body,
-            url=request.url,
-            elapsed=_micros(started),
-            wire_bytes=wire,
-        )
+                response.close()
+        return _answer(request, response.status, response.headers.itermerged(), body, wire, started)
 
-    def _pool(self, proxy: str | None) -> urllib3.PoolManager:
-        if proxy is None:
-            return self._direct
+    def _pool(self, proxy: str) -> urllib3.PoolManager:
         if proxy not in self._proxies:
             self._proxies[proxy] = urllib3.ProxyManager(proxy, num_pools=64, maxsize=self._connections)
         return self._proxies[proxy]
+
+
+def _answer(
+    request: Outgoing, status: int, headers: Iterable[tuple[str, str]], body: bytes, wire: int, started: float
+) -> Answer:
+    found: dict[str, str] = {}
+    for name, value in headers:
+        low = name.lower()
+        found[low] = f"{found[low]}, {value}" if low in found else value
+    return Answer(status=status, headers=found, body=body, url=request.url, elapsed=_micros(started), wire_bytes=wire)
 
 
 class _BadEncodingError(Exception):
@@ -253,13 +278,13 @@ class _CutError(wrong.HTTPError):
     """The connection was closed in good order before the body was whole."""
 
 
-def _body(response: Any, request: Outgoing, started: float) -> tuple[bytes, int]:
+def _body(response: Any, pieces: Iterable[bytes], request: Outgoing, started: float) -> tuple[bytes, int]:
     encodings = [part for part in response.headers.get("content-encoding", "").split(",") if part.strip()]
     if len(encodings) > 1 or (decode := decoder(encodings[0] if encodings else "")) is None:
         raise _BadEncodingError(f"Content-Encoding {', '.join(encodings)!r} is not one we asked for")
     out: list[bytes] = []
     size = wire = 0
-    for chunk in _pieces(response):
+    for chunk in pieces:
         wire += len(chunk)
         if wire > request.max_bytes:
             raise TooLargeError
@@ -269,18 +294,26 @@ def _body(response: Any, request: Outgoing, started: float) -> tuple[bytes, int]
         except ValueError as error:
             raise _BadEncodingError(f"{encodings[0].strip()}: {error}") from error
         if time.monotonic() - started > LONGEST:
-            raise wrong.ReadTimeoutError(response, request.shown_url, f"not over after {LONGEST:.0f} s")  # pyright: ignore[reportArgumentType]
+            raise TimeoutError(f"{request.shown_url}: not over after {LONGEST:.0f} s")
     if not decode.complete:
         raise _CutError(f"the encoded body ends after {wire} bytes without its end")
     return b"".join(out), wire
 
 
-def _pieces(response: Any) -> Iterable[bytes]:
+def _pieces(response: HTTPResponse) -> Iterable[bytes]:
+    """The body as it comes in, so that slow ones are noticed; in pieces of chunks, too."""
+    while piece := response.read1(CHUNK):
+        yield piece
+    if response.length:
+        raise _CutError(f"{response.length} bytes are missing")
+
+
+def _proxied_pieces(response: Any) -> Iterable[bytes]:
     try:
         if response.chunked:
             yield from response.stream(CHUNK, decode_content=False)
             return
-        while piece := response.read1(CHUNK, decode_content=False):  # as it comes in: slow ones are noticed
+        while piece := response.read1(CHUNK, decode_content=False):
             yield piece
     except wrong.ProtocolError as error:
         if any(isinstance(link, OSError) for link in _chain(error)):
@@ -298,13 +331,13 @@ def _fault(error: BaseException) -> Fault:
 
 
 _FAULTS: tuple[tuple[tuple[type[BaseException], ...], Fault], ...] = (
-    ((wrong.NameResolutionError,), Fault.DNS),
+    ((wrong.NameResolutionError, gaierror), Fault.DNS),
     ((wrong.SSLError, ssl.SSLError), Fault.TLS),
     ((wrong.NewConnectionError, ConnectionRefusedError), Fault.CONNECT),
     ((wrong.ConnectTimeoutError, wrong.ReadTimeoutError, TimeoutError), Fault.TIMEOUT),
     ((_CutError, wrong.IncompleteRead, wrong.InvalidChunkLength, IncompleteRead), Fault.TRUNCATED),
-    ((ConnectionError, wrong.ProtocolError), Fault.RESET),
-    ((wrong.LocationValueError, wrong.LocationParseError), Fault.UNSENDABLE),
+    ((wrong.LocationValueError, wrong.LocationParseError, InvalidURL), Fault.UNSENDABLE),
+    ((ConnectionError, wrong.ProtocolError, HTTPException), Fault.RESET),
 )
 
 

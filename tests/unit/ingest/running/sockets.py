@@ -15,6 +15,7 @@ class Scripted:
         self._greeting = greeting
         self.requests: list[bytes] = []
         self.connections = 0
+        self.open = 0
         self._replies = list(replies)
         self._lock = threading.Lock()
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -27,9 +28,16 @@ class Scripted:
             while True:
                 connection, _ = self._listener.accept()
                 self.connections += 1
+                self.open += 1
                 threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
+        try:
+            self._talk(connection)
+        finally:
+            self.open -= 1
+
+    def _talk(self, connection: socket.socket) -> None:
         with connection, suppress(OSError):
             if self._greeting:
                 connection.sendall(self._greeting)

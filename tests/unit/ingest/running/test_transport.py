@@ -47,6 +47,48 @@ def test_a_connection_is_used_again(transport: Transport) -> None:
         assert (server.connections, len(server.requests)) == (1, 3)
 
 
+def test_a_connection_that_the_provider_gave_up_is_not_used_again(transport: Transport) -> None:
+    def once(connection: socket.socket) -> None:
+        connection.sendall(page(b"first"))  # and then it hangs up, without having said so
+
+    with scripted(once, page(b"second")) as server:
+        first = answered(transport, get(server))
+        while server.open:  # its end is on its way
+            pass
+        second = answered(transport, get(server))
+        assert (first.body, second.body, server.connections) == (b"first", b"second", 2)
+
+
+def test_a_connection_whose_answer_was_not_read_to_the_end_is_not_used_again(transport: Transport) -> None:
+    with scripted(page(b"x" * 1000)) as server:
+        assert failed(transport, get(server, max_bytes=100)).fault is Fault.TOO_LARGE
+        assert answered(transport, get(server)).body == b"x" * 1000
+        assert server.connections == 2
+
+
+def test_chunks_are_put_together_and_the_connection_is_used_again(transport: Transport) -> None:
+    chunks = b"5\r\nhello\r\n6;x=y\r\n world\r\n0\r\nX-Trailer: 1\r\n\r\n"
+    reply = b"HTTP/1.1 200 OK\r\nX-Content-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks
+    with scripted(reply) as server:
+        for _ in range(2):
+            answer = answered(transport, get(server))
+            assert (answer.body, answer.wire_bytes) == (b"hello world", 11)
+        assert server.connections == 1
+
+
+def test_a_proxy_is_asked_for_the_whole_url(transport: Transport) -> None:
+    with scripted(page(b"{}")) as proxy:
+        request = Outgoing(
+            method="GET",
+            url="http://api.example.org/works",
+            hosts=("api.example.org",),
+            allow_http=True,
+            proxy=proxy.url,
+        )
+        assert answered(transport, request).body == b"{}"
+        assert proxy.requests[0].startswith(b"GET http://api.example.org/works HTTP/1.1\r\n")
+
+
 def test_repeated_headers_are_joined(transport: Transport) -> None:
     reply = b"HTTP/1.1 200 OK\r\nLink: <a>; rel=next\r\nLink: <b>; rel=last\r\nContent-Length: 0\r\n\r\n"
     with scripted(reply) as server:
@@ -127,6 +169,20 @@ def test_a_body_that_drips_in_is_a_timeout_as_a_whole(transport: Transport, monk
         found = failed(transport, get(server, read_timeout=60.0))  # each byte by itself comes in time
     assert found.fault is Fault.TIMEOUT
     assert "not over after" in found.detail
+
+
+def part_of_a_chunk(connection: socket.socket) -> None:
+    connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n{")
+    connection.recv(1)
+
+
+def test_a_body_that_drips_in_within_one_chunk_is_a_timeout_too(
+    transport: Transport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("patra.ingest.transport.LONGEST", 0.0)
+    with scripted(part_of_a_chunk) as server:
+        found = failed(transport, get(server, read_timeout=60.0))
+    assert (found.fault, "not over after" in found.detail) == (Fault.TIMEOUT, True)
 
 
 def test_a_closed_port_is_a_failed_connect(transport: Transport) -> None:
