@@ -298,7 +298,8 @@ class BusSettings(Section, frozen=True):
         str,
         Meta(
             description="NATS server with JetStream, such as `nats://localhost:4222`, that carries events between "
-            "stores; `tls://` for a certificate, `nats://name:password@` or `nats://token@` where it asks for one. "
+            "stores; `tls://` for a certificate, `nats://name:password@` or `nats://token@` where it asks for one; the "
+            "servers of a cluster with commas between them. "
             "Empty: the store itself carries them. May be a reference.",
             extra=URL,
         ),

@@ -217,3 +217,18 @@ def test_closing_wakes_whoever_reads(nats_url):
     stream.close()
     thread.join(LONG)
     assert len(told) == 1
+
+
+def test_of_several_servers_the_next_one_that_answers_is_asked(nats_url):
+    free = socket.create_server(("127.0.0.1", 0))
+    dead = f"nats://127.0.0.1:{free.getsockname()[1]}"
+    free.close()
+    stream = NatsStream(f"{dead},{nats_url},{dead}", "SEVERAL", prefix="several")
+    try:
+        assert stream.send([Parcel(key="k", event_type="thing.happened", body=b"1")]) == [None]
+        assert stream.incarnation()
+    finally:
+        stream.close()
+    nobody = NatsStream(f"{dead},{dead}", "SEVERAL", prefix="several")
+    with pytest.raises(BrokerUnreachable, match="refused"):
+        nobody.incarnation()

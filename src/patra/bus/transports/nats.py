@@ -6,6 +6,7 @@ that the server takes out what is sent twice within its window. Sending and read
 
 import threading
 import time
+from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
@@ -37,11 +38,15 @@ class BrokerUnreachable(Transient):
 
 
 class NatsStream:
-    """One JetStream stream; both `Broker` and `Stream` of the other two modules. Use it from any thread."""
+    """One JetStream stream; both `Broker` and `Stream` of the other two modules. Use it from any thread.
+
+    `url` may name several servers of a cluster, with commas between them.
+    """
 
     def __init__(self, url: str, name: str = "PATRA_BUS", *, prefix: str = PREFIX, seconds: float = SECONDS) -> None:
         self.name = name
         self._url = url
+        self._servers = deque(url.split(","))
         self._prefix = prefix
         self._seconds = seconds
         self._closing = False
@@ -231,13 +236,21 @@ class NatsStream:
     def _connected(self) -> Wire:
         if self._closing:
             raise BrokerUnreachable(R.TRANSPORT_UNREACHABLE, "this end was closed")
-        try:
-            wire = Wire(self._url, self._seconds)
-        except WireError as error:
-            self._lost(str(error))
+        wire = self._anyone()
         if self._closing:  # meanwhile
             wire.close()
         return wire
+
+    def _anyone(self) -> Wire:
+        """Of several servers, the next one that answers."""
+        for left in reversed(range(len(self._servers))):
+            try:
+                return Wire(self._servers[0], self._seconds)
+            except WireError as error:
+                self._servers.rotate(-1)
+                if not left:
+                    self._lost(str(error))
+        raise AssertionError("unreachable")
 
     def _lost(self, why: str) -> NoReturn:
         self._consumer = self._incarnation = None
