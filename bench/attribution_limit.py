@@ -10,6 +10,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from itertools import count
 from pathlib import Path
 from urllib.parse import quote
 
@@ -50,6 +51,9 @@ def written(batches: int, database: str) -> Written:
     bodies = templates()
     now = SystemClock().now()
     found: list[Rows] = []
+    numbers = count(1)
+    if database == "postgres":
+        columns["att_closure"].remove("number")
     for number in range(batches):
         body = filled(bodies[number % len(bodies)], mark(0xFFFF, number + 1), mark(0xFFFE, number))
         keys = Keys()
@@ -57,7 +61,9 @@ def written(batches: int, database: str) -> Written:
         while database == "postgres" and db.run(keys.carry):
             pass
         rows = {table: _ask(db, f"SELECT * FROM {table}") for table in tables}
-        found.append({table: some for table, some in rows.items() if some})
+        opened = [row[1:] for row in rows["att_closure"]]  # SQLite numbers closures, PostgreSQL has none
+        numbered = [(next(numbers), *row) for row in opened] if database == "sqlite" else opened
+        found.append({table: some for table, some in {**rows, "att_closure": numbered}.items() if some})
         db.run(lambda tx, rows=rows: _emptied(tx, [table for table, some in rows.items() if some]))
     db.close()
     return Written(columns=columns, batches=found)

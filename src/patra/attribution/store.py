@@ -156,11 +156,12 @@ def write(
         changes.decisions[number >> ITEM_BITS].append((number, decision))
         decisions.append((number, decision))
     bodies = packing({item: some for item, some in changes.decisions.items() if some})
-    _write_closures(tx, changes.closures, numbers)
-    status = RECORD.target(Status.NEW, On.WRITTEN) if archived else Status.NEW
-    _write_billables(tx, decisions, status)
-    rows = [(item, instants[item], body) for item, body in bodies.result().items()]
-    tx.execute(Q["append_decisions"], {"archived": int(archived)}, rows=rows)
+    with tx.flow():
+        _write_closures(tx, changes.closures, numbers)
+        status = RECORD.target(Status.NEW, On.WRITTEN) if archived else Status.NEW
+        _write_billables(tx, decisions, status)
+        rows = [(item, instants[item], body) for item, body in bodies.result().items()]
+        tx.write(Q["append_decisions"], {"archived": int(archived)}, rows=rows)
     _supersede(tx, changes.superseded)
     return decisions
 
@@ -178,7 +179,7 @@ def _write_closures(tx: Tx, closures: Sequence[Closure], numbers: Numbers) -> No
     rows = sorted((c.key, c.app, c.opened_at, *_moving(c)) for c in new)
     if tx.execute(Q["insert_closures"], rows=rows) != len(rows):
         raise StoreBusy("store_busy", "another writer opened a closure first")
-    tx.execute(Q["update_closures"], rows=sorted((c.key, *_moving(c)) for c in moved))
+    tx.write(Q["update_closures"], rows=sorted((c.key, *_moving(c)) for c in moved))
 
 
 def _moving(closure: Closure) -> Row:
@@ -259,8 +260,8 @@ def _write_billables(tx: Tx, decisions: Sequence[tuple[int, Decision]], status: 
         elif decision.attribution == _PLACEMENT:
             opportunity = opportunity_key(subject.app, subject.opportunity)
             placements.append((number, opportunity, decision.values[0].encode()))
-    tx.execute(Q["insert_billables"], {"status": status}, rows=billables)
-    tx.execute(Q["append_placements"], rows=placements)
+    tx.write(Q["insert_billables"], {"status": status}, rows=billables)
+    tx.write(Q["append_placements"], rows=placements)
 
 
 def opportunity_key(app_id: str, opportunity: str) -> bytes:
