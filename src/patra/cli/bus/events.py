@@ -25,8 +25,10 @@ Examples:
 @json_option
 def publish(file: Any, config: str | None, as_json: bool) -> None:
     """Publish the envelopes of FILE (- for standard input): one, a list, or one a line; CloudEvents too."""
+    from patra.app.bus import bus_of
     from patra.bus.envelope import Envelope, Refused
     from patra.bus.publish import Published
+    from patra.kernel.errors import ConfigInvalid
 
     read = _envelopes(file.read())
     found = [one for _, one in read]
@@ -34,6 +36,9 @@ def publish(file: Any, config: str | None, as_json: bool) -> None:
         bus = bus_in(patra)
         good = [one for one in found if isinstance(one, Envelope)]
         unread = [(seen, one) for seen, one in read if isinstance(one, Refused)]
+        if broken := bus_of(patra).hindrance({one.event_type for one in good}):
+            advice = "nothing was published; see `patra bus catalogue check --store` and bus.catalogue"
+            raise ConfigInvalid(broken.code, str(broken), place="catalogue", advice=advice)
 
         def work(tx: "Tx") -> "list[Outcome]":
             bus.refuse(tx, unread)
