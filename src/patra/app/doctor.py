@@ -22,7 +22,7 @@ from patra.app.sources import Loaded
 from patra.app.wiring import PARTS, Patra, build
 from patra.kernel.clock import MINUTE, SECOND, format_instant
 from patra.kernel.db import Tx
-from patra.kernel.errors import MigrationMismatch, PatraError
+from patra.kernel.errors import ConfigInvalid, MigrationMismatch, PatraError
 from patra.kernel.redact import redact_url
 
 OLDEST_PYTHON = (3, 11)
@@ -103,7 +103,7 @@ def _settings(loaded: Loaded) -> Check:
 def _store(loaded: Loaded, parts: Sequence[Part]) -> Iterator[Check]:
     url = resolve(loaded.settings.store.url, "store.url")
     shown = redact_url(url)
-    if urlsplit(url).hostname:
+    if urlsplit(url).scheme.startswith("postgres") and urlsplit(url).hostname:
         listens = reachable("store", url, "start the database, or correct store.url")
         if listens.health is Health.BROKEN:
             yield listens
@@ -118,6 +118,12 @@ def _store(loaded: Loaded, parts: Sequence[Part]) -> Iterator[Check]:
         return
     try:
         patra = build(_looking(loaded), parts=parts)
+    except ConfigInvalid as error:  # of the store, or of a part that was built on it
+        place = error.place or "store.url"
+        name = "store" if place.startswith("store.") else place
+        advice = error.advice or "correct this setting"
+        yield Check(name=name, health=Health.BROKEN, found=error.detail, advice=advice)
+        return
     except PatraError as error:
         advice = "start the database, or correct store.url"
         yield Check(name="store", health=Health.BROKEN, found=error.detail, advice=advice)
