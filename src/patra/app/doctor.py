@@ -59,15 +59,29 @@ def examine(loaded: Loaded, parts: Sequence[Part] = PARTS) -> Iterator[Check]:
         yield reachable("telemetry", endpoint, "check telemetry.otlp_endpoint, or empty it to send no traces")
     else:
         yield Check(name="telemetry", health=Health.OFF, found="no collector configured (telemetry.otlp_endpoint)")
+    yield from _redis(loaded)
     yield from _extras(loaded)
+
+
+def _redis(loaded: Loaded) -> Iterator[Check]:
+    """The shared rate gate; without its Redis each process keeps to a part of the rates by itself."""
+    place, url = "ingest.redis_url", loaded.settings.ingest.redis_url
+    if url and urlsplit(url := resolve(url, place)).hostname:
+        advice = f"start it, or correct {place}: until then each process keeps to the rates for itself"
+        yield reachable("ingest.redis", url, advice)
 
 
 def reachable(name: str, url: str, advice: str) -> Check:
     """Whether something listens at the host and port of a URL; also for the checks of engines."""
     parts = urlsplit(url)
-    port = parts.port or {"https": 443, "http": 80, "nats": 4222, "redis": 6379, "postgresql": 5432}.get(
-        parts.scheme, 0
-    )
+    port = parts.port or {
+        "https": 443,
+        "http": 80,
+        "nats": 4222,
+        "redis": 6379,
+        "rediss": 6379,
+        "postgresql": 5432,
+    }.get(parts.scheme, 0)
     try:
         with socket.create_connection((parts.hostname or "", port), timeout=CONNECT_SECONDS):
             return Check(name=name, health=Health.OK, found=f"{redact_url(url)} answers")

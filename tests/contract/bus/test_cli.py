@@ -96,6 +96,9 @@ def test_tail_shows_the_last_and_filters(patra):
     assert "task_id=task_01" in text
     assert run("tail", "--no-follow", "--type", "job.failed") == ""
     assert run("tail", "--no-follow", "--trace", "other") == ""
+    typo = CliRunner().invoke(group, ["tail", "--no-follow", "--type", "job.faild"])
+    assert (typo.exit_code, typo.stdout) == (0, "")
+    assert "the catalogue has no job.faild" in typo.stderr
     whole = run("tail", "--no-follow", "--json", "-n", "1", "--tenant", "t")
     assert json.loads(whole)["event_id"] == made[-1].event_id
 

@@ -105,3 +105,11 @@ def test_a_wrong_setting_is_named_and_not_laid_at_the_stores_door(tmp_path: Path
     assert unknown.health is Health.BROKEN
     assert "mysql" in unknown.found or "sqlite:" in unknown.advice
     assert "cannot be reached" not in unknown.found
+
+
+def test_a_redis_that_does_not_answer_is_named_without_its_password(tmp_path: Path) -> None:
+    migrated(tmp_path)
+    check = found(tmp_path, ingest__redis_url="redis://:geheim@127.0.0.1:1/0")["ingest.redis"]
+    assert check.health is Health.BROKEN
+    assert "127.0.0.1:1" in check.found
+    assert "geheim" not in check.found + check.advice

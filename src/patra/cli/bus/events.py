@@ -102,6 +102,8 @@ def tail(event_type: str, tenant: str, trace: str, count: int, follow: bool, con
     from patra.bus.tailing import Tail
 
     with opened(config) as patra:
+        if event_type and event_type not in bus_in(patra).catalogue.types:
+            click.echo(f"the catalogue has no {event_type}; `patra bus catalogue` lists the types", err=True)
         following = Tail(patra.db, event_type=event_type, tenant_id=tenant, trace_id=trace)
         try:
             for stored in following.begin(count):
