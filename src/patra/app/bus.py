@@ -41,9 +41,13 @@ def _check(engine: BusEngine) -> Check:
     try:
         if engine.stream is not None:
             engine.stream.incarnation()
+        broken = engine.db.read(engine.bus.evolution)
         troubles = engine.health().troubles
     except PatraError as error:
         return Check(name=name, health=Health.BROKEN, found=str(error), advice="see bus.nats_url and store.url")
+    if broken:
+        advice = "this process publishes no such event; see `patra bus catalogue check --store` and bus.catalogue"
+        return Check(name=name, health=Health.BROKEN, found="; ".join(map(str, broken)), advice=advice)
     if troubles:
         advice = "`patra bus dead-letters` shows why; replay or discard them, or `patra bus thaw TYPE`"
         return Check(name=name, health=Health.WARNING, found="; ".join(troubles), advice=advice)

@@ -22,7 +22,7 @@ from patra.app.sources import Loaded
 from patra.app.wiring import PARTS, Patra, build
 from patra.kernel.clock import MINUTE, SECOND, format_instant
 from patra.kernel.db import Tx
-from patra.kernel.errors import MigrationMismatch, PatraError
+from patra.kernel.errors import ConfigInvalid, MigrationMismatch, PatraError
 from patra.kernel.redact import redact_url
 
 OLDEST_PYTHON = (3, 11)
@@ -58,15 +58,29 @@ def examine(loaded: Loaded, parts: Sequence[Part] = PARTS) -> Iterator[Check]:
         yield reachable("telemetry", endpoint, "check telemetry.otlp_endpoint, or empty it to send no traces")
     else:
         yield Check(name="telemetry", health=Health.OFF, found="no collector configured (telemetry.otlp_endpoint)")
+    yield from _redis(loaded)
     yield from _extras(loaded)
+
+
+def _redis(loaded: Loaded) -> Iterator[Check]:
+    """The shared rate gate; without its Redis each process keeps to a part of the rates by itself."""
+    place, url = "ingest.redis_url", loaded.settings.ingest.redis_url
+    if url and urlsplit(url := resolve(url, place)).hostname:
+        advice = f"start it, or correct {place}: until then each process keeps to the rates for itself"
+        yield reachable("ingest.redis", url, advice)
 
 
 def reachable(name: str, url: str, advice: str) -> Check:
     """Whether something listens at the host and port of a URL; also for the checks of engines."""
     parts = urlsplit(url)
-    port = parts.port or {"https": 443, "http": 80, "nats": 4222, "redis": 6379, "postgresql": 5432}.get(
-        parts.scheme, 0
-    )
+    port = parts.port or {
+        "https": 443,
+        "http": 80,
+        "nats": 4222,
+        "redis": 6379,
+        "rediss": 6379,
+        "postgresql": 5432,
+    }.get(parts.scheme, 0)
     try:
         with socket.create_connection((parts.hostname or "", port), timeout=CONNECT_SECONDS):
             return Check(name=name, health=Health.OK, found=f"{redact_url(url)} answers")
@@ -102,7 +116,7 @@ def _settings(loaded: Loaded) -> Check:
 def _store(loaded: Loaded, parts: Sequence[Part]) -> Iterator[Check]:
     url = resolve(loaded.settings.store.url, "store.url")
     shown = redact_url(url)
-    if urlsplit(url).hostname:
+    if urlsplit(url).scheme.startswith("postgres") and urlsplit(url).hostname:
         listens = reachable("store", url, "start the database, or correct store.url")
         if listens.health is Health.BROKEN:
             yield listens
@@ -117,6 +131,12 @@ def _store(loaded: Loaded, parts: Sequence[Part]) -> Iterator[Check]:
         return
     try:
         patra = build(_looking(loaded), parts=parts)
+    except ConfigInvalid as error:  # of the store, or of a part that was built on it
+        place = error.place or "store.url"
+        name = "store" if place.startswith("store.") else place
+        advice = error.advice or "correct this setting"
+        yield Check(name=name, health=Health.BROKEN, found=error.detail, advice=advice)
+        return
     except PatraError as error:
         advice = "start the database, or correct store.url"
         yield Check(name="store", health=Health.BROKEN, found=error.detail, advice=advice)

@@ -6,7 +6,7 @@ most half a second, so that an event is handled when it is published and not whe
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 import msgspec
@@ -16,6 +16,7 @@ from patra.bus.bus import Bus
 from patra.bus.catalogue import Catalogue, load
 from patra.bus.consumer import Kind
 from patra.bus.dispatcher import Dispatcher
+from patra.bus.evolution import Objection
 from patra.bus.operations import Health, health
 from patra.bus.store import deliveries, events, groups
 from patra.bus.transports.inbound import Receiver
@@ -68,6 +69,7 @@ class BusEngine:
         first = RELAY if self.stream else LINES  # whose turn it is when something was published
         self.bus = Bus(catalogue, clock, Outboxed() if self.stream else None, wake=lambda: self._hub.poke(first))
         self._workers: list[LongWorker] = []
+        self._adopted = False
 
     @classmethod
     def open(
@@ -81,6 +83,21 @@ class BusEngine:
     ) -> "BusEngine":
         """With the built-in contracts and those of some folders."""
         return cls(db, clock, load([Path(folder) for folder in folders]), nats_url=nats_url, stream=stream)
+
+    def adopt(self) -> None:
+        """Put the catalogue of this process in force on its store, once. Raises ConfigInvalid where it breaks that."""
+        if not self._adopted:
+            self.db.run(self.bus.adopt)
+            self._adopted = True
+
+    def hindrance(self, types: Collection[str]) -> Objection | None:
+        """Why this process publishes no event of these types: its contract of one breaks that in force (B4)."""
+        if self._adopted:
+            return None
+        if found := self.db.read(self.bus.evolution):
+            return next((one for one in found if one.event_type in types), None)
+        self.adopt()
+        return None
 
     def duties(self) -> list[Duty]:
         """What belongs to the bus itself: transport, webhooks, upkeep."""
@@ -247,13 +264,10 @@ class Upkeep:
     def __init__(self, engine: BusEngine) -> None:
         self._engine = engine
         self._next = 0
-        self._adopted = False
 
     def run_once(self) -> Turn:
         db, now = self._engine.db, self._engine.clock.now()
-        if not self._adopted:
-            db.run(self._engine.bus.adopt)
-            self._adopted = True
+        self._engine.adopt()
         if now < self._next:
             return Turn()
         done = 0

@@ -111,9 +111,11 @@ app_option = click.option("--app", default="", metavar="APP", callback=_text, he
 code_option = click.option(
     "--code", default="", metavar="CODE", callback=_text, help="Only decisions with this reason code."
 )
-after_option = click.option("--after", default=-1, metavar="NUMBER", help="Decisions that follow this number.")
+after_option = click.option(
+    "--after", type=click.IntRange(-1, 2**62), default=-1, metavar="NUMBER", help="Decisions that follow this number."
+)
 most_option = click.option(
-    "--limit", type=click.IntRange(1), default=1000, show_default=True, help="How many decisions."
+    "--limit", type=click.IntRange(1, 2**62), default=1000, show_default=True, help="How many decisions."
 )
 
 
@@ -234,7 +236,7 @@ def closure(key: str, config: str | None, as_json: bool) -> int:
 
 @group.command()
 @click.option("--state", type=click.Choice(["open", "closed_success", "closed_failure"]), help="Only in this state.")
-@click.option("--limit", default=100, show_default=True)
+@click.option("--limit", type=click.IntRange(1, 2**62), default=100, show_default=True)
 @config_option
 @json_option
 def closures(state: str | None, limit: int, config: str | None, as_json: bool) -> None:
@@ -251,7 +253,7 @@ def closures(state: str | None, limit: int, config: str | None, as_json: bool) -
 @click.option("--code", metavar="CODE", callback=_text, help="Only events with this reason code.")
 @click.option("--quarantined", is_flag=True, help="Only events in quarantine, with their payload.")
 @click.option("--before", metavar="INSTANT", help="Only events received before this instant, or after a page.")
-@click.option("--limit", type=click.IntRange(1), default=100, show_default=True)
+@click.option("--limit", type=click.IntRange(1, 2**62), default=100, show_default=True)
 @config_option
 @json_option
 def rejects(
@@ -282,8 +284,15 @@ def rejects(
 @group.command()
 @click.option("--batch", "batch_id", default="", metavar="ID", callback=_text, help="Only batches of this id.")
 @click.option("--code", default="", metavar="CODE", callback=_text, help="Only with this code.")
-@click.option("--before", default=2**62, metavar="NUMBER", show_default="the newest", help="Only with a lower number.")
-@click.option("--limit", type=click.IntRange(1), default=100, show_default=True)
+@click.option(
+    "--before",
+    type=click.IntRange(0, 2**62),
+    default=2**62,
+    metavar="NUMBER",
+    show_default="the newest",
+    help="Only with a lower number.",
+)
+@click.option("--limit", type=click.IntRange(1, 2**62), default=100, show_default=True)
 @config_option
 @json_option
 def refused(batch_id: str, code: str, before: int, limit: int, config: str | None, as_json: bool) -> None:

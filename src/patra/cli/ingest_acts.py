@@ -107,16 +107,6 @@ def requeue(task: str, why: str, config: str | None) -> None:
 @config_option
 def signal(source: str, endpoint: str, ids: tuple[str, ...], why: str, config: str | None) -> None:
     """Ask for records to be fetched again by the next UPDATE (retracted, merged, incomplete)."""
-    from patra.ingest import store
-    from patra.ingest.operations import Act
+    from patra.ingest import operations
 
-    def work(tx: "Tx", by: str, now: int) -> Act:
-        raised = store.raise_signals(tx, source, endpoint, ids, reason="i_operator", detail=why, by=by, now=now)
-        return Act(
-            act="ingest.signal",
-            subject=f"{source}/{endpoint}",
-            changed=raised,
-            detail={"why": why, "ids": list(ids)[:100]},
-        )
-
-    _act(config, work)
+    _act(config, lambda tx, by, now: operations.signal(tx, source, endpoint, ids, by=by, why=why, now=now))

@@ -146,7 +146,7 @@ def _brief(value: Any) -> str:
 
 @pack.command("show")
 @click.argument("source")
-@click.option("--version", "version_no", type=int, help="As it was loaded then, instead of now.")
+@click.option("--version", "version_no", type=click.IntRange(1, 2**31), help="As it was loaded then, instead of now.")
 @click.option("--versions", "listing", is_flag=True, help="List the versions that were loaded.")
 @config_option
 @json_option
@@ -187,8 +187,8 @@ def show_pack(source: str, version_no: int | None, listing: bool, config: str | 
 
 @pack.command()
 @click.argument("what", metavar="FILE|SOURCE")
-@click.argument("first", type=int, required=False, metavar="[VERSION")
-@click.argument("second", type=int, required=False, metavar="VERSION]")
+@click.argument("first", type=click.IntRange(1, 2**31), required=False, metavar="[VERSION")
+@click.argument("second", type=click.IntRange(1, 2**31), required=False, metavar="VERSION]")
 @config_option
 @json_option
 def diff(what: str, first: int | None, second: int | None, config: str | None, as_json: bool) -> None:

@@ -27,7 +27,7 @@ VALID_DAYS = 7  # ch. 14.11
 
 @click.command(epilog=BLACKBOX)
 @click.argument("run_id", metavar="RUN")
-@click.argument("batch_no", metavar="BATCH", type=int)
+@click.argument("batch_no", metavar="BATCH", type=click.IntRange(0, 2**31))
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="Folder to write evidence.json and the body into.")
 @click.option("--why", default="", help="The reason, for the audit.")
 @config_option
@@ -77,7 +77,7 @@ def _write(out: Path, evidence: dict[str, Any], body: bytes | None, suffix: str)
 
 @click.command(epilog=REPLAY)
 @click.argument("run_id", metavar="RUN")
-@click.argument("batch_no", metavar="BATCH", type=int)
+@click.argument("batch_no", metavar="BATCH", type=click.IntRange(0, 2**31))
 @click.option("--kept", is_flag=True, help="Read the kept body again instead of asking the provider.")
 @click.option("--full", is_flag=True, help="Go the way into the store too, in a transaction that is undone.")
 @click.option("--why", default="", help="With --full: the reason, for the audit.")

@@ -26,7 +26,13 @@ Exit code 1 when the answer was not accepted, 5 when the pack does not compile."
 @click.option("--from", "since", metavar="WHEN", help="Start of the window; by default the newest whole one.")
 @click.option("--to", "until", metavar="WHEN", help="End of the window, not included.")
 @click.option("--id", "ids", multiple=True, metavar="ID", help="Ask for this record; may be repeated.")
-@click.option("--records", default=3, show_default=True, help="How many of the first records to show.")
+@click.option(
+    "--records",
+    type=click.IntRange(0, 10_000),
+    default=3,
+    show_default=True,
+    help="How many of the first records to show.",
+)
 @config_option
 @json_option
 def command(

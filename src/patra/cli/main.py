@@ -133,6 +133,9 @@ def _failed(error: Exception) -> int:
     match error:
         case PatraError():
             click.echo(f"patra: {error}", err=True)
+        case OSError() if _of_a_file(error):
+            place = [str(error.filename)] if error.filename else []
+            click.echo(": ".join(["patra", *place, "file_unusable", str(error.strerror)]), err=True)
         case _:
             click.echo(
                 f"patra: internal_error: {type(error).__name__}: {error} (a bug; PATRA_DEBUG=1 shows where)", err=True
@@ -144,8 +147,17 @@ def _failed(error: Exception) -> int:
             return 4
         case PatraError():
             return 5
+        case OSError() if _of_a_file(error):
+            return 5
         case _:
             return 70
+
+
+def _of_a_file(error: OSError) -> bool:
+    """A file that cannot be read or written, a full disk: nothing that is wrong with Patra."""
+    import errno
+
+    return error.filename is not None or error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG}
 
 
 if __name__ == "__main__":

@@ -108,6 +108,13 @@ def _scalar(node: yaml.ScalarNode) -> Any:
     return text
 
 
+def _spelling(pattern: str) -> str:
+    """What a name is made of, by the two patterns that there are for names."""
+    if "." in pattern:
+        return "a letter first, then letters, digits, `_`, `.` and `-`"
+    return "a letter or `_` first, then letters, digits and `_`"
+
+
 class _Walk:
     """One reading of a file."""
 
@@ -222,7 +229,7 @@ class _Walk:
         if isinstance(inner, t.EnumType):
             return self._coded(key, cast("type[Code]", inner.cls), path)
         if isinstance(inner, t.StrType) and inner.pattern and not re.search(inner.pattern, key):
-            return self.report(R.PACK_BAD_NAME, path, f"{key!r} is no name", "letters, digits, `_`, `.` and `-`")
+            return self.report(R.PACK_BAD_NAME, path, f"{key!r} is no name", _spelling(inner.pattern))
         return key
 
     def _pairs(self, node: yaml.MappingNode, path: TreePath) -> list[tuple[str, Any]]:
@@ -372,7 +379,7 @@ class _Walk:
                     "a secret is given by reference, never written out",
                     "write env:NAME, file:PATH or keyring:SERVICE/USER",
                 )
-            return self.report(R.PACK_BAD_NAME, path, f"{value!r} is no name", "letters, digits, `_`, `.` and `-`")
+            return self.report(R.PACK_BAD_NAME, path, f"{value!r} is no name", _spelling(shape.pattern))
         return value
 
     def _checked(self, value: Any, stands_for: str | None, path: TreePath) -> Any:

@@ -141,7 +141,7 @@ class Drain:
                 failures = 0
             except Exception as error:  # the thread's edge: an outage of the store is waited for, a bug is told
                 failures += 1
-                log.exception("ingest_executor_failed", exc_info=not isinstance(error, PatraError))
+                log.exception("ingest_executor_failed", reason=str(error), exc_info=not isinstance(error, PatraError))
                 if failures >= FAILURES:
                     self._errors.append(f"{type(error).__name__}: {error}")
                     return

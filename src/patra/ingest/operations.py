@@ -3,6 +3,7 @@
 Each function gives an `Act`; the shell writes it into the audit in the transaction that did it.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -39,6 +40,14 @@ def resume(tx: Tx, source: str, endpoint: str) -> Act:
     _known(tx, source, endpoint)
     changed = tx.execute(Q["unhalt"], {"source": source, "endpoint": endpoint, "kind": PAUSE})
     return Act(act="ingest.resume", subject=_subject(source, endpoint), changed=changed, detail={})
+
+
+def signal(tx: Tx, source: str, endpoint: str, ids: Sequence[str], *, by: str, why: str, now: int) -> Act:
+    """Records that the next UPDATE of an endpoint fetches again."""
+    _known(tx, source, endpoint)
+    raised = store.raise_signals(tx, source, endpoint, ids, reason=R.OPERATOR.value, detail=why, by=by, now=now)
+    detail = {"why": why, "ids": list(ids)[:100]}
+    return Act(act="ingest.signal", subject=_subject(source, endpoint), changed=raised, detail=detail)
 
 
 def lift_breaker(tx: Tx, source: str, endpoint: str, *, why: str) -> Act:

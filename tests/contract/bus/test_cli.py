@@ -16,6 +16,7 @@ from patra.bus.dispatcher import Dispatcher
 from patra.bus.envelope import encode
 from patra.bus.tailing import Tail
 from patra.cli.bus import group
+from patra.cli.doctor import command as doctor
 from patra.kernel.errors import ConfigInvalid
 from patra.kernel.testing import ManualClock
 
@@ -95,6 +96,9 @@ def test_tail_shows_the_last_and_filters(patra):
     assert "task_id=task_01" in text
     assert run("tail", "--no-follow", "--type", "job.failed") == ""
     assert run("tail", "--no-follow", "--trace", "other") == ""
+    typo = CliRunner().invoke(group, ["tail", "--no-follow", "--type", "job.faild"])
+    assert (typo.exit_code, typo.stdout) == (0, "")
+    assert "the catalogue has no job.faild" in typo.stderr
     whole = run("tail", "--no-follow", "--json", "-n", "1", "--tenant", "t")
     assert json.loads(whole)["event_id"] == made[-1].event_id
 
@@ -299,6 +303,34 @@ def test_a_catalogue_that_cannot_be_read_is_refused_with_its_place(patra, tmp_pa
     run("catalogue", "docs", "--folder", str(folder), "--out", str(folder / "thing.yaml" / "docs"), expect=1)
     monkeypatch.setenv("PATRA_BUS_CATALOGUE", str(tmp_path / "nowhere"))
     assert "nowhere: b_catalogue_invalid: the folder cannot be read" in refused("catalogue")
+
+
+def test_b4_nothing_is_published_by_a_contract_that_breaks_the_one_in_force(patra, tmp_path, monkeypatch):
+    from tests.unit.bus.making import THING, THING_2, version
+
+    folder, file = tmp_path / "contracts", tmp_path / "event.json"
+    folder.mkdir()
+    monkeypatch.setenv("PATRA_BUS_CATALOGUE", str(folder))
+    text = {"type": "thing.happened", "title": "A", "description": "B", "producer": "C"}
+
+    def contract(schema):
+        made = version("1.0", schema)
+        (folder / "thing.yaml").write_text(json.dumps(text | {"versions": [made]}))
+        wire = json.loads(encode(envelope(patra, f"k{len(schema['properties'])}")))
+        wire |= {"event_type": "thing.happened", "producer": "C", "payload": made["examples"][0]}
+        file.write_text(json.dumps(wire))
+
+    contract(THING)
+    assert "published" in run("publish", str(file))
+    contract(THING_2)
+    assert "catalogue: b_evolution_needs_major: thing.happened" in refused("publish", str(file))
+    assert len(run("tail", "--no-follow").splitlines()) == 1
+    (tmp_path / "task.json").write_bytes(encode(envelope(patra, "t")))
+    assert "published" in run("publish", str(tmp_path / "task.json"))  # its contract is as it was
+    found = json.loads(CliRunner().invoke(doctor, ["--json"]).stdout)
+    assert [(c["health"], "b_evolution_needs_major" in c["found"]) for c in found if c["name"] == "bus"] == [
+        ("broken", True)
+    ]
 
 
 def test_a_released_file_that_was_named_must_be_there(patra, tmp_path):

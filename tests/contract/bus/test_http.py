@@ -4,15 +4,19 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 import urllib3
 
 from patra.app.bus import bus_of
 from patra.app.settings import Settings, StoreSettings, WebSettings
 from patra.app.wiring import Patra, build
+from patra.bus.catalogue import Catalogue
 from patra.bus.cloudevents import binary, from_structured, structured
 from patra.bus.dispatcher import Dispatcher
 from patra.bus.envelope import Envelope, encode, to_wire
+from patra.bus.evolution import encode_release, release
+from patra.bus.store import groups
 from patra.kernel.testing import ManualClock
 from patra.web.server import app
 from patra.web.serving import serving
@@ -241,6 +245,20 @@ def test_what_is_answered_stands_in_the_openapi_document(house):
     assert house.call("POST", "/bus/replay", asked)[0] == 404
     assert house.call("POST", "/bus/types/no.such_type/freeze", {})[0] == 404
     assert house.call("POST", "/bus/types/no.such_type/thaw")[0] == 404
+
+
+def test_b4_nothing_is_published_by_a_contract_that_breaks_the_one_in_force(house, monkeypatch):
+    engine = house.engine
+    engine.adopt()
+    kind = engine.bus.catalogue.types["job.failed"]
+    other = msgspec.structs.replace(kind, producer="Somebody")
+    last = release(Catalogue({**engine.bus.catalogue.types, "job.failed": other}))
+    house.patra.db.run(lambda tx: groups.record_release(tx, last.digest, encode_release(last), engine.clock.now() + 1))
+    monkeypatch.setattr(engine, "_adopted", False)
+    status, refused = house.call("POST", "/bus/events", encode(house.envelope("job.failed")))
+    assert (status, refused["code"]) == (503, "b_evolution_needs_major")
+    assert house.call("GET", "/bus/events/trace-1")[1] == []
+    assert house.call("POST", "/bus/events", encode(house.envelope()))[0] == 200
 
 
 def test_the_timeline_of_an_event_tells_its_whole_story(house):

@@ -140,6 +140,8 @@ def test_what_operators_do_is_done_and_audited(patra, tmp_path, capfdbinary):
     patra("requeue", f"{plan['plan']}.t000001", code=1)
     assert "changed" in patra("cancel", plan["plan"], "--why", "wrong window")
     patra("signal", "atomlike", "query", "id1", "id2")
+    assert "i_endpoint_unknown" in patra("signal", "atomlike", "nowhere", "id1", code=5)
+    assert "i_" in patra("signal", "nobody", "query", "id1", code=5)
     assert "i_paused" in patra("refused")
     capfdbinary.readouterr()
     assert run(["audit", "--json"]) == 0

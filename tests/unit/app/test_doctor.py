@@ -94,3 +94,22 @@ def test_an_engines_own_checks_are_part_of_the_examination(tmp_path: Path) -> No
     migrated(tmp_path)
     loaded = load(None, {}, {"store.url": f"sqlite:///{tmp_path / 'patra.db'}"}, tmp_path)
     assert own in list(examine(loaded, parts))
+
+
+def test_a_wrong_setting_is_named_and_not_laid_at_the_stores_door(tmp_path: Path) -> None:
+    migrated(tmp_path)
+    wrong = found(tmp_path, ingest__redis_url="somewhere")
+    assert "store" not in {name for name, check in wrong.items() if check.health is Health.BROKEN}
+    assert "redis://" in wrong["ingest.redis_url"].advice
+    unknown = found(tmp_path, store__url="mysql://somewhere/x")["store"]
+    assert unknown.health is Health.BROKEN
+    assert "mysql" in unknown.found or "sqlite:" in unknown.advice
+    assert "cannot be reached" not in unknown.found
+
+
+def test_a_redis_that_does_not_answer_is_named_without_its_password(tmp_path: Path) -> None:
+    migrated(tmp_path)
+    check = found(tmp_path, ingest__redis_url="redis://:geheim@127.0.0.1:1/0")["ingest.redis"]
+    assert check.health is Health.BROKEN
+    assert "127.0.0.1:1" in check.found
+    assert "geheim" not in check.found + check.advice

@@ -1,5 +1,6 @@
 """What a user sees: help that teaches, results on standard output, one precise line for each error, an exit code."""
 
+import errno
 import subprocess
 import sys
 from hashlib import sha256
@@ -195,3 +196,46 @@ def test_a_bug_is_one_line_and_exit_code_70_and_shows_itself_on_request(
 def test_the_exit_codes_are_in_the_help() -> None:
     for code in (0, 1, 2, 3, 4, 5, 70, 130):
         assert f"\n  {code} " in EXIT_CODES
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "attribution settle --from 2026-01-01 --to 2026-02-01 --out {file}/x.csv",
+        "ingest works --out {file}/x.csv",
+    ],
+)
+def test_a_file_that_cannot_be_written_is_said_and_no_bug(patra: Patra, tmp_path: Path, line: str) -> None:
+    (tmp_path / "file").write_text("no folder")
+    result = patra(*line.format(file=tmp_path / "file").split())
+    assert result.code == 5, result.err
+    assert f"{tmp_path / 'file'}" in result.err
+    assert "file_unusable: " in result.err
+
+
+def test_a_full_disk_is_no_bug(monkeypatch: pytest.MonkeyPatch, patra: Patra) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(cli, "main", full)
+    result = patra("doctor")
+    assert (result.code, result.err) == (5, "patra: file_unusable: No space left on device\n")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "attribution closures --limit {n}",
+        "attribution closures --limit -1",
+        "attribution refused --before {n}",
+        "attribution list billable --after {n}",
+        "attribution find x --limit {n}",
+        "ingest pack show x --version {n}",
+        "ingest blackbox run {n}",
+        "ingest replay run {n}",
+        "ingest try x y --records -1",
+    ],
+)
+def test_a_number_beyond_all_bounds_is_a_wrong_command_line(patra: Patra, line: str) -> None:
+    result = patra(*line.format(n=10**30).split())
+    assert result.code == 2, result.err

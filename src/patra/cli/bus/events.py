@@ -25,8 +25,10 @@ Examples:
 @json_option
 def publish(file: Any, config: str | None, as_json: bool) -> None:
     """Publish the envelopes of FILE (- for standard input): one, a list, or one a line; CloudEvents too."""
+    from patra.app.bus import bus_of
     from patra.bus.envelope import Envelope, Refused
     from patra.bus.publish import Published
+    from patra.kernel.errors import ConfigInvalid
 
     read = _envelopes(file.read())
     found = [one for _, one in read]
@@ -34,6 +36,9 @@ def publish(file: Any, config: str | None, as_json: bool) -> None:
         bus = bus_in(patra)
         good = [one for one in found if isinstance(one, Envelope)]
         unread = [(seen, one) for seen, one in read if isinstance(one, Refused)]
+        if broken := bus_of(patra).hindrance({one.event_type for one in good}):
+            advice = "nothing was published; see `patra bus catalogue check --store` and bus.catalogue"
+            raise ConfigInvalid(broken.code, str(broken), place="catalogue", advice=advice)
 
         def work(tx: "Tx") -> "list[Outcome]":
             bus.refuse(tx, unread)
@@ -97,6 +102,8 @@ def tail(event_type: str, tenant: str, trace: str, count: int, follow: bool, con
     from patra.bus.tailing import Tail
 
     with opened(config) as patra:
+        if event_type and event_type not in bus_in(patra).catalogue.types:
+            click.echo(f"the catalogue has no {event_type}; `patra bus catalogue` lists the types", err=True)
         following = Tail(patra.db, event_type=event_type, tenant_id=tenant, trace_id=trace)
         try:
             for stored in following.begin(count):

@@ -39,6 +39,9 @@ def _published(patra: Patra, headers: dict[str, str], body: bytes) -> Response:
     if len(found) > MOST:
         return problem_response(Problem(413, "too_many_events", f"At most {MOST} events at once"))
     good = [one for one in found if isinstance(one, Envelope)]
+    if broken := bus_of(patra).hindrance({one.event_type for one in good}):
+        title = "This process has another contract than the one in force; nothing was published"
+        return problem_response(Problem(503, broken.code.value, title, str(broken)))
     unread = _unread(headers, body, found, several=several)
 
     def work(tx: Tx) -> list[Outcome]:
