@@ -4,7 +4,6 @@ A `Book` keeps what one run must count: the number of its batches, its stats, an
 count with the next batch. Everything that a batch does is one transaction (`commits.land`).
 """
 
-from collections.abc import Mapping
 from typing import Any
 from zlib import crc32
 
@@ -34,6 +33,9 @@ from patra.kernel.telemetry import get_logger
 
 log = get_logger()
 
+RENEWALS = 10
+"""A lease is held on to that often in its time: not with every batch, nor so seldom that a slow answer outlasts it."""
+
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """A batch as it is known before it is written."""
@@ -56,6 +58,7 @@ class Book:
         self._s = services
         self._spec = course.spec
         self._taken = taken
+        self._log = log.bind()  # as it is set up now: most lines of batches are below its level, and cost nothing then
         self._options = options
         self._work = Work(
             spec=course.spec,
@@ -64,6 +67,7 @@ class Book:
             publish=options.publish,
             server_clock=options.server_clock,
         )
+        self._renewed = 0
         self.stats = Stats()
         self.batches = 0
         self.carried = Tally()
@@ -102,7 +106,6 @@ class Book:
         self.batches += 1
         batch = self._batch(entry, before)
         now = self._s.clock.now()
-        labels = line.labels
         following = step.following
         hint = {"token": following.token, "page": following.page, "url": following.url} if following else {}
         healed = {_heal_name(act): True for act in step.healed}
@@ -115,6 +118,7 @@ class Book:
                 has_next=step.has_next, next_hint=hint, latency=now - entry.started, healed=healed,
             )  # fmt: skip
 
+        renew = not 0 <= now - self._renewed < self._options.ttl // RENEWALS  # nor where the clock was set back
         begun = self._s.clock.now()
         committed: Committed = self._db.run(
             lambda tx: commits.land(
@@ -129,9 +133,11 @@ class Book:
                 step.closing,
                 now,
                 self.used,
+                renew=renew,
             )
         )
-        measures.BOOKKEEPING.labels(**labels).observe((self._s.clock.now() - begun) / 1000)
+        self._renewed = now if renew else self._renewed
+        line.meter(measures.BOOKKEEPING).observe((self._s.clock.now() - begun) / 1000)
         self.landed = {
             "page": place_no(entry.place),
             "pageToken": entry.place.token,
@@ -146,8 +152,8 @@ class Book:
         self.carried = Tally()
         self.used = {}
         self._s.pulses.of(line.circuit_key).batch(now, now - entry.started)
-        _measure(labels, committed, landing, now - entry.started)
-        self._log(batch, committed, landing)
+        _measure(line, committed, landing, now - entry.started)
+        self._tell(batch, committed, landing)
         return step.closing
 
     def close(self, closing: Closing, checkpoint: Checkpoint) -> Closing:
@@ -193,10 +199,14 @@ class Book:
         turn = f"#{self.batches}" if again else ""
         return sha256_hex(f"{place.passes}|{before.restarts}|{place.token or place.url or ''}{turn}")[:32]
 
-    def _log(self, batch: Batch, committed: Committed, landing: Landing) -> None:
+    def _tell(self, batch: Batch, committed: Committed, landing: Landing) -> None:
         out = committed.sorted
         write = (
-            log.warning if batch.level is not None else log.info if sampled(self._taken.run_id, batch.no) else log.debug
+            self._log.warning
+            if batch.level is not None
+            else self._log.info
+            if sampled(self._taken.run_id, batch.no)
+            else self._log.debug
         )
         write(
             "ingest_batch",
@@ -260,10 +270,10 @@ def _code(verdict: Verdict, step: Step) -> X:
     return X.NEXT if step.has_next else X.DONE
 
 
-def _measure(labels: Mapping[str, str], committed: Committed, landing: Landing, latency: int) -> None:
+def _measure(line: Line, committed: Committed, landing: Landing, latency: int) -> None:
     out = committed.sorted
-    measures.BATCHES.labels(**labels).inc()
-    measures.BATCH_LATENCY.labels(**labels).observe(latency / 1000)
+    line.meter(measures.BATCHES).inc()
+    line.meter(measures.BATCH_LATENCY).observe(latency / 1000)
     counts = {
         "insert": len(out.new),
         "update": len(out.newer),
@@ -271,10 +281,10 @@ def _measure(labels: Mapping[str, str], committed: Committed, landing: Landing, 
         "quarantine": len(landing.bad),
     }
     if landing.bad:
-        measures.ERRORS.labels(level="L3", **labels).inc(len(landing.bad))
+        measures.ERRORS.labels(level="L3", **line.labels).inc(len(landing.bad))
     for action, count in counts.items():
         if count:
-            measures.ITEMS.labels(**labels, action=action).inc(count)
+            line.meter(measures.ITEMS, action).inc(count)
 
 
 def _plain(text: str | None) -> str | None:

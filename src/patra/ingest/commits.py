@@ -92,13 +92,15 @@ def land(
     closing: Closing | None,
     now: int,
     used: Mapping[str, int] | None = None,
+    *,
+    renew: bool = True,
 ) -> Committed:
     """Write one batch, and with it the end of the run if it was the last. Raises Fenced where the lease was lost.
 
-    `used`: what its requests have used of quotas.
+    `used`: what its requests have used of quotas. `renew`: it is time to hold on to the lease for longer.
     """
     taken, spec, task = work.taken, work.spec, work.taken.task
-    _hold(tx, work, now)
+    _hold(tx, work, now, renew=renew)
     place = running_store.Place(
         source=spec.provenance_code,
         endpoint=spec.endpoint_code,
@@ -148,10 +150,12 @@ def batch_key(run_id: str, batch_no: int, before_key: str | None) -> str:
     return sha256_hex(f"{run_id}|{batch_no}|{before_key or ''}")
 
 
-def _hold(tx: Tx, work: Work, now: int) -> None:
-    """Hold on to the lease for the next batch too; its row stays locked until this one is written."""
+def _hold(tx: Tx, work: Work, now: int, *, renew: bool) -> None:
+    """See that the lease is held; its row stays locked until this batch is written."""
     lease = work.taken.lease
-    if not leases.renew(tx, TASKS, [lease], now=tx.server_now() if work.server_clock else now, ttl=work.ttl):
+    if not renew:
+        leases.guard(tx, TASKS, [lease])
+    elif not leases.renew(tx, TASKS, [lease], now=tx.server_now() if work.server_clock else now, ttl=work.ttl):
         raise Fenced("lease_lost", f"{work.taken.task.task_id} went to another executor")
 
 

@@ -1,6 +1,7 @@
 """A plan's snapshot goes in; what is compiled once for all runs of its tasks comes out, and what a run walks over."""
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -15,7 +16,7 @@ from patra.ingest.request import At
 from patra.ingest.running_store import TaskRow
 from patra.ingest.runs import Checkpoint, Phase
 from patra.ingest.slices import SliceSpec, decode_slice
-from patra.ingest.slicing import Span
+from patra.ingest.slicing import Grid, Span
 from patra.ingest.spec import Spec
 from patra.kernel.clock import MINUTE
 
@@ -50,6 +51,10 @@ class Course:
             "operation": spec.operation.value,
         }
 
+    @cached_property
+    def grid(self) -> Grid:
+        return grid_of(self.spec.window)
+
     def line(self, phase: Phase) -> Line:
         return self.listing if phase is Phase.LIST else self.detail or self.listing
 
@@ -77,7 +82,7 @@ class Scope:
         """What smaller slices could take over: the window from its confirmed point on; None at the smallest."""
         if self.window is None or self.slice.dimension is not Dimension.TIME:
             return None
-        grid = grid_of(self.spec.window)
+        grid = self.course.grid
         start = grid.floor(checkpoint.confirmed) if checkpoint.confirmed is not None else self.window.start
         window = Span(max(start, self.window.start), self.window.end)
         return Rest(window=window) if grid.halves(window) is not None else None

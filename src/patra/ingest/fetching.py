@@ -75,12 +75,21 @@ class Deferred(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def fetch(
-    s: Services, line: Line, at: At, pause: Pause, *, task: str, correlation: str, fragile: bool
+    s: Services,
+    line: Line,
+    at: At,
+    pause: Pause,
+    *,
+    task: str,
+    correlation: str,
+    fragile: bool,
+    tally: Tally | None = None,
 ) -> Fetched | Deferred:
     """One page or one group of details. `fragile`: an answer that got lost cannot be asked for again (a cursor that
-    moves by itself), so a failure that may have reached the provider starts the list anew.
+    moves by itself), so a failure that may have reached the provider starts the list anew. `tally` is what it counts
+    on, for those who must know what was sent although it raises.
     """
-    return _Fetch(s, line, pause, task, correlation).run(at, fragile=fragile)
+    return _Fetch(s, line, pause, task, correlation, tally or Tally()).run(at, fragile=fragile)
 
 
 def gate_of(s: Services, line: Line) -> tuple[str, Policy]:
@@ -90,13 +99,13 @@ def gate_of(s: Services, line: Line) -> tuple[str, Policy]:
 
 
 class _Fetch:
-    def __init__(self, s: Services, line: Line, pause: Pause, task: str, correlation: str) -> None:
+    def __init__(self, s: Services, line: Line, pause: Pause, task: str, correlation: str, tally: Tally) -> None:
         self._s = s
         self._line = line
         self._pause = pause
         self._task = task
         self._correlation = correlation
-        self._tally = Tally()
+        self._tally = tally
         self._sent_at = 0
 
     def run(self, at: At, *, fragile: bool) -> Fetched | Deferred:
@@ -114,7 +123,7 @@ class _Fetch:
             if not self._again(verdict, attempt):
                 return found
             self._tally.retries += 1
-            measures.RETRIES.labels(**line.labels).inc()
+            line.meter(measures.RETRIES).inc()
             wait = line.backoff.delay(attempt, min(self._s.jitter(), 0.999_999))
             if not self._pause(wait):
                 return self._deferred(X.STOPPED, self._s.clock.now(), "the executor stops")
@@ -199,7 +208,7 @@ class _Fetch:
         )
         tally.waited += found.waited
         tally.view = found.view
-        measures.WAITS.labels(**self._line.labels).inc(found.waited // 1000)
+        self._line.meter(measures.WAITS).inc(found.waited // 1000)
         if isinstance(found, Permit):
             tally.permits += found.cost
             return found
@@ -229,7 +238,7 @@ class _Fetch:
         tally.longest = max(tally.longest, exchange.elapsed)
         if isinstance(exchange, Answer):
             tally.wire_bytes += exchange.wire_bytes
-        measures.HTTP_LATENCY.labels(**labels).observe(exchange.elapsed / 1000)
+        self._line.meter(measures.HTTP_LATENCY).observe(exchange.elapsed / 1000)
         return exchange
 
     def _tell(self, permit: Permit, policy: Policy, exchange: Exchange) -> None:
@@ -254,7 +263,7 @@ class _Fetch:
         if status is None and not failed:
             signal = replace(signal, sign=Sign.OK)
         state = s.gate.tell(permit.key, policy, replace(signal, jitter=int(s.jitter() * 999)))
-        measures.QPS.labels(**line.labels).set(state.rate / 1000)
+        line.meter(measures.QPS).set(state.rate / 1000)
         if signal.sign is not Sign.OK and state.demoted >= permit.at + now - self._sent_at:  # by this answer
             self._tally.demoted += 1
             measures.SELF_HEAL.labels(type="qpsDownshift").inc()
@@ -263,7 +272,7 @@ class _Fetch:
         refused = status is not None and 400 <= status < 500 and status not in {408, 425, 429}
         if status == 429:
             self._tally.throttled += 1
-            measures.THROTTLED.labels(**line.labels).inc()
+            line.meter(measures.THROTTLED).inc()
         self._tally.retry_after_hits += signal.retry_after >= 0
         self._tally.told += signal.retry_after >= 0 and signal.sign is Sign.OK
         self._tally.refused += refused

@@ -1,8 +1,10 @@
 """A leg of a snapshot goes in; what is compiled once for it comes out: how to ask, judge, read and map its answers."""
 
 from collections.abc import Mapping
+from typing import Any, TypeVar
 
 import msgspec
+from prometheus_client import Counter, Gauge, Histogram
 
 from patra.ingest.bits import Credential
 from patra.ingest.classify import Classifier
@@ -21,6 +23,8 @@ from patra.ingest.transport import Outgoing, with_tracing
 from patra.kernel.canonical import fingerprint
 from patra.kernel.errors import Invalid
 from patra.kernel.retry import Backoff
+
+M = TypeVar("M", Counter, Gauge, Histogram)
 
 
 class Unsigned(msgspec.Struct, frozen=True):
@@ -46,6 +50,12 @@ class Line:
         self.item = item_reader([*self.reader.needs, *self.mapper.needs])
         """Reads an item of a list that was left as it stood in its body."""
         self.share = quota_share(leg.rate_limit, spec.operation)
+        self.labels: Mapping[str, str] = {
+            "source": self.source,
+            "endpoint": self.endpoint,
+            "op": self.operation.value,
+        }
+        self._meters: dict[tuple[object, ...], Any] = {}
         self._gates = {
             flag: (
                 rate_key(self.source, leg, authenticated=flag),
@@ -54,9 +64,12 @@ class Line:
             for flag in (False, True)
         }
 
-    @property
-    def labels(self) -> Mapping[str, str]:
-        return {"source": self.source, "endpoint": self.endpoint, "op": self.operation.value}
+    def meter(self, metric: M, *more: str) -> M:
+        """A metric of (source, endpoint, op, …) as this line counts on it; its labels are looked up once."""
+        key = (metric, *more)
+        if key not in self._meters:
+            self._meters[key] = metric.labels(*self.labels.values(), *more)
+        return self._meters[key]
 
     @property
     def circuit_key(self) -> str:

@@ -6,6 +6,7 @@ One `Reader` a leg, compiled once. It knows where things stand, not what they me
 
 import json
 import re
+from codecs import utf_8_decode
 from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any, TypeAlias, cast
@@ -28,6 +29,7 @@ from patra.kernel.errors import Invalid
 
 MAX_ID = 1024  # characters; the contract of `ingest.record.changed` takes 2000
 MAX_ID_BYTES = 2048  # an index row of PostgreSQL holds 2700, the names of source and endpoint among them
+PIECE = 16_384  # bytes that are looked at in one go
 _BOM = b"\xef\xbb\xbf"
 _json = msgspec.json.Decoder().decode
 _parts = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -100,7 +102,8 @@ def parse(
         return _xml(body, apart if len(body) >= LARGE else None)
     text = body.removeprefix(_BOM)
     try:
-        if place and (text.isascii() or text.decode()):  # what is skipped is not looked at
+        if place:
+            _check_utf8(text)  # what is skipped is not looked at
             return Document(_outlined(text, place, outline), fmt)
         return Document(_json(text), fmt)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -301,6 +304,16 @@ def _parent_of(items_path: str, fmt: ResponseFormat) -> str | None:
         return items_path.removesuffix("[*]") if items_path.endswith("[*]") else None
     head, _, last = items_path.rpartition("/")
     return head if head and not head.endswith("/") and "[" not in last and "(" not in items_path else None
+
+
+def _check_utf8(body: bytes) -> None:
+    """Raises UnicodeDecodeError; piece by piece, since the text itself is not wanted and pieces stay in the cache."""
+    if body.isascii():
+        return
+    view, size, done = memoryview(body), len(body), 0
+    while done < size:
+        piece = view[done : done + PIECE]
+        done += utf_8_decode(piece, "strict", done + PIECE >= size)[1]
 
 
 def _outlined(body: bytes, place: tuple[str, ...], outline: Callable[[Any], Any] | None) -> Any:

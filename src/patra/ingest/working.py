@@ -208,11 +208,22 @@ class Run:
     def _fetch(self, line: Line, at: At, *, fragile: bool) -> Fetched | Deferred:
         run_id = self._taken.run_id
         correlation = f"ing-{run_id}-{self._book.batches + 1}"
-        found = fetch(self._s, line, at, self._pause, task=run_id, correlation=correlation, fragile=fragile)
-        if (key := line.ledger_key) is not None:
-            for one in {key, gate_of(self._s, line)[0]}:  # the planner's, and the bucket's own
-                self._book.use(one, found.tally.permits)
-        return found
+        tally = Tally()
+        try:
+            return fetch(
+                self._s,
+                line,
+                at,
+                self._pause,
+                task=run_id,
+                correlation=correlation,
+                fragile=fragile,
+                tally=tally,
+            )
+        finally:  # what was sent counts, also where the lease was lost between two attempts
+            if (key := line.ledger_key) is not None:
+                for one in {key, gate_of(self._s, line)[0]}:  # the planner's, and the bucket's own
+                    self._book.use(one, tally.permits)
 
     def _defer(self, found: Deferred) -> Closing:
         self._book.carry(found.tally)

@@ -66,7 +66,8 @@ _SUSPECT = re.compile(
     rf"[@:=%]|\+[0-9]|\([0-9]|[0-9][0-9 ./()-]{{6}}[0-9]|eyJ|{_KEY_PREFIX}|AKIA|ASIA|AIza|-----|(?i:bearer|basic)"
 ).search
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://[^\s\"'<>\\^`{|}]+")
-_NAME = re.compile(r"(?<![\w-])([\w-]+)(\\*[\"']?)\s{0,8}(?:=>|[:=])\s{0,8}")
+# A name is taken whole or not at all: no part of one is followed by what must follow.
+_NAME = re.compile(r"(?<![\w-])([\w-]++)(\\*+[\"']?+)\s{0,8}+(?:=>|[:=])\s{0,8}")
 _WHOLE_LINE = re.compile(r"(?:proxy-?)?authorization|(?:set-?)?cookie2?", re.IGNORECASE).fullmatch
 _VALUE = re.compile(
     r"(?P<escaped>\\+[\"'])(?:(?!(?P=escaped)).)*(?P<end>(?P=escaped))?"

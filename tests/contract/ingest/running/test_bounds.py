@@ -186,3 +186,23 @@ def test_leases_go_by_the_clock_of_the_store_where_machines_differ(database: Dat
         assert len(ahead) > 2
         assert all(0 < left <= 5 * MINUTE for left in ahead)
         assert database.read(lambda tx: tx.fetch(statement("x", "SELECT count(*) FROM ing_task_run"))) == [(1,)]
+
+
+def test_a_lease_is_held_on_to_in_good_time_and_not_with_every_batch(database: Database) -> None:
+    """Before each request, at most a tenth of the lease's time has gone by since it was last held on to."""
+    with world(database, SPREAD, ttl=10 * MINUTE) as w:
+        w.load(pack(w.url, "OFFSET", pagination={"pageSize": 10}))
+        w.trigger()
+        serve = w.provider._served
+        ends: list[int] = []
+
+        def looking(*args: Any) -> Any:
+            ends.append(w.one("SELECT leased_until FROM ing_task WHERE lease_owner IS NOT NULL"))
+            assert ends[-1] - w.clock.now() >= 9 * MINUTE
+            w.clock.advance(25 * SECOND)
+            return serve(*args)
+
+        w.provider._served = looking  # type: ignore[method-assign]
+        w.executor.run_once()
+        assert len(ends) > 4
+        assert 1 < len(set(ends)) < len(ends) - 1

@@ -20,6 +20,7 @@ from patra.ingest.store import RateMemory
 from patra.kernel.clock import DAY, MINUTE, SECOND
 from patra.kernel.db import Database
 from patra.kernel.db.queries import statement
+from patra.kernel.errors import Fenced
 from tests.contract.ingest.running.world import T0, T1, World, pack, world
 
 SPREAD = crowded(100, T0, T1, crowd=False)
@@ -196,6 +197,23 @@ def test_what_a_run_used_of_its_quota_is_booked_with_each_batch(database: Databa
         assert w.landed() == w.provider.truth
         booked = w.one("SELECT sum(consumed) FROM ing_quota WHERE period_code = 'DAY'")
         assert booked == len(w.provider.asked)
+
+
+def test_requests_of_a_page_that_was_never_over_are_booked_when_the_lease_is_lost(database: Database) -> None:
+    with world(database, SPREAD) as w:
+        w.load(keyed(w.url, rateLimit={"quotaDaily": 5000}))
+        w.trigger()
+        w.provider._served = lambda *_: Reply(status=503, body=b"", kind="text/plain")  # type: ignore[method-assign]
+        wait = w.executor.wait
+
+        def lost(*args: Any) -> bool:
+            if len(w.provider.asked) >= 2:
+                raise Fenced("lease_lost", "between two attempts")
+            return wait(*args)
+
+        w.executor.wait = lost  # type: ignore[method-assign]
+        assert w.executor.run_once().fenced == 1
+        assert w.one("SELECT max(consumed) FROM ing_quota WHERE period_code = 'DAY'") == len(w.provider.asked) == 2
 
 
 def test_a_probe_that_the_gate_refuses_leaves_the_turn_to_the_next(database: Database) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from patra.ingest.bits import Pagination, Response
 from patra.ingest.codes import PaginationType, ResponseFormat
-from patra.ingest.reading import Document, Identity, Polluted, Reader, Unreadable, linked, page_digest, parse
+from patra.ingest.reading import PIECE, Document, Identity, Polluted, Reader, Unreadable, linked, page_digest, parse
 from patra.ingest.reasons_running import X
 from patra.kernel.clock import parse_instant
 from tests.unit.ingest.running.legs import leg
@@ -169,3 +169,15 @@ def test_what_cannot_be_read_says_whether_it_only_lacks_its_end() -> None:
 def test_pages_are_told_apart_by_their_ids() -> None:
     assert page_digest(["a", "b"]) != page_digest(["b", "a"])
     assert page_digest(["ab"]) != page_digest(["a", "b"])
+
+
+@pytest.mark.parametrize("shift", range(5))
+def test_what_is_passed_over_is_checked_to_be_text_wherever_a_character_is_cut(shift: int) -> None:
+    text = '{"items":[{"id":"' + "x" * (PIECE - 20 + shift) + "\N{GRINNING FACE}" + "é" * PIECE + '"}]}'
+    found = parse(text.encode(), ResponseFormat.JSON, place=("items",))
+    assert isinstance(found, Document)
+    assert parse(text.encode()[:-5], ResponseFormat.JSON, place=("items",)).__class__ is Unreadable
+    broken = text.encode().replace("é".encode(), b"\xc3", 1)
+    lenient = parse(broken, ResponseFormat.JSON, place=("items",))
+    assert isinstance(lenient, Document)
+    assert "\ufffd" in lenient.root["items"][0]["id"]
