@@ -19,6 +19,7 @@ NEVER = 2**62
 BLOCKED_PAUSE = SECOND // 5  # how long a follower waits when its predecessor is in another worker's hands
 SHARDS = 64  # into which the ordering keys of a group are dealt, so that workers keep out of each other's way
 LEAST_SHARE = 4
+QUIET = 8  # steps without meeting anybody, after which a worker takes itself to be alone
 MOST_LOST = 5  # processes lost with an event alone in hand: then it is a dead letter
 LOST_TOGETHER = 2  # losses in a row of long work, after which it is done without company
 BLOCKED_BY_DEAD = HOUR  # a follower of a dead letter that blocks; replay and discard wake it earlier
@@ -110,12 +111,19 @@ class Reach(msgspec.Struct, frozen=True):
 
     first: int = 0
     share: int = SHARDS
+    quiet: int = 0  # steps in a row in which nobody else had any of them in hand
+
+    @property
+    def alone(self) -> bool:
+        """Whether nobody else seems to be at work: there is nothing to look past."""
+        return self.share == SHARDS and self.quiet >= QUIET
 
 
 def next_reach(reach: Reach, *, refused: int, first: int) -> Reach:
     """Half as many, where others had some of them in hand, so that all workers find some; else twice as many."""
-    share = max(reach.share // 2, LEAST_SHARE) if refused else min(reach.share * 2, SHARDS)
-    return Reach(first % SHARDS, share)
+    if refused:
+        return Reach(first % SHARDS, max(reach.share // 2, LEAST_SHARE))
+    return Reach(first % SHARDS, min(reach.share * 2, SHARDS), min(reach.quiet + 1, QUIET))
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):

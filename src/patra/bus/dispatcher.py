@@ -204,9 +204,8 @@ class Dispatcher:
         """What is due, oldest first, of keys that no other worker has in hand."""
         if not self._by_key:
             return deliveries.due(tx, group_id, now, self._size)
-        everything = self._reach.share == SHARDS  # who asks for all has met nobody: there is nothing to look past
-        taken, refused = deliveries.due_by_key(tx, group_id, now, self._size, self._reach, far=not everything)
-        if not taken:
+        taken, refused = deliveries.due_by_key(tx, group_id, now, self._size, self._reach, far=not self._reach.alone)
+        if not taken and (self._reach.alone or self._reach.share < SHARDS):
             taken, refused = deliveries.due_by_key(tx, group_id, now, self._size, Reach())
         self._reach = next_reach(self._reach, refused=refused, first=random.randrange(SHARDS))
         return taken

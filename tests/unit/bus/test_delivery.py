@@ -8,6 +8,7 @@ from patra.bus.delivery import (
     BLOCKED_BY_DEAD,
     BLOCKED_PAUSE,
     NEVER,
+    QUIET,
     Comeback,
     GiveUp,
     Reach,
@@ -135,6 +136,18 @@ def test_a_type_may_ask_that_a_dead_letter_goes_on_blocking_its_key():
 def test_an_event_behind_one_that_waits_for_its_retry_overtakes_nobody():
     line = in_line([waiting(3, b"a")], {b"a": [(1, NOW + 7 * BLOCKED_PAUSE), (3, NOW)]}, NOW)
     assert (line.blocked, line.overtaken) == ({3: NOW + 7 * BLOCKED_PAUSE}, {})
+
+
+def test_a_worker_takes_itself_to_be_alone_when_it_has_met_nobody_for_a_while():
+    reach = Reach()
+    steps = 0
+    while not reach.alone:
+        reach, steps = next_reach(reach, refused=0, first=0), steps + 1
+    assert steps == QUIET
+    assert next_reach(reach, refused=0, first=0).alone
+    reach = next_reach(reach, refused=1, first=0)
+    assert (reach.alone, reach.quiet) == (False, 0)
+    assert not next_reach(next_reach(reach, refused=0, first=0), refused=0, first=0).alone
 
 
 def test_a_worker_that_meets_others_asks_for_fewer_shards_and_for_more_when_it_does_not():
