@@ -74,6 +74,8 @@ class Numbers:
     def carry(self, tx: Tx) -> int:
         """Carry the keys of one bucket into the tree; those that came since the carrying began wait for the next."""
         self._to = self._to or self.newest
+        if not self._to:  # nobody opened one yet: a step now would pass over the keys that come later
+            return 0
         bucket = self._buckets[self._from]
         rows = sorted((key, number) for key, number in bucket.items() if number <= self._to)
         if tx.execute(Q["key_closures"], rows=rows) != len(rows):

@@ -78,6 +78,16 @@ def test_a_closure_is_found_by_the_process_that_opened_it_by_a_new_one_and_after
     assert house.twice() == []
 
 
+def test_a_closure_is_found_though_carrying_was_asked_for_before_there_was_one(house: House):
+    for _ in range(numbers.BUCKETS // 2):
+        house.db.run(house.keys.carry_closures)
+    assert house.take(*range(20)) == [ACCEPTED] * 20
+    for _ in range(numbers.BUCKETS // 2):
+        house.db.run(house.keys.carry_closures)
+    assert house.take(*range(20), keys=Keys()) == [AGAIN] * 20
+    assert house.twice() == []
+
+
 def test_a_closure_that_another_process_opened_is_noticed(house: House):
     one, other = Keys(), Keys()
     for n in range(0, 20, 2):
