@@ -149,7 +149,7 @@ class NatsStream:
             if not self._wished:
                 self._wish(wire, limit, WISH_SECONDS if seconds else 0.0)
             left = until - time.monotonic()
-            if found := self._arrivals(wire, limit, max(left, 0.0) if seconds else self._seconds):
+            if found := self._arrivals(wire, limit, max(left, 0.0) if seconds else self._seconds, whole=not seconds):
                 return found
             if self._wished and time.monotonic() > self._until:
                 self._lost("the server does not answer")
@@ -207,12 +207,15 @@ class NatsStream:
         subject = f"{API}.CONSUMER.MSG.NEXT.{self.name}.{self._consumer}"
         wire.post([Post(subject=subject, data=msgspec.json.encode({"batch": batch, **wish}), reply=self._inbox)])
 
-    def _arrivals(self, wire: Wire, limit: int, wait: float) -> list[Arrival]:
-        """Messages that are here, up to a limit; waits so long for the first, or for word that there is none."""
+    def _arrivals(self, wire: Wire, limit: int, wait: float, *, whole: bool) -> list[Arrival]:
+        """Messages that are here, up to a limit; waits so long for the first, or for word that there is none.
+
+        With `whole` it waits for the rest as well, until the server says that there is no more.
+        """
         found: list[Arrival] = []
         until = time.monotonic() + wait
         while len(found) < limit and self._wished:
-            if (message := wire.receive(0.0 if found else until)) is None:
+            if (message := wire.receive(0.0 if found and not whole else until)) is None:
                 break
             if message.sid != self._subscription:
                 continue  # of a place that this reader has left
