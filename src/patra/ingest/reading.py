@@ -44,6 +44,8 @@ class Document(msgspec.Struct, frozen=True):
     format: ResponseFormat
     items: list[bytes] | None = None
     """XML: the items of a large body, taken out of it as texts of their own."""
+    replaced: int = 0
+    """JSON: bytes that are no text in the charset of the body; U+FFFD stands in their place."""
 
 
 class Unreadable(msgspec.Struct, frozen=True, kw_only=True):
@@ -354,17 +356,19 @@ def _xml(body: bytes, apart: Split | None) -> Parsed:
 
 def _lenient(body: bytes, charset: str, first: str) -> Parsed:
     """JSON that is not quite: raw control characters, NaN, halves of surrogates, another charset."""
+    replaced = 0
     try:
         text = body.removeprefix(_BOM).decode(charset or "utf-8")
     except (UnicodeDecodeError, LookupError):
         text = body.decode("utf-8", "replace")
+        replaced = text.count("\ufffd") - body.count("\ufffd".encode())
     try:
         value = json.loads(text, strict=False, parse_constant=lambda _: None)
     except (ValueError, RecursionError) as error:
         over = isinstance(error, json.JSONDecodeError) and error.pos >= len(text.rstrip())
         ended = over or "truncated" in first or "Unterminated" in str(error)
         return Unreadable(truncated=ended, detail=first[:200])
-    return Document(_well_formed(value), ResponseFormat.JSON)
+    return Document(_well_formed(value), ResponseFormat.JSON, replaced=replaced)
 
 
 def _well_formed(value: Any) -> Any:

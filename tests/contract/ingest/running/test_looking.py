@@ -1,5 +1,7 @@
 """The evidence of a batch, and lists for people (ch. 14.9.1)."""
 
+from msgspec.structs import replace
+
 from patra.demo.hostile import Habits, crowded
 from patra.ingest.blackbox import export, view
 from patra.kernel.db import Database
@@ -40,3 +42,22 @@ def test_a_run_that_fails_without_a_failed_batch_is_among_the_errors(database: D
         assert {one["reason_code"] for one in shown} == {"i_loop"}
         assert all("i_loop: page" in one["error"] and one["batch_no"] >= 1 for one in shown)
         assert view(database, "view_errors", {"source": "other", "limit": 50}) == []
+
+
+def test_bytes_that_are_no_text_are_counted_in_the_evidence(database: Database) -> None:
+    with world(database, crowded(5, T0, T1, crowd=False)) as w:
+        w.load(pack(w.url, "OFFSET", window={"maxWindow": "P2D"}))
+        w.trigger()
+        serve = w.provider._served
+
+        def mangled(*asked):
+            reply = serve(*asked)
+            return replace(reply, body=reply.body.replace(b"Title 0", b"Title \xff"))
+
+        w.provider._served = mangled  # type: ignore[method-assign]
+        w.drain()
+        (run_id,) = w.rows("SELECT run_id FROM ing_task_run")[0]
+        evidence = export(database, run_id, 1)
+        assert evidence is not None
+        assert evidence["response_digest"]["undecodable"] == 1
+        assert len(w.landed()) == 5

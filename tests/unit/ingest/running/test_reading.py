@@ -192,6 +192,15 @@ def test_json_that_is_not_quite_json_is_read(body: bytes, root) -> None:
     assert found.root == root or isinstance(found.root["a"], float)
 
 
+def test_bytes_that_are_no_text_are_replaced_and_counted() -> None:
+    found = parse(b'{"a": "caf\xe9 \xef\xbf\xbd", "b": "\xff"}', ResponseFormat.JSON)
+    assert isinstance(found, Document)
+    assert (found.root, found.replaced) == ({"a": "caf\ufffd \ufffd", "b": "\ufffd"}, 2)
+    latin = parse(b'{"a": "caf\xe9"}', ResponseFormat.JSON, "latin-1")
+    assert isinstance(latin, Document)
+    assert (latin.root, latin.replaced) == ({"a": "caf\xe9"}, 0)
+
+
 def test_what_cannot_be_read_says_whether_it_only_lacks_its_end() -> None:
     for body, truncated in ((b'{"a": [1, 2', True), (b'{"a": x}', False), (b"plain", False)):
         found = parse(body, ResponseFormat.JSON)
