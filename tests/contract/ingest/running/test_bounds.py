@@ -186,3 +186,20 @@ def test_leases_go_by_the_clock_of_the_store_where_machines_differ(database: Dat
         assert len(ahead) > 2
         assert all(0 < left <= 5 * MINUTE for left in ahead)
         assert database.read(lambda tx: tx.fetch(statement("x", "SELECT count(*) FROM ing_task_run"))) == [(1,)]
+
+
+@pytest.mark.parametrize(("kind", "most"), [("OFFSET", 2), ("PAGE", 31), ("TOKEN", 31)])
+def test_bodies_that_stay_too_large_end_loudly_after_a_few_requests(database: Database, kind: str, most: int) -> None:
+    with world(database, crowded(200, T0, T1)) as w:
+        tree = pack(w.url, kind, window={"maxWindow": "P2D"}, pagination={"pageSize": 20})
+        tree["defaults"]["http"]["maxResponseBytes"] = 1024
+        w.load(tree)
+        w.trigger()
+        w.provider._served = lambda *_: Reply(status=200, body=b" " * 2048, kind="application/json")  # type: ignore[method-assign]
+        w.drain()
+        assert 0 < len(w.provider.asked) <= most
+        assert not any(state.startswith("SUCCEEDED") for state in w.tasks())
+        assert w.watermark() != T1
+        errors = [error for (error,) in w.rows("SELECT error FROM ing_task_run WHERE status_code = 'FAILED'")]
+        assert errors
+        assert all("i_too_large" in error and "maxResponseBytes" in error for error in errors)
