@@ -149,14 +149,15 @@ def _wrong_with(url: str) -> str | None:
 
 
 def remove(tx: Tx, bus: Bus, name: str, *, by: str) -> bool:
-    """Forget an endpoint and its group; its dead letters stay."""
+    """Forget an endpoint and its group; its dead letters stay. False, and nothing is done, where there is none."""
     groups.lock(tx)
-    gone = groups.remove_webhook(tx, name)
+    if not groups.remove_webhook(tx, name):
+        return False
     found = groups.find(tx, group(name))
     if found is not None:
         groups.remove(tx, found.group_id)
     groups.record_act(tx, by=by, act="webhook_remove", subject=group(name), detail={}, now=bus.clock.now())
-    return gone
+    return True
 
 
 def consumers(

@@ -34,7 +34,7 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "alerts": ("patra.cli.ingest_running:alerts", "Show the alerts that fire."),
     "cursors": ("patra.cli.ingest_running:cursors", "Show every watermark."),
     "quarantine": ("patra.cli.ingest_running:quarantine", "Show records that could not be taken in, and why."),
-    "errors": ("patra.cli.ingest_running:errors", "Show the latest failed batches."),
+    "errors": ("patra.cli.ingest_running:errors", "Show the latest failed batches and runs."),
     "blackbox": ("patra.cli.ingest_replay:blackbox", "Export the evidence of one batch."),
     "replay": ("patra.cli.ingest_replay:replay", "Do one batch again without any effect, and compare."),
     "pause": ("patra.cli.ingest_acts:pause", "Stop planning and running a source, or one of its endpoints."),

@@ -35,7 +35,7 @@ def quarantine(config: str | None, source: str | None, limit: int, *, as_json: b
 @config_option
 @json_option
 def errors(config: str | None, source: str | None, limit: int, *, as_json: bool) -> None:
-    """Show the latest failed batches, the newest first."""
+    """Show the latest failed batches, and runs that failed without one, the newest first."""
     _print(config, "view_errors", {"source": source or "", "limit": limit}, as_json=as_json)
 
 

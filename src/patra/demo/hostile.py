@@ -1,9 +1,9 @@
 """A provider with every bad habit that the issue trackers of harvesters know, and a truth to compare with.
 
 It pages by offset, page, token, URL, Link header and time, in JSON and XML, lists ids and gives details. By chance
-(from a seed) it throttles, fails, cuts connections, truncates bodies, answers with HTML, repeats pages, lets cursors
-expire; it caps the depth of its lists and moves records while they are read. It counts what it was asked, second by
-second.
+(from a seed) it throttles, fails, cuts connections, truncates bodies, answers with HTML or with an error in place of
+its list, repeats pages, lets cursors expire; it caps the depth of its lists and moves records while they are read. It
+counts what it was asked, second by second.
 """
 
 import json
@@ -47,6 +47,8 @@ class Habits(msgspec.Struct, frozen=True, kw_only=True):
     cuts: int = 0
     truncates: int = 0
     html: int = 0
+    errors: int = 0
+    """Answers 200 with an error in place of the list, in the right format."""
     repeats: int = 0
     drops_next: int = 0
     expires: int = 0
@@ -204,6 +206,9 @@ class Provider:
         body = (_xml if xml else _json)(found, more, ids=ids)
         headers = {"Link": f'<{more["link"]}>; rel="next"'} if more.get("link") else {}
         kind = "application/xml" if xml else "application/json"
+        if self._by_chance(self.habits.errors):
+            wrong = b"<error>try again later</error>" if xml else b'{"error": "try again later"}'
+            return Reply(status=200, body=wrong, kind=kind)
         if self._by_chance(self.habits.truncates):
             return Reply(status=200, body=body[: len(body) // 2], kind=kind, headers=headers)
         if self._by_chance(self.habits.cuts):

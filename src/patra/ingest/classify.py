@@ -11,12 +11,13 @@ from typing import Any
 import msgspec
 
 from patra.ingest.bits import ErrorRule
-from patra.ingest.codes import MissingItems, Outcome, ResponseFormat
+from patra.ingest.codes import EmptyPage, MissingItems, Outcome, PaginationType, ResponseFormat
 from patra.ingest.paths import Path, compile_path, text_at
 from patra.ingest.pattern import Pattern, pattern
 from patra.ingest.ratepolicy import retry_after_of
 from patra.ingest.reading import Document, Listed, Parsed, Unreadable, list_outline, list_place, list_split, parse
 from patra.ingest.reasons_running import X
+from patra.ingest.request import At
 from patra.ingest.spec import Leg
 from patra.ingest.transport import Answer, Exchange, Failure, Fault
 from patra.kernel.clock import parse_duration
@@ -95,6 +96,7 @@ _ADVICE: dict[X, str] = {
     X.UNAUTHORIZED: "check the credential that the pack refers to, then lift the halt",
     X.HOST_REFUSED: "if the provider moved, add the host to the pack's `hosts`; then lift the halt",
     X.SCHEMA_CHANGED: "compare the answer with the pack's `itemsPath` (patra ingest blackbox), then lift the halt",
+    X.NO_LIST: "if the provider ends its lists so, name such an answer in a rule under `errors` with `outcome: END`",
     X.URI_TOO_LONG: "send ids by POST, or lower `batching.idBatchSize`",
     X.TOO_LARGE: "lower `pagination.pageSize`, or raise `http.maxResponseBytes`",
     X.REQUEST_REFUSED: "compare the rendered request (patra ingest blackbox) with the provider's documentation",
@@ -131,18 +133,51 @@ class Classifier:
             return wrong, None
         return Verdict(action=Action.ACCEPT, code=X.OK), document
 
-    def listed(self, page: Listed) -> Verdict | None:
-        """The verdict on a document that lacks the place of its list, if the pack calls that an error."""
-        if page.items is not None or self._leg.response.items_missing is MissingItems.EMPTY:
+    def listed(self, page: Listed, at: At | None = None) -> Verdict | None:
+        """The verdict on a document without a list, unless it is the empty page that the pack takes it for."""
+        if page.items is not None:
             return None
+        response = self._leg.response
+        if response.items_missing is MissingItems.EMPTY or page.untold:
+            against = None if at is None else self._against(page, at)
+            if against is not None:
+                return _no_list(f"the answer has no {response.items_path}, but {against}")
+            # none of the ids that were asked for: believed when it is said twice
+            return Verdict(action=Action.ACCEPT, code=X.OK, confirm=True) if at is not None and at.ids else None
         return Verdict(
             action=Action.HALT,
             code=X.SCHEMA_CHANGED,
             level="L4",
-            detail=f"the answer has no {self._leg.response.items_path}",
+            detail=f"the answer has no {response.items_path}",
             advice=_ADVICE[X.SCHEMA_CHANGED],
             confirm=True,
         )
+
+    def silent(self, at: At) -> Verdict | None:
+        """The verdict on "no content" in the midst of a list, whose total says that there is more."""
+        more = None if at.total is None or at.passed >= at.total else f"{at.passed} of {at.total} records were read"
+        return None if more is None else _no_list(f"the answer has no content, but {more}")
+
+    def _against(self, page: Listed, at: At) -> str | None:
+        """What speaks against an empty page in an answer without a list: an error body has none either.
+
+        The answer's own total counts, unless it is 0 where an earlier page had more; then the list's latest.
+        """
+        response, pagination = self._leg.response, self._leg.pagination
+        following = page.token or page.url
+        total = page.total or at.total
+        if following and pagination.empty_page is EmptyPage.CONTINUE:
+            return None  # the list goes on all the same
+        if total is not None and at.passed < total:
+            return f"{at.passed} of {total} records were read"
+        if page.has_more:
+            return "says that there is more"
+        if total is not None or page.total is not None or page.has_more is not None:
+            return None
+        if response.total_path is not None or response.has_more_path is not None:
+            return f"nothing at {response.total_path or response.has_more_path} says that it is empty"
+        led_here = at.page_index > 0 and pagination.type not in {PaginationType.OFFSET, PaginationType.PAGE}
+        return "the page before led to it" if led_here and not at.ids and not following else None
 
     def _failure(self, failure: Failure) -> Verdict:
         outcome, code = _FAULTS[failure.fault]
@@ -200,6 +235,10 @@ class Classifier:
 
 _OPTIONAL = frozenset({"timeout", "dns", "tls", "connect", "reset", "truncated"})
 """Failures that a pack may take off the list of those worth a second attempt."""
+
+
+def _no_list(detail: str) -> Verdict:
+    return Verdict(action=Action.RETRY, code=X.NO_LIST, level="L1", detail=detail, advice=_ADVICE[X.NO_LIST])
 
 
 class _Rule:

@@ -11,7 +11,7 @@ from patra.ingest.codes import Dimension, Operation
 from patra.ingest.cutting import Rest
 from patra.ingest.intent import grid_of
 from patra.ingest.line import Line
-from patra.ingest.paging import Place, first
+from patra.ingest.paging import Place, first, passed
 from patra.ingest.request import At
 from patra.ingest.running_store import TaskRow
 from patra.ingest.runs import Checkpoint, Phase
@@ -90,6 +90,7 @@ class Scope:
     def at(self, line: Line, place: Place, now: int, ids: tuple[str, ...] = ()) -> At:
         """What the request of a place is rendered from."""
         window = self.window
+        before, total = (0, None) if ids else passed(self.spec.pagination, place)
         return At(
             source=self.spec.provenance_code,
             endpoint=line.leg.endpoint_code,
@@ -106,4 +107,6 @@ class Scope:
             page_from=place.since,
             page_to=window.end if window else None,
             ids=ids,
+            passed=before,
+            total=total,
         )

@@ -70,6 +70,8 @@ def response_digest(line: Line, fetched: Fetched, *, has_next: bool, landing: La
         tree["headerHints"] = {name: redact_text(answer.headers[name]) for name in _HINTS if name in answer.headers}
         tree["bodyBytes"] = len(answer.body)
         tree["bodyHash"] = f"sha256:{body_hash(answer.body)}"
+        if fetched.document is not None and fetched.document.replaced:
+            tree["undecodable"] = fetched.document.replaced
         tree["sample"] = redact_text(answer.body[:SAMPLE].decode("utf-8", "replace"))
     return msgspec.json.encode(tree).decode()
 

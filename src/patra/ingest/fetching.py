@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from patra.ingest import measures
-from patra.ingest.classify import Action, Verdict
+from patra.ingest.classify import Action, Verdict, excerpt
 from patra.ingest.codes import AuthType
 from patra.ingest.credentials import NoSecret, Secrets, Token, granted, secrets_of, token_request
 from patra.ingest.escaping import Refused
@@ -297,9 +297,11 @@ class _Fetch:
         listed: Listed | None = None
         if verdict.action is Action.ACCEPT and document is not None and answer is not None:
             listed = line.reader.page(document, answer.headers, answer.url)
-            verdict = line.classifier.listed(listed) or verdict
+            verdict = line.classifier.listed(listed, at) or verdict
             if verdict.action is not Action.ACCEPT:
-                listed = None
+                verdict, listed = replace(verdict, detail=f"{verdict.detail}: {excerpt(answer.body)}"), None
+        elif verdict.code is X.NO_CONTENT:
+            verdict = line.classifier.silent(at) or verdict
         if verdict.action is Action.RETRY and verdict.retry_after and answer is not None and answer.status < 400:
             self._cool(verdict.retry_after)  # an error inside a 200 that the pack knows: the gate could not
         return Fetched(at=at, verdict=verdict, answer=answer, document=document, listed=listed, tally=self._tally)

@@ -141,6 +141,23 @@ def follow(pagination: Pagination, place: Place, page: Page, bounds: Range | Non
     return _next(pagination, place, page, here, bounds)
 
 
+def passed(pagination: Pagination, place: Place) -> tuple[int, int | None]:
+    """How many records of the list stand before a place, and how many there are in all as far as a page has said so.
+
+    A list by time is asked for anew from each instant on: what it said of the rest is not comparable.
+    """
+    match pagination.type:
+        case PaginationType.TIME | None:
+            return 0, None
+        case PaginationType.OFFSET:
+            before = (place.offset or 0) - pagination.initial.offset
+        case PaginationType.PAGE:
+            before = ((place.page or 0) - pagination.first_page) * (place.size or 0)
+        case PaginationType.TOKEN | PaginationType.URL:
+            before = 0
+    return max(place.seen, before), place.total
+
+
 def stateful(pagination: Pagination) -> bool:
     """Whether the provider's cursor moves with every request: a page that got lost cannot be asked for again.
 

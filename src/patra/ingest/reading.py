@@ -46,6 +46,8 @@ class Document(msgspec.Struct, frozen=True):
     format: ResponseFormat
     items: list[bytes] | None = None
     """XML: the items of a large body, taken out of it as texts of their own."""
+    replaced: int = 0
+    """JSON: bytes that are no text in the charset of the body; U+FFFD stands in their place."""
 
 
 class Unreadable(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,9 +58,11 @@ class Unreadable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True):
-    """A page. `items` is None where the document lacks the place of the list."""
+    """A page. `items` is None where the document has no list, not even an empty one."""
 
     items: list[Any] | None
+    untold: bool = False
+    """XML: the path does not tell whether the place of the list is missing, or only its items are."""
     total: int | None = None
     has_more: bool | None = None
     token: str | None = None
@@ -176,6 +180,7 @@ class Reader:
         self._deleted_values = frozenset(response.deleted_values)
         self._items = self._path(response.items_path)
         self._parent = self._optional(_parent_of(response.items_path, response.format))
+        self._untold = self._parent is None and response.format is ResponseFormat.XML
         self._id = self._path(response.id_path)
         self._id_apply = tuple(response.id_apply)
         self._updated = self._optional(response.updated_at_path or None)
@@ -194,8 +199,10 @@ class Reader:
         following = linked(headers.get("link", ""), self._link) if self._link else None
         if following is None and self._url is not None:
             following = self._url.text(root)
+        items = self._listed(root) if document.items is None else list(document.items)
         return Listed(
-            items=self._listed(root) if document.items is None else list(document.items),
+            items=items,
+            untold=items is None and self._untold,
             total=_whole(self._total.text(root)) if self._total else None,
             has_more=_truth(self._has_more.first(root)) if self._has_more else None,
             token=self._next_token(root),
@@ -233,9 +240,13 @@ class Reader:
     def _listed(self, root: Any) -> list[Any] | None:
         items = items_at(self._items, root)
         if items is None:
-            present = self._parent is None if self._format is ResponseFormat.XML else False
-            return [] if present or (self._parent is not None and self._parent.find(root)) else None
+            return [] if self._parent is not None and self._is_place(self._parent.find(root)) else None
         return [item for item in items if item is not None and item != _NULL]  # a null in a list is no record
+
+    def _is_place(self, found: list[Any]) -> bool:
+        if self._format is ResponseFormat.XML or not found:
+            return bool(found)
+        return isinstance(found[0], list) or found[0] == {}
 
     @property
     def needs(self) -> tuple[Steps, ...]:
@@ -299,9 +310,16 @@ def page_digest(ids: list[str]) -> str:
 
 
 def _parent_of(items_path: str, fmt: ResponseFormat) -> str | None:
-    """The place that holds the list: it is there although the list is empty; None where that cannot be told."""
+    """The place that holds the list: it is there although the list is empty; None where that cannot be told.
+
+    Of items anywhere in XML (`//o:record`) it is whatever belongs to their namespace.
+    """
     if fmt is ResponseFormat.JSON:
+        if (names := re.match(r"\$(?:\.[^.\[\]*\s]+|\['[^'\\]*'\])*(?=\[[*?])", items_path)) is not None:
+            return names[0]
         return items_path.removesuffix("[*]") if items_path.endswith("[*]") else None
+    if (anywhere := re.fullmatch(r"//([\w.-]+):[\w.-]+", items_path)) is not None:
+        return f"//{anywhere[1]}:*"
     head, _, last = items_path.rpartition("/")
     return head if head and not head.endswith("/") and "[" not in last and "(" not in items_path else None
 
@@ -351,17 +369,19 @@ def _xml(body: bytes, apart: Split | None) -> Parsed:
 
 def _lenient(body: bytes, charset: str, first: str) -> Parsed:
     """JSON that is not quite: raw control characters, NaN, halves of surrogates, another charset."""
+    replaced = 0
     try:
         text = body.removeprefix(_BOM).decode(charset or "utf-8")
     except (UnicodeDecodeError, LookupError):
         text = body.decode("utf-8", "replace")
+        replaced = text.count("\ufffd") - body.count("\ufffd".encode())
     try:
         value = json.loads(text, strict=False, parse_constant=lambda _: None)
     except (ValueError, RecursionError) as error:
         over = isinstance(error, json.JSONDecodeError) and error.pos >= len(text.rstrip())
         ended = over or "truncated" in first or "Unterminated" in str(error)
         return Unreadable(truncated=ended, detail=first[:200])
-    return Document(_well_formed(value), ResponseFormat.JSON)
+    return Document(_well_formed(value), ResponseFormat.JSON, replaced=replaced)
 
 
 def _well_formed(value: Any) -> Any:

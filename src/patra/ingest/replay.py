@@ -265,8 +265,10 @@ def _from_body(batch: _Batch, body: bytes) -> _Seen:
     listed = None
     if verdict.action is Action.ACCEPT and isinstance(document, Document):
         listed = batch.line.reader.page(document, answer.headers, answer.url)
-        verdict = batch.line.classifier.listed(listed) or verdict
+        verdict = batch.line.classifier.listed(listed, batch.at) or verdict
         listed = listed if verdict.action is Action.ACCEPT else None
+    elif verdict.code is X.NO_CONTENT:
+        verdict = batch.line.classifier.silent(batch.at) or verdict
     return _Seen(status=answer.status, verdict=verdict, listed=listed, landing=_landing(batch, listed), body=body)
 
 

@@ -50,6 +50,10 @@ class At(msgspec.Struct, frozen=True, kw_only=True):
     page_from: int | None = None
     page_to: int | None = None
     ids: Sequence[str] = ()
+    passed: int = 0
+    """Records of the list that stand before this page; nothing is rendered from it, the answer is judged by it."""
+    total: int | None = None
+    """How many there are in the whole list, as an earlier page of it said; likewise."""
 
 
 class Renderer:

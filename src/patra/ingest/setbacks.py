@@ -6,6 +6,7 @@ Pure: no store, no clock.
 from msgspec.structs import replace
 
 from patra.ingest.classify import Action, Verdict
+from patra.ingest.codes import PaginationType
 from patra.ingest.course import Scope
 from patra.ingest.evidence import error_of
 from patra.ingest.paging import Place
@@ -17,6 +18,7 @@ from patra.kernel.retry import Backoff
 
 MAX_RESTARTS = 3
 MAX_FRUITLESS = 6
+SIZE_CUTS = 16  # the smallest part of the largest window that is asked for because a page was too large
 PATIENCE = Backoff(base=15 * SECOND, factor=2.0, cap=15 * MINUTE, spread=0.3)
 """How long a task waits after transient failures used up the attempts of a batch."""
 
@@ -71,11 +73,25 @@ def restarted(scope: Scope, checkpoint: Checkpoint, place: Place, now: int) -> S
 
 
 def too_large(scope: Scope, checkpoint: Checkpoint, verdict: Verdict) -> Step:
-    """A body past the bound, and pages cannot be made smaller: smaller slices, or an end."""
-    if (rest := scope.rest(checkpoint)) is None:
+    """A body past the bound, and pages cannot be made smaller: smaller slices where they may help, or a loud end."""
+    rest = scope.rest(checkpoint)
+    if rest is None or not _narrower_helps(scope, checkpoint.place):
         return refused(checkpoint, verdict)
     closing = part(X.RESLICE, verdict.detail, rest)
     return Step(checkpoint=checkpoint, closing=closing, status=BatchStatus.FAILED, healed=(X.RESLICE,))
+
+
+def _narrower_helps(scope: Scope, place: Place) -> bool:
+    """Whether fewer records in the window may make a smaller body, or whether it is one that only grows (a bomb).
+
+    A list without pages comes as a whole, so its size is the window's. A page is no larger for a wide window: one of
+    the fewest records is as small as it gets, others may become a little smaller, which is tried a few times only.
+    """
+    if place.size is None or scope.window is None:
+        return True
+    if scope.spec.pagination.type in {PaginationType.OFFSET, PaginationType.TIME}:
+        return False  # its pages were made smaller first
+    return scope.window.width * SIZE_CUTS > scope.spec.window.max_us
 
 
 def too_deep(scope: Scope, checkpoint: Checkpoint, total: int) -> Step:

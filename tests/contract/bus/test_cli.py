@@ -344,3 +344,4 @@ def test_webhooks_are_added_and_removed(patra):
     assert "b_webhook_exists" in run("webhooks", "add", "shop", "http://127.0.0.1:1/", "job.failed", expect=5)
     assert "b_webhook_name_invalid" in run("webhooks", "add", "My Shop", "http://127.0.0.1:1/", "job.failed", expect=5)
     assert "done" in run("webhooks", "remove", "shop")
+    assert "b_group_unknown: there is no webhook shop" in run("webhooks", "remove", "shop", expect=5)

@@ -47,8 +47,11 @@ def add_webhook(name: str, url: str, types: tuple[str, ...], by: str, config: st
 def remove_webhook(name: str, by: str, config: str | None) -> None:
     """Send nothing more to an endpoint."""
     from patra.bus import webhook
+    from patra.bus.envelope import Refused
+    from patra.bus.reasons import R
 
     with opened(config) as patra:
         bus, who = bus_in(patra), who_is(by)
-        gone = acted(patra, "bus.webhook.remove", name, lambda tx: webhook.remove(tx, bus, name, by=who), who)
-        click.echo("done" if gone else "there was no such webhook")
+        unknown = Refused(code=R.GROUP_UNKNOWN, place="/name", detail=f"there is no webhook {name}")
+        acted(patra, "bus.webhook.remove", name, lambda tx: webhook.remove(tx, bus, name, by=who) or unknown, who)
+        click.echo("done")

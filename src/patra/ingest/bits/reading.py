@@ -61,9 +61,14 @@ class Response(Bit, frozen=True, kw_only=True):
     deleted_values: Annotated[list[str], doc("Values that mean deleted; none named means any value.", ["deleted"])] = []
     has_more_path: Annotated[Path | None, doc("Whether there is a next page.", "$.hasMore")] = None
     total_path: Annotated[Path | None, doc("How many records the query has.", "$.message['total-results']")] = None
-    items_missing: Annotated[MissingItems, doc("What an answer without `itemsPath` means.", "EMPTY")] = (
-        MissingItems.FAIL
-    )
+    items_missing: Annotated[
+        MissingItems,
+        doc(
+            "What an answer without `itemsPath` means: an error, or an empty page unless its total or the list so far "
+            "promises records.",
+            "EMPTY",
+        ),
+    ] = MissingItems.FAIL
     namespaces: Annotated[
         dict[Annotated[str, doc("A prefix.", "o", pattern=IDENTIFIER)], str],
         doc("XML: prefixes that the paths use.", {"o": "http://www.openarchives.org/OAI/2.0/"}),

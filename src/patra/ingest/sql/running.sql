@@ -249,7 +249,14 @@ FROM ing_quarantine WHERE status_code = 'OPEN' AND (:source = '' OR provenance_c
 ORDER BY last_seen_at DESC LIMIT :limit
 
 -- name: view_errors
-SELECT b.run_id, b.batch_no, b.error_level, b.reason_code, b.error, b.created_at
+-- a run may also fail by what its batches lead to, such as a circle of pages; its last batch is the one to look at
+SELECT b.run_id, b.batch_no, b.error_level, b.reason_code, b.error, b.created_at AS created_at
 FROM ing_task_run_batch b JOIN ing_plan p ON p.plan_id = b.plan_id
 WHERE b.error_level IS NOT NULL AND (:source = '' OR p.provenance_code = :source)
-ORDER BY b.created_at DESC LIMIT :limit
+UNION ALL
+SELECT r.run_id, (SELECT max(l.batch_no) FROM ing_task_run_batch l WHERE l.run_id = r.run_id), NULL,
+  r.reason_code, r.error, r.finished_at
+FROM ing_task_run r
+WHERE r.status_code = 'FAILED' AND (:source = '' OR r.provenance_code = :source)
+  AND NOT EXISTS (SELECT 1 FROM ing_task_run_batch f WHERE f.run_id = r.run_id AND f.status_code = 'FAILED')
+ORDER BY created_at DESC LIMIT :limit

@@ -206,3 +206,20 @@ def test_a_lease_is_held_on_to_in_good_time_and_not_with_every_batch(database: D
         w.executor.run_once()
         assert len(ends) > 4
         assert 1 < len(set(ends)) < len(ends) - 1
+
+
+@pytest.mark.parametrize(("kind", "most"), [("OFFSET", 2), ("PAGE", 31), ("TOKEN", 31)])
+def test_bodies_that_stay_too_large_end_loudly_after_a_few_requests(database: Database, kind: str, most: int) -> None:
+    with world(database, crowded(200, T0, T1)) as w:
+        tree = pack(w.url, kind, window={"maxWindow": "P2D"}, pagination={"pageSize": 20})
+        tree["defaults"]["http"]["maxResponseBytes"] = 1024
+        w.load(tree)
+        w.trigger()
+        w.provider._served = lambda *_: Reply(status=200, body=b" " * 2048, kind="application/json")  # type: ignore[method-assign]
+        w.drain()
+        assert 0 < len(w.provider.asked) <= most
+        assert not any(state.startswith("SUCCEEDED") for state in w.tasks())
+        assert w.watermark() != T1
+        errors = [error for (error,) in w.rows("SELECT error FROM ing_task_run WHERE status_code = 'FAILED'")]
+        assert errors
+        assert all("i_too_large" in error and "maxResponseBytes" in error for error in errors)

@@ -1,12 +1,14 @@
 """The table of chapter 12 row by row, and errors that do not look like errors (FACTS 2, 5, 6, 7, 14)."""
 
 import pytest
+from msgspec.structs import replace
 
-from patra.ingest.bits import ErrorRule, Response, Retry
+from patra.ingest.bits import ErrorRule, Pagination, Response, Retry
 from patra.ingest.classify import Action, Classifier, Verdict
-from patra.ingest.codes import MissingItems, Outcome, ResponseFormat
+from patra.ingest.codes import EmptyPage, MissingItems, Operation, Outcome, PaginationType, ResponseFormat
 from patra.ingest.reading import Document, Listed, read_item
 from patra.ingest.reasons_running import X
+from patra.ingest.request import At
 from patra.ingest.transport import Answer, Failure, Fault
 from patra.kernel.clock import MINUTE, SECOND
 from tests.unit.ingest.running.legs import leg
@@ -212,6 +214,80 @@ def test_a_document_without_its_list_is_a_changed_schema_that_is_confirmed_first
     assert classifier.listed(Listed(items=[])) is None
     lenient = Response(items_path="$.items", id_path="$.id", updated_at_path="$.u", items_missing=MissingItems.EMPTY)
     assert Classifier(leg(response=lenient)).listed(Listed(items=None)) is None
+
+
+def no_list(total=None, has_more=None, token=None, *, path="$.total", more_path=None, ids=(), index=0, passed=0,
+            known=None, untold=False, **paging) -> Verdict | None:  # fmt: skip
+    response = Response(
+        items_path="$.items",
+        id_path="$.id",
+        updated_at_path="$.u",
+        total_path=path,
+        has_more_path=more_path,
+        items_missing=MissingItems.FAIL if untold else MissingItems.EMPTY,
+    )
+    pagination = Pagination(**({"type": PaginationType.TOKEN, "page_size": 10, "next_token_path": "$.next"} | paging))
+    at = At(source="s", endpoint="e", operation=Operation.HARVEST, now=0, page_index=index, ids=ids, passed=passed,
+            total=known)  # fmt: skip
+    page = Listed(items=None, untold=untold, total=total, has_more=has_more, token=token)
+    return Classifier(leg(response=response, pagination=pagination)).listed(page, at)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"total": 0},
+        {"total": 0, "has_more": False, "more_path": "$.more"},
+        {"passed": 20, "known": 20, "index": 2},
+        {"total": 20, "passed": 20, "known": 21, "index": 2},  # one was deleted while the list was read
+        {"path": None},  # a first page, and the pack names nothing by which a good answer is known
+        {"path": None, "index": 3, "type": PaginationType.PAGE},
+        {"path": None, "more_path": "$.more", "has_more": False},
+        {"token": "t", "passed": 10, "known": 30, "index": 1, "empty_page": EmptyPage.CONTINUE},
+        {"total": 0, "untold": True},
+    ],
+)
+def test_an_answer_without_a_list_is_an_empty_page_where_nothing_speaks_against_it(said) -> None:
+    assert no_list(**said) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "because"),
+    [
+        ({"passed": 386, "known": 1000, "index": 2}, "386 of 1000 records were read"),
+        ({"total": 1000, "passed": 386, "known": 386, "index": 2}, "386 of 1000"),
+        ({"total": 0, "passed": 386, "known": 1000, "index": 2}, "386 of 1000"),
+        ({"total": 1000, "token": "t"}, "0 of 1000"),
+        ({"total": 0, "has_more": True}, "says that there is more"),
+        ({}, "nothing at $.total says that it is empty"),
+        ({"ids": ("1", "2")}, "nothing at $.total"),
+        ({"path": None, "more_path": "$.more"}, "nothing at $.more"),
+        ({"path": None, "index": 1}, "the page before led to it"),
+        ({"path": None, "index": 1, "type": PaginationType.TIME}, "the page before led to it"),
+        ({"untold": True, "passed": 386, "known": 1000, "index": 2}, "386 of 1000"),
+    ],
+)
+def test_an_answer_without_a_list_is_tried_again_where_something_speaks_against_an_empty_page(said, because) -> None:
+    verdict = no_list(**said)
+    assert verdict is not None
+    assert (verdict.code, verdict.level, verdict.action) == (X.NO_LIST, "L1", Action.RETRY)
+    assert because in verdict.detail
+    assert "outcome: END" in verdict.advice
+
+
+def test_that_none_of_the_ids_is_known_is_believed_when_it_is_said_twice() -> None:
+    verdict = no_list(path=None, ids=("1", "2"))
+    assert verdict is not None
+    assert (verdict.action, verdict.confirm) == (Action.ACCEPT, True)
+
+
+def test_no_content_ends_no_list_whose_total_says_that_there_is_more() -> None:
+    at = At(source="s", endpoint="e", operation=Operation.HARVEST, now=0, passed=10, total=30)
+    verdict = Classifier(leg()).silent(at)
+    assert verdict is not None
+    assert (verdict.code, verdict.action) == (X.NO_LIST, Action.RETRY)
+    assert Classifier(leg()).silent(replace(at, passed=30)) is None
+    assert Classifier(leg()).silent(replace(at, total=None)) is None
 
 
 def test_the_excerpt_names_nobody() -> None:

@@ -19,6 +19,7 @@ from patra.ingest.paging import (
     capped,
     first,
     follow,
+    passed,
     stateful,
     too_deep,
 )
@@ -239,3 +240,17 @@ def test_a_list_that_ends_at_the_providers_depth_may_have_more(seen, items, tota
     assert capped(offset, end, items, 60) is cut
     assert not capped(offset, end, items, None)
     assert not capped(Pagination(type=PaginationType.TIME, page_size=20), end, items, 60)
+
+
+@pytest.mark.parametrize(
+    ("pagination", "place", "known"),
+    [
+        (Pagination(type=PaginationType.OFFSET, page_size=10), Place(offset=30, seen=28, total=40), (30, 40)),
+        (Pagination(type=PaginationType.PAGE, page_size=10, base1=True), Place(page=4, size=10, total=40), (30, 40)),
+        (Pagination(type=PaginationType.PAGE, base1=True), Place(page=4, seen=25), (25, None)),
+        (Pagination(type=PaginationType.TOKEN), Place(token="t", seen=25, total=40), (25, 40)),
+        (Pagination(type=PaginationType.TIME), Place(since=7, seen=25, total=40), (0, None)),
+    ],
+)
+def test_what_stands_before_a_place_and_in_the_whole_list(pagination: Pagination, place: Place, known) -> None:
+    assert passed(pagination, place) == known

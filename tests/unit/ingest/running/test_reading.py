@@ -51,6 +51,39 @@ def test_a_wildcard_path_tells_missing_from_empty_by_its_parent() -> None:
     assert wild.page(doc({"a": {}}), {}, "").items is None
 
 
+@pytest.mark.parametrize(
+    ("path", "root", "items"),
+    [
+        ("$.group[*]['work-summary'][0]", {"group": []}, []),  # ORCID: nobody's works
+        ("$.group[*]['work-summary'][0]", {"error": "x"}, None),
+        ("$[?@.paperId]", [None, None], []),  # Semantic Scholar: none of the ids is known
+        ("$[?@.paperId]", {"error": "x"}, None),
+        ("$.a[0].items[*]", {"a": [{"items": []}]}, []),
+        ("$.items[*]", {"items": {}}, []),
+        ("$.items[*]", {"items": None}, None),
+        ("$.items[*]", {"items": "none"}, None),
+    ],
+)
+def test_a_list_is_empty_where_what_its_path_picks_from_is_there(path: str, root, items) -> None:
+    assert reader(items_path=path).page(doc(root), {}, "").items == items
+
+
+def test_xml_items_anywhere_have_their_place_in_their_namespace() -> None:
+    names = {"o": "urn:oai"}
+    found = reader(format=ResponseFormat.XML, items_path="//o:record", id_path="o:id", updated_at_path="u",
+                   namespaces=names)  # fmt: skip
+    page = found.page(xml('<r xmlns="urn:oai"><ListRecords/></r>'), {}, "")
+    assert (page.items, page.untold) == ([], False)
+    page = found.page(xml("<error>overloaded</error>"), {}, "")
+    assert (page.items, page.untold) == (None, False)
+
+
+def test_an_xml_path_may_not_tell_where_its_list_stands() -> None:
+    found = reader(format=ResponseFormat.XML, items_path="//record", id_path="id", updated_at_path="u")
+    page = found.page(xml("<set/>"), {}, "")
+    assert (page.items, page.untold) == (None, True)
+
+
 def test_an_xml_list_is_empty_where_its_parent_is_there() -> None:
     found = reader(format=ResponseFormat.XML, items_path="/set/article", id_path="id", updated_at_path="u")
     assert len(found.page(xml("<set><article/><article/></set>"), {}, "").items or []) == 2
@@ -157,6 +190,15 @@ def test_json_that_is_not_quite_json_is_read(body: bytes, root) -> None:
     found = parse(body, ResponseFormat.JSON, "latin-1" if b"\xe9" in body else "utf-8")
     assert isinstance(found, Document)
     assert found.root == root or isinstance(found.root["a"], float)
+
+
+def test_bytes_that_are_no_text_are_replaced_and_counted() -> None:
+    found = parse(b'{"a": "caf\xe9 \xef\xbf\xbd", "b": "\xff"}', ResponseFormat.JSON)
+    assert isinstance(found, Document)
+    assert (found.root, found.replaced) == ({"a": "caf\ufffd \ufffd", "b": "\ufffd"}, 2)
+    latin = parse(b'{"a": "caf\xe9"}', ResponseFormat.JSON, "latin-1")
+    assert isinstance(latin, Document)
+    assert (latin.root, latin.replaced) == ({"a": "caf\xe9"}, 0)
 
 
 def test_what_cannot_be_read_says_whether_it_only_lacks_its_end() -> None:
