@@ -52,6 +52,8 @@ TYPES = {
 }
 TABLE = statement("table", "SELECT a FROM tst ORDER BY a")
 CREATE = "CREATE TABLE tst (a BIGINT);"
+SQLITE_ALONE = {("att_closure", "number"), ("att_closure_key", "key"), ("att_closure_key", "number")}
+"""What PostgreSQL does not have: there closures are found by key (decision 0023)."""
 PACKAGES = sorted(
     f"patra.{folder.parent.parent.name}"
     for folder in Path(patra.__path__[0]).glob("*/sql/migrations")
@@ -209,6 +211,9 @@ def test_both_databases_end_with_the_same_tables(name: str, tmp_path: Path, post
         migrate(db, packages)
         found = db.read(lambda tx, q=column_query: tx.fetch(q))
         columns.append(sorted((table, column, TYPES[kind.lower()], needed) for table, column, kind, needed in found))
+        if db.dialect == "sqlite" and name == "patra.attribution":
+            assert {column[:2] for column in columns[0]} > SQLITE_ALONE
+            columns[0] = [column for column in columns[0] if column[:2] not in SQLITE_ALONE]
         keys.append(sorted(db.read(lambda tx, q=key_query: tx.fetch(q))))
         db.close()
     assert columns[0] == columns[1]
