@@ -42,8 +42,10 @@ def settle(tx: Tx, begin: int, end: int, by: By) -> Settlement:
     """Count committed billable facts from `begin` up to, not including, `end`."""
     found: dict[tuple[str, str, str], dict[str, int]] = {}
     span = {"begin": begin, "end": end, "first": begin // HOUR, "last": end // HOUR, "day": DAY}
-    for app_id, group, kind, count in tx.fetch(Q[f"settle_by_{by}"], span):
-        line = found.setdefault(_line_key(by, app_id, group), {})
+    waiting = _waiting(tx) if by == "placement" else {}
+    for app_id, group, kind, count, opportunity in tx.fetch(Q[f"settle_by_{by}"], span):
+        of = group if opportunity is None else waiting.get(bytes(opportunity))
+        line = found.setdefault(_line_key(by, app_id, of), {})
         line[kind] = line.get(kind, 0) + count
     lines = [
         Line(
@@ -63,6 +65,14 @@ def settle(tx: Tx, begin: int, end: int, by: By) -> Settlement:
         impressions=sum(line.impressions for line in lines),
         clicks=sum(line.clicks for line in lines),
     )
+
+
+def _waiting(tx: Tx) -> dict[bytes, bytes]:
+    """Placements that are not carried yet (`placements`); of an opportunity's, the earliest decision says."""
+    found: dict[bytes, bytes] = {}
+    for key, placement in tx.fetch(Q["waiting_placements"]):
+        found.setdefault(bytes(key), bytes(placement))
+    return found
 
 
 def _line_key(by: By, app_id: str, group: int | bytes | None) -> tuple[str, str, str]:

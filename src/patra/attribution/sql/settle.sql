@@ -1,23 +1,23 @@
 -- name: settle_by_app
-SELECT app_id, NULL, billable_type, count(*) FROM att_billable
+SELECT app_id, NULL, billable_type, count(*), NULL FROM att_billable
 WHERE fact_hour >= :first AND fact_hour <= :last AND fact_at >= :begin AND fact_at < :end AND status = 'committed'
 GROUP BY app_id, billable_type
 
 -- name: settle_by_day
-SELECT NULL, fact_at / :day, billable_type, count(*) FROM att_billable
+SELECT NULL, fact_at / :day, billable_type, count(*), NULL FROM att_billable
 WHERE fact_hour >= :first AND fact_hour <= :last AND fact_at >= :begin AND fact_at < :end AND status = 'committed'
 GROUP BY fact_at / :day, billable_type
 
 -- name: settle_by_placement
--- What was carried came first; of what was not, the earliest decision says.
-WITH earliest AS (SELECT key, min(decision_id) AS decision_id FROM att_placement GROUP BY key)
-SELECT b.app_id, coalesce(o.placement, p.placement), b.billable_type, count(*) FROM att_billable b
-LEFT JOIN att_opportunity o ON o.key = b.opportunity
-LEFT JOIN earliest e ON e.key = b.opportunity
-LEFT JOIN att_placement p ON p.decision_id = e.decision_id
+-- Where no placement was carried, the opportunity is told instead: it may be among those that wait.
+SELECT b.app_id, o.placement, b.billable_type, count(*), CASE WHEN o.placement IS NULL THEN b.opportunity END
+FROM att_billable b LEFT JOIN att_opportunity o ON o.key = b.opportunity
 WHERE b.fact_hour >= :first AND b.fact_hour <= :last AND b.fact_at >= :begin AND b.fact_at < :end
   AND b.status = 'committed'
-GROUP BY b.app_id, coalesce(o.placement, p.placement), b.billable_type
+GROUP BY b.app_id, o.placement, b.billable_type, CASE WHEN o.placement IS NULL THEN b.opportunity END
+
+-- name: waiting_placements
+SELECT key, placement FROM att_placement ORDER BY decision_id
 
 -- name: received_before
 SELECT number FROM att_log WHERE at < :before ORDER BY at DESC LIMIT 1
