@@ -2,10 +2,11 @@
 
 import itertools
 from collections.abc import Callable
+from contextlib import closing
 
 import pytest
 
-from patra.kernel.db import Database, Tx
+from patra.kernel.db import Database, Tx, open_database
 from patra.kernel.db.queries import Statement, statement
 from patra.kernel.errors import Permanent
 from tests.contract.kernel.tables import (
@@ -105,6 +106,25 @@ def test_a_set_of_any_size_is_whole(db: Database, size: int):
     assert sorted(found) == [(2 * n,) for n in range(size)]
     assert db.run(lambda tx: tx.execute(ADD_ALL, rows=[(f"{n}", n) for n in range(size)])) == size
     assert db.read(lambda tx: tx.fetch(COUNT)) == [(size,)]
+
+
+@pytest.mark.parametrize("columns", ["key key16", "key key16, other key16", "n int, key key16, body blob, other key16"])
+@pytest.mark.parametrize("size", [1, 2, 3, 700])
+def test_keys_come_back_from_a_set_in_their_rows(db: Database, columns: str, size: int):
+    names = [column.split()[0] for column in columns.split(", ")]
+    stmt = statement("keys", f"SELECT {', '.join(names)} FROM rows", columns)
+    given = [
+        {"n": n, "key": n.to_bytes(16, "big"), "body": None if n % 3 else bytes(n % 7), "other": bytes([n % 251]) * 16}
+        for n in range(size)
+    ]
+    rows = [tuple(one[name] for name in names) for one in given]
+    assert db.read(lambda tx: tx.fetch(stmt, rows=rows)) == rows
+
+
+def test_a_key_of_another_length_is_a_bug_that_shows(postgres_url: str):
+    stmt = statement("keys", "SELECT key FROM rows", "key key16")
+    with closing(open_database(postgres_url)) as db, pytest.raises(ValueError, match="16 bytes"):
+        db.read(lambda tx: tx.fetch(stmt, rows=[(b"short",), (bytes(16),)]))
 
 
 def test_a_wide_set_is_whole(db: Database):

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from patra.kernel.db import Database, Tx, open_database
-from patra.kernel.db.queries import statement
+from patra.kernel.db.queries import Statement, statement
 from patra.kernel.errors import Permanent, StoreBusy, StoreUnavailable
 from tests.contract.kernel.tables import COUNT, add, create_thing, names
 
@@ -319,6 +319,7 @@ def test_a_call_after_the_commit_comes_when_all_can_see_it_and_never_otherwise(d
 
 
 RENAME = statement("rename", "UPDATE thing SET n = n + :by WHERE name = :name")
+ADD_ALL = statement("add_all", "INSERT INTO thing (name, n) SELECT name, n FROM rows", "name text, n int")
 MARK = statement("mark", "UPDATE thing SET n = rows.n FROM rows WHERE thing.name = rows.name", "name text, n int")
 
 
@@ -444,3 +445,87 @@ def test_a_savepoint_in_a_flow_undoes_its_own_and_nothing_else(db: Database):
 
     db.run(work)
     assert names(db) == ["a", "c"]
+
+
+def test_a_large_set_that_was_sent_ahead_is_in_order_with_what_follows(db: Database):
+    many = [(f"n{n}", n) for n in range(500)]
+
+    def work(tx: Tx) -> list[tuple]:
+        with tx.flow():
+            tx.write(RENAME, {"name": "n1", "by": 1000})
+            tx.insert("thing", [{"name": "first", "n": 1}])
+            tx.write(ADD_ALL, rows=many)
+            tx.write(RENAME, {"name": "n1", "by": 100})
+            tx.write(MARK, rows=[(name, n + 1) for name, n in many[200:]])
+            tx.write(RENAME, {"name": "n300", "by": 1000})
+        return tx.fetch(COUNT)
+
+    assert db.run(work) == [(501,)]
+    assert {name: n for name, n in numbered(db) if name in {"n1", "n2", "n299", "n300"}} == {
+        "n1": 101,
+        "n2": 2,
+        "n299": 300,
+        "n300": 1301,
+    }
+
+
+@pytest.mark.parametrize("raised", [False, True])
+def test_an_error_of_a_set_that_was_sent_ahead_lets_nothing_be_committed(db: Database, raised: bool):
+    db.run(lambda tx: add(tx, "n7"))
+
+    def work(tx: Tx) -> None:
+        with tx.flow():
+            tx.write(ADD_ALL, rows=[(f"n{n}", n) for n in range(500)])
+            if raised:
+                raise StopError
+            tx.write(RENAME, {"name": "n1", "by": 1})
+
+    with pytest.raises((Permanent, StopError)):
+        db.run(work)
+    assert numbered(db) == [("n7", 0)]
+    db.run(lambda tx: add(tx, "after"))
+    assert names(db) == ["after", "n7"]
+
+
+# ---- claims: rows that nobody has written yet
+
+
+CLAIM = Statement(
+    name="claim",
+    text={
+        "sqlite": f"{ADD_ALL.text['sqlite']} WHERE true ON CONFLICT (name) DO NOTHING",
+        "postgres": ADD_ALL.text["postgres"],
+    },
+    rows=ADD_ALL.rows,
+)
+
+
+@pytest.mark.parametrize("size", [1, 2, 300])
+@pytest.mark.parametrize("flowing", [False, True])
+def test_a_claim_that_comes_second_is_decided_again_on_what_the_first_left(db: Database, size: int, flowing: bool):
+    db.run(lambda tx: add(tx, "n0", 5))
+    seen: list[int] = []
+
+    def work(tx: Tx) -> None:
+        seen.append(tx.fetch(COUNT)[0][0])
+        tx.insert("thing", [{"name": f"try{len(seen)}", "n": 0}])
+        names = [f"n{n}" for n in range(0 if len(seen) == 1 else 1, size + 1)]  # the first one was not seen at first
+        with tx.flow() if flowing else contextlib.nullcontext():
+            tx.claim(CLAIM, rows=[(name, 1) for name in names[:size]])
+
+    db.run(work)
+    assert seen == [1, 1]
+    assert numbered(db) == sorted([("n0", 5), ("try2", 0), *((f"n{n}", 1) for n in range(1, size + 1))])
+
+
+def test_a_claim_of_nothing_is_granted(db: Database):
+    db.run(lambda tx: tx.claim(CLAIM, rows=[]))
+    assert names(db) == []
+
+
+def test_a_claim_that_would_pass_over_what_is_taken_is_refused(db: Database):
+    if db.dialect == "sqlite":
+        pytest.skip("SQLite counts what it wrote")
+    passing = statement("passing", CLAIM.text["sqlite"], "name text, n int")
+    with pytest.raises(ValueError, match="passing"):
+        db.run(lambda tx: tx.claim(passing, rows=[("a", 1)]))

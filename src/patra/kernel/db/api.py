@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeAlias, TypeVar
 
 from patra.kernel.db.queries import Column, ColumnType, Dialect, Statement, statement
-from patra.kernel.errors import Permanent
+from patra.kernel.errors import Permanent, StoreBusy
 
 Value: TypeAlias = str | int | float | bytes | None
 Row: TypeAlias = tuple[Any, ...]
@@ -50,8 +50,17 @@ class Tx(ABC):
         """Run a statement of which nothing needs to be known: in a `flow` it is not waited for."""
         self.execute(stmt, params, rows=rows)
 
+    def claim(self, stmt: Statement, params: Params | None = None, *, rows: Sequence[Row]) -> None:
+        """Insert rows that nobody has written yet: where another was first with one, `StoreBusy` undoes it all.
+
+        As `write`, it is not waited for in a `flow`; there, any row that is taken counts as claimed. On SQLite the
+        statement says ON CONFLICT DO NOTHING, on PostgreSQL it must not: its unique index tells, and sooner.
+        """
+        if self.execute(stmt, params, rows=rows) != len(rows):
+            raise taken()
+
     def flow(self) -> AbstractContextManager[None]:
-        """Inside, `write`, `insert` and `insert_tuples` are not waited for, where waiting costs something.
+        """Inside, `write`, `claim`, `insert` and `insert_tuples` are not waited for, where waiting costs something.
 
         They reach the store in order, before the next statement that is answered and at the end at the latest, inserts
         into one table that follow each other as one set. So an error of theirs may come up in a later statement; it
@@ -175,6 +184,11 @@ class Tx(ABC):
     @abstractmethod
     def built_statements(self) -> dict[str, Statement]:
         """The statements built so far from tables' columns, kept by the database."""
+
+
+def taken() -> StoreBusy:
+    """What a claim raises that came second."""
+    return StoreBusy("store_busy", "another writer was first with a key")
 
 
 class Over:

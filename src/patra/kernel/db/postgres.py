@@ -4,8 +4,8 @@ import random
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from itertools import accumulate
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import accumulate, chain
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -14,9 +14,9 @@ from psycopg import errors
 from psycopg.rows import dict_row
 from psycopg.types.numeric import Int8
 
-from patra.kernel.db.api import Database, Over, Params, Row, Tx, identifier, identifiers
+from patra.kernel.db.api import Database, Over, Params, Row, Tx, identifier, identifiers, taken
 from patra.kernel.db.pool import Connection, Pool
-from patra.kernel.db.queries import ColumnType, Statement, statement
+from patra.kernel.db.queries import KEY_BYTES, ColumnType, Statement, statement
 from patra.kernel.errors import Permanent, StoreBusy, StoreUnavailable
 from patra.kernel.redact import redact_url
 
@@ -26,6 +26,7 @@ ATTEMPTS = 8
 WAIT_SECONDS = 10.0
 READ_ONLY = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 MOST_LATE = 5000  # rows that a flow keeps back before it sends them
+MANY = 64  # rows of a set that is worth sending ahead of what follows it
 DURABLE = b"BEGIN ISOLATION LEVEL READ COMMITTED"
 NOT_DURABLE = DURABLE + b"; SET LOCAL synchronous_commit = off"
 
@@ -62,6 +63,8 @@ class PostgresTx(Tx):
         self._owner = owner
         self._late: list[_Late] | None = None  # in a flow
         self._late_rows = 0
+        self._pipeline: ExitStack | None = None  # something was sent ahead, and is to be waited for
+        self._claims = False
         self._broken: BaseException | None = None  # what went wrong with something that was kept back
 
     def end(self) -> None:
@@ -112,7 +115,20 @@ class PostgresTx(Tx):
                 last = _Late(stmt=stmt, text=text)
                 self._late.append(last)
             last.bound.append(bound)
-            self._kept_back(len(rows or (1,)))
+            if rows is not None and len(rows) >= MANY:
+                with self._breaking():
+                    self._send_ahead()
+            else:
+                self._kept_back(len(rows or (1,)))
+
+    def claim(self, stmt: Statement, params: Params | None = None, *, rows: Sequence[Row]) -> None:
+        if "ON CONFLICT" in stmt.postgres:  # it would pass over what is taken, and a flow does not count
+            raise ValueError(f"{stmt.name}: on PostgreSQL a claim leaves conflicts to the unique index")
+        self._claims = True
+        try:
+            self.write(stmt, params, rows=rows)
+        except errors.UniqueViolation as error:
+            raise taken() from error
 
     @contextmanager
     def flow(self) -> Generator[None]:
@@ -125,37 +141,68 @@ class PostgresTx(Tx):
             yield
             self.settle()
         except BaseException as error:
-            self._broken = self._broken or error  # what was kept back is gone: whoever goes on must not commit
+            self._give_up(error)  # what was kept back is gone: whoever goes on must not commit
             raise
         finally:
             self._late = None
 
     def settle(self) -> None:
-        """Send what was kept back and wait until it is done; what went wrong once is said again each time."""
+        """Send what was kept back and wait until all is done; what went wrong once is said again each time."""
         if self._broken is not None:
             raise self._broken
-        if not self._late:
+        if not self._late and self._pipeline is None:
             return
-        late, self._late, self._late_rows = self._late, [], 0
-        try:
-            with self._connection.pipeline() if len(late) > 1 else nullcontext():
-                for one in late:
-                    cursor = self._connection.cursor()
-                    if one.text is None:
-                        text, bound = _bound(one.stmt, None, one.rows)
-                        cursor.execute(text.encode(), bound)
-                    elif len(one.bound) == 1:
-                        cursor.execute(one.text.encode(), one.bound[0])
-                    else:
-                        cursor.executemany(one.text.encode(), one.bound)
-        except BaseException as error:
-            self._broken = error
-            raise
+        with self._breaking():
+            if self._pipeline is None and self._late is not None and len(self._late) == 1:
+                self._send()  # alone: there is nothing to send ahead of
+            else:
+                self._send_ahead()
+            if self._pipeline is not None:
+                pipeline, self._pipeline = self._pipeline, None
+                pipeline.close()
 
     def _kept_back(self, rows: int) -> None:
         self._late_rows += rows
         if self._late_rows >= MOST_LATE:
             self.settle()
+
+    def _send_ahead(self) -> None:
+        """Send what was kept back without waiting for it: the database is at work while we make what follows."""
+        if self._pipeline is None:
+            self._pipeline = ExitStack()
+            self._pipeline.enter_context(self._connection.pipeline())
+        self._send()
+
+    def _send(self) -> None:
+        late, self._late, self._late_rows = self._late or [], [], 0
+        for one in late:
+            cursor = self._connection.cursor()
+            if one.text is None:
+                text, bound = _bound(one.stmt, None, one.rows)
+                cursor.execute(text.encode(), bound)
+            elif len(one.bound) == 1:
+                cursor.execute(one.text.encode(), one.bound[0])
+            else:
+                cursor.executemany(one.text.encode(), one.bound)
+
+    @contextmanager
+    def _breaking(self) -> Generator[None]:
+        """An error of something that was kept back breaks the transaction."""
+        try:
+            yield
+        except errors.UniqueViolation as error:
+            self._give_up(taken() if self._claims else error)
+            raise self._broken or error from error
+        except BaseException as error:
+            self._give_up(error)
+            raise
+
+    def _give_up(self, error: BaseException) -> None:
+        self._broken = self._broken or error
+        if self._pipeline is not None:
+            pipeline, self._pipeline = self._pipeline, None
+            with suppress(psycopg.Error):
+                pipeline.close()
 
     def script(self, text: str) -> None:
         self.settle()
@@ -213,21 +260,33 @@ def _one(stmt: Statement, row: Row) -> dict[str, Any]:
 
 
 def _set(stmt: Statement, rows: Sequence[Row]) -> dict[str, Any]:
-    """A set as one JSON text, its blobs beside it: the cheapest way to hand PostgreSQL a thousand rows (STACK)."""
+    """A set as one JSON text, keys and blobs beside it: the cheapest way to hand PostgreSQL a thousand rows (STACK)."""
     columns: list[Sequence[Any]] = []
+    keys: list[Sequence[bytes]] = []
     blobs: list[bytes] = []
     end = 1
     for column, values in zip(stmt.rows, zip(*rows, strict=True), strict=True):
-        if column.type != "blob":
-            columns.append(values)
-            continue
-        blobs += [value for value in values if value is not None]
-        sizes = [None if value is None else len(value) for value in values]
-        starts = list(accumulate((size or 0 for size in sizes), initial=end))
-        columns += [starts[:-1], sizes]
-        end = starts[-1]
-    found: dict[str, Any] = {"rows": _encode(list(map(stmt.json_row, *columns))).decode()}
-    return {**found, "blobs": b"".join(blobs)} if len(columns) > len(stmt.rows) else found
+        match column.type:
+            case "key16":
+                keys.append(values)
+            case "blob":
+                blobs += [value for value in values if value is not None]
+                sizes = [None if value is None else len(value) for value in values]
+                starts = list(accumulate((size or 0 for size in sizes), initial=end))
+                columns += [starts[:-1], sizes]
+                end = starts[-1]
+            case _:
+                columns.append(values)
+    found: dict[str, Any] = {}
+    if columns:
+        found["rows"] = _encode(list(map(stmt.json_row, *columns))).decode()
+    if len(columns) > len(stmt.rows) - len(keys):
+        found["blobs"] = b"".join(blobs)
+    if keys:
+        found["keys"] = b"".join(keys[0] if len(keys) == 1 else chain.from_iterable(zip(*keys, strict=True)))
+        if len(found["keys"]) != KEY_BYTES * len(keys) * len(rows):
+            raise ValueError(f"{stmt.name}: a key16 has {KEY_BYTES} bytes")
+    return found
 
 
 class PostgresDatabase(Database):

@@ -21,7 +21,9 @@ import msgspec
 
 Dialect = Literal["sqlite", "postgres"]
 DIALECTS: tuple[Dialect, ...] = ("sqlite", "postgres")
-ColumnType = Literal["text", "int", "real", "blob"]
+ColumnType = Literal["text", "int", "real", "blob", "key16"]
+KEY_BYTES = 16
+"""Bytes of a `key16`: a blob that is there and has this length, so that nobody needs to say where each one lies."""
 
 MACROS: dict[Dialect, dict[str, str]] = {
     "sqlite": {
@@ -40,7 +42,13 @@ MACROS: dict[Dialect, dict[str, str]] = {
     },
 }
 
-POSTGRES_TYPES: dict[ColumnType, str] = {"text": "text", "int": "bigint", "real": "double precision", "blob": "bytea"}
+POSTGRES_TYPES: dict[ColumnType, str] = {
+    "text": "text",
+    "int": "bigint",
+    "real": "double precision",
+    "blob": "bytea",
+    "key16": "bytea",
+}
 
 _TOKEN = re.compile(
     r"(?P<skip>'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|::)"  # literals, quoted names, comments and casts hold no parameters
@@ -90,23 +98,54 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
         """Text in psycopg's format; the set arrives as one JSON parameter named `rows`.
 
         Its blobs arrive one behind the other in a parameter `blobs`, and each row says where its own lie: as hex inside
-        the JSON they would cost twice as much.
+        the JSON they would cost twice as much. Keys arrive likewise in `keys`, and lie where their row's place says.
         """
         body = self._psycopg
         if not self.rows:
             return body
         recursive, rest = _own_ctes(body)
-        columns = ", ".join(
-            f"{c.name}__at int, {c.name}__n int" if c.type == "blob" else f"{c.name} {POSTGRES_TYPES[c.type]}"
-            for c in self.rows
-        )
-        values = ", ".join(
-            f"substring(%(blobs)s::bytea FROM r.{c.name}__at FOR r.{c.name}__n) AS {c.name}"
-            if c.type == "blob"
-            else f"r.{c.name}"
-            for c in self.rows
-        )
-        return f"WITH {recursive}rows AS (SELECT {values} FROM json_to_recordset(%(rows)s::json) AS r({columns})){rest}"
+        values = ", ".join(map(self._value, self.rows))
+        return f"WITH {recursive}rows AS (SELECT {values} FROM {self._source}){rest}"
+
+    def _value(self, column: Column) -> str:
+        """A column of the set, where PostgreSQL finds it in a row `r`."""
+        name = column.name
+        match column.type:
+            case "blob":
+                return f"substring(%(blobs)s::bytea FROM r.{name}__at FOR r.{name}__n) AS {name}"
+            case "key16":
+                back = KEY_BYTES * (len(self.keys) - self.keys.index(column)) - 1
+                place = f"r.place__ * {KEY_BYTES * len(self.keys)} - {back}"
+                return f"substring(%(keys)s::bytea FROM ({place})::int FOR {KEY_BYTES}) AS {name}"
+            case _:
+                return f"r.{name}"
+
+    @property
+    def _source(self) -> str:
+        """What PostgreSQL reads the rows of a set from, as `r`."""
+        if len(self.keys) == len(self.rows):
+            return f"generate_series(1, octet_length(%(keys)s::bytea) / {KEY_BYTES * len(self.keys)}) AS r(place__)"
+        columns = ", ".join(f"{name} {kind}" for name, kind in self._in_json.items())
+        if not self.keys:
+            return f"json_to_recordset(%(rows)s::json) AS r({columns})"
+        names = ", ".join([*self._in_json, "place__"])
+        return f"ROWS FROM (json_to_recordset(%(rows)s::json) AS ({columns})) WITH ORDINALITY AS r({names})"
+
+    @cached_property
+    def _in_json(self) -> dict[str, str]:
+        """What of a row stands in the JSON, with its type."""
+        found: dict[str, str] = {}
+        for column in self.rows:
+            if column.type == "blob":
+                found |= {f"{column.name}__at": "int", f"{column.name}__n": "int"}
+            elif column.type != "key16":
+                found[column.name] = POSTGRES_TYPES[column.type]
+        return found
+
+    @cached_property
+    def keys(self) -> tuple[Column, ...]:
+        """The columns of the set that are keys."""
+        return tuple(column for column in self.rows if column.type == "key16")
 
     @cached_property
     def postgres_one(self) -> str:
@@ -129,11 +168,8 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
     @cached_property
     def json_row(self) -> Callable[..., object]:
         """Makes one row of the set for that JSON, from its values in order; several times faster than dictionaries."""
-        columns = [
-            name for c in self.rows for name in ((f"{c.name}__at", f"{c.name}__n") if c.type == "blob" else (c.name,))
-        ]
-        fields = [f"f{place}" for place in range(len(columns))]
-        names = dict(zip(fields, columns, strict=True))
+        fields = [f"f{place}" for place in range(len(self._in_json))]
+        names = dict(zip(fields, self._in_json, strict=True))
         return msgspec.defstruct("Row", [(field, Any) for field in fields], rename=names, gc=False)
 
 
@@ -202,10 +238,10 @@ def parse_columns(text: str) -> tuple[Column, ...]:
 
 def _column_type(kind: str, part: str) -> ColumnType:
     match kind:
-        case "text" | "int" | "real" | "blob":
+        case "text" | "int" | "real" | "blob" | "key16":
             return kind
         case _:
-            raise ValueError(f"rows: {part!r} is not `name text|int|real|blob`")
+            raise ValueError(f"rows: {part!r} is not `name text|int|real|blob|key16`")
 
 
 def _own_ctes(body: str) -> tuple[str, str]:

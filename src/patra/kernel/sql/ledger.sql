@@ -13,7 +13,7 @@ WHERE krn_ledger.expires_at < :now OR krn_ledger.held_until < :now
 RETURNING key, cycle
 
 -- name: ledger_entries
--- rows: key blob
+-- rows: key key16
 SELECT l.key, l.fingerprint, l.cycle, l.first_at, l.expires_at, l.held_until, l.holder
 FROM rows JOIN krn_ledger l ON l.scope = :scope AND l.key = rows.key
 
