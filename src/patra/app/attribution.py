@@ -39,7 +39,7 @@ def join(ground: Ground) -> Joined:
         waiting=settings.waiting_batches,
         group=settings.commit_batches,
         lag=round(settings.timer_lag_seconds * SECOND),
-        reader=settings.reader_process and ground.db.dialect == "sqlite" and (os.cpu_count() or 1) > 1,
+        reader=settings.reader_process and (os.cpu_count() or 1) > 1,
     )
     hand = handing(ground.clock) if archive is not None else None
     engine = Engine(ground.db, ground.clock, limits=limits, hand=hand)

@@ -155,8 +155,8 @@ class AttributionSettings(Section, frozen=True):
     reader_process: Annotated[
         bool,
         Meta(
-            description="Read batches in a child process, so that two cores share the work of one server. Only on "
-            "SQLite, and where there are two cores: on PostgreSQL more processes take events instead.",
+            description="Read batches in a child process, so that two cores share the work of one server, where there "
+            "are two.",
         ),
     ] = True
     timer_lag_seconds: Annotated[

@@ -11,7 +11,7 @@ from patra.attribution.batch import Batch, Item, instant, received
 from patra.attribution.decide import Answer, Superseded, Ticked, decide
 from patra.attribution.facts import Decision
 from patra.attribution.keystore import Keys
-from patra.attribution.store import append_log, due_closures, enter, load_closures, write
+from patra.attribution.store import append_log, due_closures, enter, load_closures, write, write_drops
 from patra.kernel.db import Database, Tx
 
 Hand = Callable[[Tx, Sequence[tuple[int, Decision]], Sequence[Superseded]], None]
@@ -45,8 +45,10 @@ def commit(
         numbered = list(zip(append_log(tx, logged), logged, strict=True))
         answers, changes = decide(known.load(tx, dedup_keys), closures, numbered)
         instants = {number: received(item) for number, item in numbered}
-        known.write(tx, changes.ledger, latest)
-        decisions = write(tx, changes, instants, known.closures, archived=hand is None)
+        write_drops(tx, changes)
+        with tx.flow():  # from here on nothing is asked
+            known.write(tx, changes.ledger, latest)
+            decisions = write(tx, changes, instants, known.closures, archived=hand is None)
         if hand is not None:
             hand(tx, decisions, changes.superseded)
         found = iter(answers)

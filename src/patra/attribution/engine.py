@@ -238,9 +238,9 @@ class Engine:
         return len(waiting)
 
     def _reader_at_work(self) -> Reader | None:
-        """Who reads the next batch, if not we; started with the first one, which does not wait for it."""
+        """Who reads the next batch, if not we; started with the first one, and left out until it is ready."""
         if self._reader is not None:
-            return self._reader if self._reader.alive else None
+            return self._reader if self._reader.ready else None
         if self._wants_reader:
             try:
                 self._reader = Reader()

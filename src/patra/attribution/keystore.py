@@ -20,7 +20,6 @@ from patra.attribution.recent import BUCKETS, First, Recent, packed
 from patra.attribution.statements import Q, mark, set_mark
 from patra.kernel.clock import HOUR
 from patra.kernel.db import Database, Tx
-from patra.kernel.errors import StoreBusy
 from patra.kernel.ledger import Entry, begin_cycles, entries
 
 MOST = 1_000_000
@@ -186,6 +185,4 @@ def carry_once(db: Database, keys: Keys, now: int) -> int:
 
 def _insert(tx: Tx, firsts: list[First]) -> None:
     """Into the tree, in the order of the keys."""
-    rows = sorted(firsts)
-    if tx.execute(Q["begin_keys"], {"scope": SCOPE}, rows=rows) != len(rows):
-        raise StoreBusy("store_busy", "another writer took a key first")
+    tx.claim(Q["begin_keys"], {"scope": SCOPE}, rows=sorted(firsts))

@@ -35,7 +35,7 @@ _PIPE = 1 << 20
 _DOWN = struct.Struct("<Iq")
 """Before each body: its length and its instant."""
 _UP = struct.Struct("<I")
-"""Before each answer: its length; of nothing, where the asker must read for itself."""
+"""Before each answer: its length; of nothing, where the asker must read for itself. A first one says that it begins."""
 
 
 class Read(msgspec.Struct, frozen=True, array_like=True):
@@ -91,7 +91,15 @@ class Reader:
         self._came = select.poll()
         self._came.register(self._up, select.POLLIN)
         self._buffer = bytearray()
+        self._begun = False
         self.alive = True
+
+    @property
+    def ready(self) -> bool:
+        """Whether the child takes bodies by now: it needs a moment to begin. Asked only while nothing was sent."""
+        if self.alive and not self._begun and self._came.poll(0):
+            self._begin()
+        return self.alive and self._begun
 
     def send(self, body: bytes, received_at: int) -> None:
         """Give a body to the child; waits while it has a megabyte before it."""
@@ -103,7 +111,7 @@ class Reader:
 
     def receive(self) -> bytes:
         """The child's answer to the oldest body that has none yet; nothing once it has ended or fallen silent."""
-        if not self.alive:
+        if not (self.alive and (self._begun or self._begin())):
             return b""
         try:
             (length,) = _UP.unpack(self._next(_UP.size))
@@ -111,6 +119,13 @@ class Reader:
         except (EOFError, OSError, ValueError):  # ended, or closed while somebody still waited
             self._ended()
             return b""
+
+    def _begin(self) -> bool:
+        try:
+            self._begun = bool(self._next(_UP.size))
+        except (EOFError, OSError, ValueError):
+            self._ended()
+        return self._begun
 
     def _next(self, size: int) -> bytes:
         while len(self._buffer) < size:
@@ -154,6 +169,7 @@ def main() -> None:
     writer = threading.Thread(target=_write, args=(sys.stdout.buffer, answers))
     writer.start()
     gc.freeze()
+    answers.put(b"")
     down = sys.stdin.buffer
     while len(head := down.read(_DOWN.size)) == _DOWN.size:
         length, received_at = _DOWN.unpack(head)

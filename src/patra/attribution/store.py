@@ -7,14 +7,16 @@ Locking, where several processes write (PostgreSQL; SQLite has one writer at a t
 1. the closures that are there are locked in the order of their keys (`closures_by_key … FOR UPDATE`), so what is read
    of them stays true until the commit;
 2. the numbers in the log are drawn next: two commits that meet on a closure are numbered in the order of their locks;
-3. ledger keys, then counts of drops, then new closures are written, each set in the order of its keys. Whoever finds
+3. counts of drops, then ledger keys, then new closures are written, each set in the order of its keys. Whoever finds
    that another was first with a ledger key or a closure waits for that commit and decides again on what it left.
 
 Every commit goes through these sets in this order, so no two can wait for each other in a circle.
 """
 
+from bisect import insort
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -34,7 +36,7 @@ from patra.attribution.subject import Origin, Subject
 from patra.kernel.canonical import fingerprint, sha256_hex
 from patra.kernel.clock import HOUR
 from patra.kernel.db import Row, Tx
-from patra.kernel.errors import NotCanonical, StoreBusy
+from patra.kernel.errors import NotCanonical
 from patra.kernel.machine import journal
 
 _PLACEMENT = "attr_opportunity_created"
@@ -147,21 +149,17 @@ def _log_row(place: int, one: Item) -> Row:
 def write(
     tx: Tx, changes: Changes, instants: Mapping[int, int], numbers: Numbers, *, archived: bool
 ) -> list[tuple[int, Decision]]:
-    """Write all that was decided, but for dedup keys (`keystore`); gives the decisions that are new.
+    """Write all that was decided, but for dedup keys (`keystore`) and drops; gives the decisions that are new.
 
     `instants` are those of the items, by number. `archived`: the store itself is the archive.
     """
-    decisions = list(chain.from_iterable(changes.decisions.values()))
-    for number, decision in _write_drops(tx, changes.drops):
-        changes.decisions[number >> ITEM_BITS].append((number, decision))
-        decisions.append((number, decision))
     bodies = packing({item: some for item, some in changes.decisions.items() if some})
-    with tx.flow():
-        _write_closures(tx, changes.closures, numbers)
-        status = RECORD.target(Status.NEW, On.WRITTEN) if archived else Status.NEW
-        _write_billables(tx, decisions, status)
-        rows = [(item, instants[item], body) for item, body in bodies.result().items()]
-        tx.write(Q["append_decisions"], {"archived": int(archived)}, rows=rows)
+    decisions = list(chain.from_iterable(changes.decisions.values()))
+    _write_closures(tx, changes.closures, numbers)
+    status = RECORD.target(Status.NEW, On.WRITTEN) if archived else Status.NEW
+    _write_billables(tx, decisions, status)
+    rows = [(item, instants[item], body) for item, body in bodies.result().items()]
+    tx.write(Q["append_decisions"], {"archived": int(archived)}, rows=rows)
     _supersede(tx, changes.superseded)
     return decisions
 
@@ -176,10 +174,8 @@ def _write_closures(tx: Tx, closures: Sequence[Closure], numbers: Numbers) -> No
             numbers.add(key, number)
         tx.execute(Q["update_closures_by_number"], rows=sorted((c.number, *_moving(c)) for c in moved))
         return
-    rows = sorted((c.key, c.app, c.opened_at, *_moving(c)) for c in new)
-    if tx.execute(Q["insert_closures"], rows=rows) != len(rows):
-        raise StoreBusy("store_busy", "another writer opened a closure first")
-    tx.write(Q["update_closures"], rows=sorted((c.key, *_moving(c)) for c in moved))
+    tx.claim(Q["insert_closures"], rows=sorted((c.key, c.app, c.opened_at, *_moving(c)) for c in new))
+    tx.write(Q["move_closures"], rows=sorted((c.key, c.app, c.opened_at, *_moving(c)) for c in moved))
 
 
 def _moving(closure: Closure) -> Row:
@@ -199,18 +195,20 @@ def _moving(closure: Closure) -> Row:
     )
 
 
-def _write_drops(tx: Tx, drops: dict[bytes, Drop]) -> list[tuple[int, Decision]]:
-    """Count them, and give those that were dropped so for the first time."""
+def write_drops(tx: Tx, changes: Changes) -> None:
+    """Count them; those that were dropped so for the first time take their places among the decisions."""
+    drops = changes.drops
     rows = [(key, drop.id, drop.count) for key, drop in sorted(drops.items())]
     owners = {bytes(key): number for key, number in tx.fetch(Q["count_drops"], rows=rows)}
     new = {key: drop for key, drop in drops.items() if owners[key] == drop.id}
+    for drop in new.values():
+        insort(changes.decisions[drop.id >> ITEM_BITS], (drop.id, drop.decision), key=itemgetter(0))
     rejected = [
         _reject(key, drop, drop.id, *_sent(drop), raw=drop.quarantined) for key, drop in new.items() if drop.sent
     ]
     tx.execute(Q["write_rejects"], rows=rejected)
     further = [row for key, drop in drops.items() for row in _further(key, drop, owners[key])]
     tx.execute(Q["quarantine_further"], rows=further)
-    return [(drop.id, drop.decision) for drop in new.values()]
 
 
 def _sent(drop: Drop) -> tuple[int, Any]:

@@ -152,7 +152,7 @@ def test_one_batch_that_cannot_be_read_costs_no_other_its_turn(engine: Engine, m
     class Silent:
         """A reader that says nothing, so that the writer reads for itself."""
 
-        alive = True
+        alive = ready = True
 
         def send(self, body: bytes, received_at: int) -> None: ...
 

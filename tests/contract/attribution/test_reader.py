@@ -28,6 +28,9 @@ def engine_on(database: Database, *, reader: bool = True) -> Engine:
 def engine(database: Database) -> Iterator[Engine]:
     found = engine_on(database)
     answer(found.submit(body(event("opportunity_created"), batch="first")))  # starts the reader
+    assert found._reader is not None
+    assert found._reader._came.poll(60_000)
+    assert found._reader.ready
     yield found
     found.close()
 
@@ -110,6 +113,24 @@ def test_where_no_process_can_be_started_the_server_reads_by_itself(monkeypatch:
     taken = [answer(engine.submit(body(event("interaction", f"i{n}"), batch=f"b{n}"))) for n in range(3)]
     engine.close()
     assert [codes(one) for one in taken] == [["f_accepted"]] * 3
+
+
+def test_until_the_reader_is_ready_the_server_reads_by_itself(database: Database, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Reader, "ready", property(lambda self: False))
+    monkeypatch.setattr(Reader, "send", lambda *_: pytest.fail("nothing is sent to a child that has not begun"))
+    engine = engine_on(database)
+    taken = [answer(engine.submit(body(event("interaction", f"i{n}"), batch=f"b{n}"))) for n in range(3)]
+    engine.close()
+    assert [codes(one) for one in taken] == [["f_accepted"]] * 3
+
+
+def test_a_reader_that_ends_before_it_began_is_never_ready(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("sys.executable", "/bin/false")
+    reader = Reader()
+    reader._child.wait(30)
+    assert not reader.ready
+    assert not reader.alive
+    reader.close()
 
 
 def test_a_reader_whose_server_is_gone_ends():

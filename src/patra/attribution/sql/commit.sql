@@ -5,7 +5,7 @@ SELECT 1
 SELECT 1
 
 -- name: closures_by_key
--- rows: key blob
+-- rows: key key16
 -- Only PostgreSQL; SQLite has them by number.
 SELECT c.key, c.app_id, c.state, c.source, c.opened_at, c.click, c.click_due, c.timeout_id, c.body, 0
 FROM rows JOIN att_closure c ON c.key = rows.key ORDER BY c.key FOR UPDATE OF c
@@ -27,16 +27,17 @@ RETURNING number, place
 INSERT INTO att_decision (item, at, archived, body) SELECT item, at, :archived, body FROM rows WHERE true
 
 -- name: insert_closures
--- rows: key blob, app_id text, opened_at int, state text, source text, due_at int, click text, click_due int, timeout_id int, body blob
+-- rows: key key16, app_id text, opened_at int, state text, source text, due_at int, click text, click_due int, timeout_id int, body blob
 INSERT INTO att_closure (key, app_id, state, source, opened_at, due_at, click, click_due, timeout_id, body)
 SELECT key, app_id, state, source, opened_at, due_at, click, click_due, timeout_id, body FROM rows WHERE true
-ON CONFLICT (key) DO NOTHING
 
--- name: update_closures
--- rows: key blob, state text, source text, due_at int, click text, click_due int, timeout_id int, body blob
-UPDATE att_closure SET state = rows.state, source = rows.source, due_at = rows.due_at, click = rows.click,
-  click_due = rows.click_due, timeout_id = rows.timeout_id, body = rows.body
-FROM rows WHERE att_closure.key = rows.key
+-- name: move_closures
+-- rows: key key16, app_id text, opened_at int, state text, source text, due_at int, click text, click_due int, timeout_id int, body blob
+-- They are there, and locked: an upsert finds them by their keys, where PostgreSQL would rather read the whole table for a join.
+INSERT INTO att_closure (key, app_id, state, source, opened_at, due_at, click, click_due, timeout_id, body)
+SELECT key, app_id, state, source, opened_at, due_at, click, click_due, timeout_id, body FROM rows WHERE true
+ON CONFLICT (key) DO UPDATE SET state = excluded.state, source = excluded.source, due_at = excluded.due_at,
+  click = excluded.click, click_due = excluded.click_due, timeout_id = excluded.timeout_id, body = excluded.body
 
 -- name: insert_billables
 -- rows: decision_id int, app_id text, billable_type text, opportunity blob, fact_hour int, fact_at int
@@ -48,7 +49,7 @@ SELECT decision_id, app_id, billable_type, opportunity, fact_hour, fact_at, :sta
 INSERT INTO att_placement (decision_id, key, placement) SELECT decision_id, key, placement FROM rows WHERE true
 
 -- name: count_drops
--- rows: key blob, decision_id int, count int
+-- rows: key key16, decision_id int, count int
 INSERT INTO att_drop (key, decision_id, count) SELECT key, decision_id, count FROM rows WHERE true
 ON CONFLICT (key) DO UPDATE SET count = att_drop.count + excluded.count
 RETURNING key, decision_id
