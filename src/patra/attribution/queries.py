@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from patra.attribution.closure import Closure, Status
+from patra.attribution.closure import BILLABLE_IMPRESSION, C, Closure, Status
 from patra.attribution.contract import KINDS
 from patra.attribution.facts import attribution_fact, audit, billable_fact
 from patra.attribution.keys import key_source
@@ -48,6 +48,7 @@ class ClosureView(msgspec.Struct, frozen=True, kw_only=True):
     nextDeadline: str | None  # noqa: N815
     click: str | None
     aggregate: str | None = None
+    """None once what was decided about it has been purged."""
 
 
 class RejectView(msgspec.Struct, frozen=True, kw_only=True):
@@ -184,12 +185,18 @@ def _lines(one: Archived, what: What) -> list[dict[str, Any]]:
 
 
 def closure_by_key(tx: Tx, closure_key: str) -> ClosureView | None:
-    """One closure with its aggregate state, or None where there is none."""
+    """One closure with its aggregate state, as far as that can be known; None where there is no closure."""
     rows = tx.fetch(Q["closure_by_key"], {"key": key16(closure_key)})
     if not rows:
         return None
-    view = _closure_view(closure_of(rows[0]))
-    return msgspec.structs.replace(view, aggregate=aggregate(_of_closure(tx, closure_key)))
+    closure, found = closure_of(rows[0]), _of_closure(tx, closure_key)
+    complete = bool(found) if closure.state is not C.CLOSED_SUCCESS else _billing(found)
+    return msgspec.structs.replace(_closure_view(closure), aggregate=aggregate(found) if complete else None)
+
+
+def _billing(found: Sequence[Found]) -> bool:
+    """Whether the impression is among the decisions: if a closure has succeeded without one, it was purged."""
+    return any(one.archived.decision.billable == BILLABLE_IMPRESSION for one in found)
 
 
 def _of_closure(tx: Tx, closure_key: str) -> list[Found]:
