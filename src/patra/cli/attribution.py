@@ -90,7 +90,7 @@ def export(out: Any, config: str | None) -> None:
     from patra.attribution.export import exported
 
     with opened(config) as patra:
-        for line in exported(patra.db):
+        for line in exported(patra.db, patra.clock.now()):
             out.write(line + b"\n")
 
 

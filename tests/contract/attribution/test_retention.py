@@ -11,6 +11,7 @@ import zstandard
 
 from patra.attribution.batch import Tick, read_batch
 from patra.attribution.commit import EVERYTHING, commit
+from patra.attribution.export import exported
 from patra.attribution.keystore import PURGED, Keys, carry_once
 from patra.attribution.locate import INDEXED, LATEST_COMMIT, PATIENCE, Indexer, find
 from patra.attribution.queries import rejects
@@ -321,7 +322,7 @@ def test_of_two_who_purge_decisions_of_one_item_at_once_none_brings_back_what_th
         pytest.skip("SQLite has one writer at a time")
     house.take(event("impression", "i1"), event("impression", "i2", renderAttemptId="two"), event("view", "v"))
     first, second, third = [one.id for one in every_decision(house.db)]
-    waits = statement("waits", "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+    waits = statement("waits", "SELECT count(*) FROM pg_locks WHERE NOT granted")
     other = threading.Thread(target=lambda: house.db.run(lambda tx: _rewrite(tx, {second})))
 
     def work(tx: Tx) -> None:
@@ -380,6 +381,25 @@ def test_purging_is_done_in_bounded_bites(house: House):
     house.clock.set(T0 + 4 * DAY)
     assert purge_once(house.db, house.clock.now(), Retention()).ledger == 1000
     assert house.purge().ledger == 1500
+
+
+def test_an_exported_log_is_that_of_one_moment_although_batches_turn_up_behind_what_was_read(
+    house: House, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("patra.attribution.export.PAGE", 1)
+    for n in range(1, 4):
+        house.take(event("click", "c"), batch=f"b{n}")
+    late = house.db.run(lambda tx: tx.fetch(statement("late", "DELETE FROM att_log WHERE batch_id = 'b2' RETURNING *")))
+    lines = exported(house.db, house.clock.now())
+    read = [next(lines), next(lines)]
+    columns = ("number", "place", "at", "kind", "app_id", "batch_id", "code", "body")
+    house.db.run(lambda tx: tx.insert_tuples("att_log", columns, late))
+    house.take(event("click", "c"), batch="b4")
+    read += lines
+    assert [json.loads(line)["batch"]["batchId"] for line in read] == ["b1", "b3"]
+    house.clock.advance(LATEST_COMMIT + 1)
+    whole = exported(house.db, house.clock.now())
+    assert [json.loads(line)["batch"]["batchId"] for line in whole] == ["b1", "b2", "b3", "b4"]
 
 
 def test_a_tick_that_applies_nothing_leaves_no_line_in_the_log(house: House):
