@@ -3,7 +3,7 @@
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -76,10 +76,30 @@ def test_a_file_that_a_crash_left_behind_does_not_count(tmp_path: Path):
     archive.write(records)
     archive.close()
     (tmp_path / "records-left.parquet").write_bytes(b"half a file")
+    (tmp_path / ".records-left.parquet.part").write_bytes(b"half a file")
     archive = ParquetArchive(str(tmp_path))
     assert archive.write(records) == [Written()] * len(records)
     assert len(rows(tmp_path)) == len(records)
-    assert len(list(tmp_path.glob("*.parquet"))) == 1
+    assert len([path for path in tmp_path.iterdir() if path.name != "index.db"]) == 1
+
+
+def test_a_command_that_opens_the_archive_while_another_process_writes_removes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    records = some_records()
+    archive = ParquetArchive(str(tmp_path))
+    save = archive._save
+
+    def watched(some: Sequence[Record], path: Path) -> None:
+        save(some, path)
+        other = ParquetArchive(str(tmp_path))  # `patra attribution settle` does that
+        other._index.execute("PRAGMA busy_timeout=0")
+        assert other.write(some) == [Again(R.ARCHIVE_UNAVAILABLE)] * len(some)
+        other.close()
+
+    monkeypatch.setattr(archive, "_save", watched)
+    assert archive.write(records) == [Written()] * len(records)
+    assert len(rows(tmp_path)) == len(records)
 
 
 def test_a_folder_that_cannot_be_written_is_tried_again(tmp_path: Path):
@@ -87,8 +107,7 @@ def test_a_folder_that_cannot_be_written_is_tried_again(tmp_path: Path):
     blocker = sqlite3.connect(tmp_path / "index.db", isolation_level=None)
     archive._index.execute("PRAGMA busy_timeout=0")
     blocker.execute("BEGIN EXCLUSIVE")
-    with pytest.raises(sqlite3.OperationalError):
-        archive._index.execute("SELECT 1 FROM record")
+    assert archive.write(some_records()[:1]) == [Again(R.ARCHIVE_UNAVAILABLE)]
     blocker.execute("ROLLBACK")
     blocker.close()
     archive._folder = tmp_path / "gone"
