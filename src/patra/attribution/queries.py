@@ -103,17 +103,22 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
 def timeline(tx: Tx, key: str, only: Only = ANY, *, after: int = -1, limit: int = MOST_FOUND) -> Timeline:
     """The decisions that carry a key, in the order of decision, page by page."""
     results = find(tx, key, only, after=after, limit=limit)
-    unread = [] if only.app else refused(tx, batch_id=key, code=only.code, limit=MOST_REFUSED)
+    unread = _refused_as(tx, key, only)
     return Timeline(decisions=_views(results.found), next=results.next, refused=unread)
 
 
 def events_of_batch(tx: Tx, batch_id: str, event_id: str = "", only: Only = ANY) -> Timeline:
     """What was decided about the events of a batch, or about one of them (§3.8.8)."""
-    unread = [] if only.app else refused(tx, batch_id=batch_id, code=only.code, limit=MOST_REFUSED)
-    return Timeline(decisions=_views(decisions_of_batch(tx, batch_id, event_id, only)), refused=unread)
+    found = _views(decisions_of_batch(tx, batch_id, event_id, only))
+    return Timeline(decisions=found, refused=_refused_as(tx, batch_id, only))
 
 
 MOST_REFUSED = 100
+
+
+def _refused_as(tx: Tx, batch_id: str, only: Only) -> list[RefusedView]:
+    """Refused batches of an id; whose they are is not known, and without an id none is asked for."""
+    return refused(tx, batch_id=batch_id, code=only.code, limit=MOST_REFUSED) if batch_id and not only.app else []
 
 
 def refused(tx: Tx, *, batch_id: str = "", code: str = "", before: int = 2**62, limit: int) -> list[RefusedView]:
