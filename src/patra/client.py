@@ -8,10 +8,11 @@ This is how an SDK must behave (§3.8.6, §3.8.7), small enough to be read as it
 - Only one batch is under way at a time: what an app did first is what the server sees first.
 - 200: every item is answered. Those that are `rejected` and `retryable` go back to the front of the queue, in order,
   under their old `batchId` and no other; `accepted`, `duplicate` and other `rejected` items are never sent again.
-- 503, 429, 408, 5xx, or no answer at all: the same events are sent again, after `Retry-After` if there is one (seconds
-  or a date), else after a pause that doubles each time and varies, so that clients do not come back together.
 - 400, 401, 403, 413, 415: sending the same again is of no use. The batch is given up, and its events are answered with
   the code of the refusal.
+- 503, whatever else a server or a proxy in front of it says (a 404 in the middle of a deployment), or no answer at all:
+  the same events are sent again, after `Retry-After` if there is one (seconds or a date, an hour at most), else after a
+  pause that doubles each time and varies, so that clients do not come back together.
 """
 
 import gzip
@@ -31,6 +32,8 @@ MOST_EVENTS = 100
 MOST_BYTES = 900 * 1024  # of a batch before compression; the server takes 1 MiB
 LARGE = 1024  # bytes from which compressing pays
 PAUSES = (0.5, 60.0)  # seconds: the first, and the longest
+LONGEST = 3600.0  # seconds that a server may ask for
+USELESS = frozenset({400, 401, 403, 413, 415})
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,7 +134,7 @@ class Client:
         ack = _decoded(answer.data, _Ack)
         if ack is not None and len(ack.ackItems) == len(batch.events):
             return self._settle(batch, ack, answer)
-        if answer.status in {408, 429} or answer.status >= 500 or answer.status == 200:
+        if answer.status not in USELESS:
             return self._pause(batch, answer)
         self._underway.popleft()
         problem = _decoded(answer.data, _Problem)
@@ -194,7 +197,7 @@ class Client:
         batch.attempts += 1
         asked = _seconds(answer.headers.get("Retry-After", "")) if answer is not None else None
         if asked is not None:
-            return asked
+            return min(asked, LONGEST)
         first, longest = PAUSES
         return random.uniform(0.5, 1.0) * min(longest, first * 2 ** (batch.attempts - 1))
 

@@ -166,7 +166,7 @@ class Seen:
 def prove(store, folder, *, kills, clients, pause, seeds=SEEDS, most=10**9, outside=True, seed=1):
     """Load, kill, look, again and again; gives the figures. `outside`: the archive is not the store itself.
 
-    What a killed process was taking to an archive outside is held for a minute before another takes it.
+    What a killed process was taking to an archive outside is held for two and a half minutes before another takes it.
     """
     rng = random.Random(seed)
     db = open_database(store)

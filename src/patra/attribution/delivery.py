@@ -40,9 +40,15 @@ from patra.kernel.outbox import Outcome as Sent
 from patra.kernel.retry import DelayTable
 
 CHANNEL = "attribution.archive"
-POLICY = Policy(delays=DelayTable((SECOND, 5 * SECOND, 30 * SECOND, 120 * SECOND), cycle=True), window=15 * MINUTE)
+POLICY = Policy(
+    delays=DelayTable((SECOND, 5 * SECOND, 30 * SECOND, 120 * SECOND), cycle=True),
+    window=15 * MINUTE,
+    hold=150 * SECOND,
+    groups=128,
+)
+"""A turn is over before its hold is: it makes four calls of an archive at most, and none takes longer than 35 s."""
 MOST = 500
-"""Records of one call of the archive."""
+"""Decisions of one turn, so records of one call of the archive; the rest of what is held waits for the next turn."""
 SUPERSEDED = b"superseded"
 """The payload of a message about a record that was superseded; that of a decision is empty."""
 AFTER_ALL = len(RANK)
@@ -104,10 +110,11 @@ class Delivery:
         self.relay = Relay(db, CHANNEL, self._deliver, POLICY, clock, self._settled)
 
     def _deliver(self, messages: Sequence[Pending]) -> list[Sent]:
-        self._fates = self._attempt(messages)
+        at_hand = messages[:MOST]
+        self._fates = self._attempt(at_hand)
         stopped: dict[bytes, int] = {}
         sent: list[Sent] = []
-        for message in messages:
+        for message in at_hand:
             if message.group_key in stopped:
                 sent.append(Untried())
                 continue
@@ -119,7 +126,7 @@ class Delivery:
             stopped[message.group_key] = message.seq
             codes = [outcome.code for outcome in failed if isinstance(outcome, Again)]
             sent.append(Retry((codes or [R.ARCHIVE_UNAVAILABLE])[0].value))
-        return sent
+        return sent + [Untried()] * (len(messages) - len(at_hand))
 
     def _attempt(self, messages: Sequence[Pending]) -> dict[int, list[Fate]]:
         """Write the records of all messages, type by type; a fact only after the audit of its decision.
@@ -136,13 +143,11 @@ class Delivery:
                 for record in found
                 if _turn(record) == turn and (record is found[0] or isinstance(outcomes.get(_told(found[0])), Written))
             ]
-            ordered = in_write_order(ready)
-            for start in range(0, len(ordered), MOST):
-                part = [record for record in ordered[start : start + MOST] if record.group not in waiting]
-                for record, outcome in zip(part, self._archive.write(part) if part else (), strict=True):
-                    outcomes[_told(record)] = outcome
-                    if isinstance(outcome, Again):
-                        waiting.add(record.group)
+            part = [record for record in in_write_order(ready) if record.group not in waiting]
+            for record, outcome in zip(part, self._archive.write(part) if part else (), strict=True):
+                outcomes[_told(record)] = outcome
+                if isinstance(outcome, Again):
+                    waiting.add(record.group)
         refused = {seq for seq, found in owners.items() if isinstance(outcomes.get(_told(found[0])), Never)}
         return {
             seq: [Fate(r, outcomes.get(_told(r), outcomes[_told(found[0])] if seq in refused else None)) for r in found]
@@ -170,6 +175,9 @@ class Delivery:
             given_up = one.state is State.GIVEN_UP
             moved.append((archived, {kind: _move(fate, given_up=given_up) for kind, fate in fates.items()}))
         _write_moves(tx, moved, now)
+
+
+_EXHAUSTED = R.COMPENSATION_EXHAUSTED.value
 
 
 class Moved(NamedTuple):
@@ -200,7 +208,8 @@ def _write_moves(tx: Tx, moved: Sequence[tuple[Archived, dict[RecordType, Moved]
     unusual: list[Move] = []
     for archived, moves in moved:
         targets = {kind: RECORD.target(Status.NEW, move.on).value for kind, move in moves.items()}
-        codes = [move.code for move in moves.values() if move.code]
+        # that something is missing is said first: the aggregate state of the closure goes by it
+        codes = sorted((move.code for move in moves.values() if move.code), key=_EXHAUSTED.__ne__)
         # one that was born as a duplicate or a conflict stays it
         attribution = targets.get(RecordType.ATTRIBUTION) if archived.decision.status == Status.NEW.value else None
         decisions.append((archived.id, targets.get(RecordType.AUDIT), attribution, now, codes[0] if codes else None))

@@ -2,6 +2,9 @@
 
 A batch that was no JSON stands as the text it was, which is refused in the same way. Ticks are the turns of the timer
 that applied something.
+
+The log is that of one moment, however long reading it takes: on PostgreSQL numbers are drawn before they are committed,
+so a batch may turn up behind what was read already, and what builds on it must not be read without it.
 """
 
 from collections.abc import Iterator
@@ -10,24 +13,39 @@ import msgspec
 import zstandard
 
 from patra.attribution.intake import read_json
+from patra.attribution.locate import LATEST_COMMIT
 from patra.attribution.statements import Q
 from patra.kernel.clock import format_instant
-from patra.kernel.db import Database
+from patra.kernel.db import Database, Tx
 
 PAGE = 500
 MOST_BYTES = 64 * 1024 * 1024
 
 
-def exported(db: Database, *, after: int = 0) -> Iterator[bytes]:
+def exported(db: Database, now: int) -> Iterator[bytes]:
     """Every line of the log that is still kept, each a JSON object without the line's end."""
+    settled, newer = db.read(lambda tx: _extent(tx, now - LATEST_COMMIT))
+    last = max(newer, default=settled)
+    after = 0
     while rows := db.read(lambda tx, after=after: tx.fetch(Q["log_page"], {"after": after, "limit": PAGE})):
         for number, at, kind, body in rows:
             after = number
+            if number > last:
+                return
+            if number > settled and number not in newer:
+                continue
             if kind == "tick":
                 yield msgspec.json.encode({"tick": format_instant(at)})
             else:
                 batch = zstandard.ZstdDecompressor().decompress(bytes(body), max_output_size=MOST_BYTES)
                 yield msgspec.json.encode({"receivedAt": format_instant(at), "batch": _json(batch)})
+
+
+def _extent(tx: Tx, before: int) -> tuple[int, set[int]]:
+    """Up to which number no line can turn up any more, and the numbers beyond it that are there."""
+    received = tx.fetch(Q["received_before"], {"before": before})
+    settled = received[0][0] if received else 0
+    return settled, {number for (number,) in tx.fetch(Q["log_numbers"], {"after": settled})}
 
 
 def _json(body: bytes) -> msgspec.Raw:

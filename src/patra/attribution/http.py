@@ -2,10 +2,13 @@
 
 The body is `{"records": [{"record": …, "payload": …, "payloadDigest": …}, …]}`. An endpoint answers 2xx when it has all
 of them, or 2xx with `{"results": [{"recordKey": …, "status": "written" | "retry" | "refused", "code": …}, …]}` when
-their fates differ. 408, 429 and 5xx ask for another attempt of all; another 4xx refuses a single record, so a batch
-that gets one is sent again in halves until the record is found.
+their fates differ. 400, 409, 413 and 422 speak of a record: a batch that gets one is sent again in halves until the
+record is found, and that one is refused. Whatever else comes back (408, 429, 5xx, but also 401, 404 or a redirect)
+speaks of the endpoint and asks for another attempt of all; so does a result with an unknown status, an object that
+cannot be read, and an answer that is too long or takes too long.
 """
 
+import time
 from collections.abc import Sequence
 
 import msgspec
@@ -17,6 +20,10 @@ from patra.attribution.records import Record
 
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 30.0
+"""For the answer to begin, and for it to end."""
+MOST_BYTES = 4 * 1024 * 1024
+"""Of an answer; results of 500 records are a fortieth of it."""
+REFUSALS = frozenset({400, 409, 413, 422})
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -44,6 +51,7 @@ class HttpArchive:
 
     def __init__(self, url: str, *, connect: float = CONNECT_SECONDS, read: float = READ_SECONDS) -> None:
         self._url = url
+        self._read = read
         self._pool = urllib3.PoolManager(maxsize=4, retries=False, timeout=urllib3.Timeout(connect=connect, read=read))
 
     def write(self, records: Sequence[Record]) -> list[Outcome]:
@@ -51,28 +59,58 @@ class HttpArchive:
             return []
         body = msgspec.json.encode({"records": [as_sent(record) for record in records]})
         try:
-            answer = self._pool.request("POST", self._url, body=body, headers={"Content-Type": "application/json"})
-        except urllib3.exceptions.ReadTimeoutError:
+            status, answer = self._post(body)
+        except (urllib3.exceptions.ReadTimeoutError, _TooSlowError):
             return [Again(R.ARCHIVE_TIMEOUT)] * len(records)
         except urllib3.exceptions.HTTPError:
             return [Again(R.ARCHIVE_UNAVAILABLE)] * len(records)
-        match answer.status:
-            case status if 200 <= status < 300:
-                return _results(records, answer.data)
+        match status:
+            case _ if 200 <= status < 300:
+                return _results(records, answer)
             case 408:
                 return [Again(R.ARCHIVE_TIMEOUT)] * len(records)
             case 429:
                 return [Again(R.ARCHIVE_RATE_LIMITED)] * len(records)
-            case status if 400 <= status < 500 and len(records) > 1:
+            case _ if status in REFUSALS and len(records) > 1:
                 half = len(records) // 2
                 return self.write(records[:half]) + self.write(records[half:])
-            case status if 400 <= status < 500:
-                return [Never(_code(answer.data))]
+            case _ if status in REFUSALS:
+                return [Never(_code(answer))]
             case _:
                 return [Again(R.ARCHIVE_UNAVAILABLE)] * len(records)
 
+    def _post(self, body: bytes) -> tuple[int, bytes]:
+        """The status and body of the answer, bounded in bytes and in time."""
+        until = time.monotonic() + self._read
+        headers = {"Content-Type": "application/json"}
+        answer = self._pool.request("POST", self._url, body=body, headers=headers, preload_content=False)
+        try:
+            data = _data(answer, until)
+        except BaseException:
+            answer.close()
+            raise
+        answer.release_conn()
+        return answer.status, data
+
     def close(self) -> None:
         self._pool.clear()
+
+
+class _TooSlowError(Exception):
+    """Each byte came in time, and the answer did not."""
+
+
+def _data(answer: urllib3.BaseHTTPResponse, until: float) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    while part := answer.read1(65536):
+        parts.append(part)
+        size += len(part)
+        if size > MOST_BYTES:
+            raise urllib3.exceptions.ProtocolError("the answer is too long")
+        if time.monotonic() > until:
+            raise _TooSlowError
+    return b"".join(parts)
 
 
 def _results(records: Sequence[Record], body: bytes) -> list[Outcome]:
@@ -80,18 +118,20 @@ def _results(records: Sequence[Record], body: bytes) -> list[Outcome]:
     try:
         said = {result.recordKey: result for result in msgspec.json.decode(body, type=Results).results}
     except (msgspec.MsgspecError, UnicodeDecodeError):
+        if body.lstrip().startswith(b"{"):  # it meant to say something
+            return [Again(R.ARCHIVE_UNAVAILABLE)] * len(records)
         said = {}
     return [_outcome(said.get(record.key)) for record in records]
 
 
 def _outcome(result: Result | None) -> Outcome:
     match result:
-        case Result(status="retry"):
-            return Again(_RETRIES.get(result.code, R.ARCHIVE_UNAVAILABLE))
+        case None | Result(status="written"):
+            return Written()
         case Result(status="refused"):
             return Never(result.code or R.ARCHIVE_REFUSED.value)
         case _:
-            return Written()
+            return Again(_RETRIES.get(result.code, R.ARCHIVE_UNAVAILABLE))
 
 
 def _code(body: bytes) -> str:

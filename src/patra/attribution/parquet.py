@@ -1,7 +1,8 @@
 """An archive of Parquet files in a folder: each call adds one file, and no record stands in two (F21).
 
 Beside the files lies `index.db`, which names every record that was written, its status and the digest of its payload.
-A file counts once the index names it: one that a crash left behind is removed when the archive is opened again.
+A file counts once the index names it: one that a crash left behind is removed by the next who writes. Whoever writes
+holds the index, so that nobody else, a command that only reads least of all, takes a file under way for a leftover.
 """
 
 import os
@@ -49,7 +50,7 @@ COLUMNS = (
 
 
 class ParquetArchive:
-    """One folder of files; one process writes to it."""
+    """One folder of files; one process at a time writes to it, and until it does, nothing in it is touched."""
 
     def __init__(self, folder: str) -> None:
         if not folder:
@@ -67,17 +68,21 @@ class ParquetArchive:
         self._index.execute("PRAGMA synchronous=FULL")
         for table in _TABLES:
             self._index.execute(table)
-        self._remove_leftovers()
+        self._tidy = False
 
     def write(self, records: Sequence[Record]) -> list[Outcome]:
-        known = [self._known(record) for record in records]
-        new = [record for record, outcome in zip(records, known, strict=True) if outcome is None]
         try:
-            if new:
-                self._add(new)
+            self._index.execute("BEGIN IMMEDIATE")
+            try:
+                outcomes = self._written(records)
+                self._index.execute("COMMIT")
+            except BaseException:
+                if self._index.in_transaction:
+                    self._index.execute("ROLLBACK")
+                raise
         except (OSError, sqlite3.Error, self._duckdb.Error):
-            return [outcome or Again(R.ARCHIVE_UNAVAILABLE) for outcome in known]
-        return [outcome or Written() for outcome in known]
+            return [Again(R.ARCHIVE_UNAVAILABLE)] * len(records)
+        return outcomes
 
     def close(self) -> None:
         self._index.close()
@@ -93,45 +98,54 @@ class ParquetArchive:
             return Never(R.RECORDKEY_MISMATCH.value)
         return Written() if record.status.value in found else None
 
-    def _add(self, records: Sequence[Record]) -> None:
-        name = f"records-{new_id()}.parquet"
-        self._save(records, self._folder / name)
-        self._index.execute("BEGIN IMMEDIATE")
-        try:
-            self._index.execute("INSERT INTO file VALUES (?, ?)", (name, len(records)))
+    def _written(self, records: Sequence[Record]) -> list[Outcome]:
+        """Add what is not there yet as one file, while the index is held."""
+        if not self._tidy:
+            self._remove_leftovers()
+            self._tidy = True
+        known = [self._known(record) for record in records]
+        new = [record for record, outcome in zip(records, known, strict=True) if outcome is None]
+        if new:
+            name = f"records-{new_id()}.parquet"
+            self._save(new, self._folder / name)
+            self._index.execute("INSERT INTO file VALUES (?, ?)", (name, len(new)))
             self._index.executemany(
                 "INSERT OR IGNORE INTO record VALUES (?, ?, ?)",
-                [(bytes.fromhex(r.key), r.status.value, bytes.fromhex(r.digest)) for r in records],
+                [(bytes.fromhex(r.key), r.status.value, bytes.fromhex(r.digest)) for r in new],
             )
-            self._index.execute("COMMIT")
-        except BaseException:
-            self._index.execute("ROLLBACK")
-            raise
+        return [outcome or Written() for outcome in known]
 
     def _save(self, records: Sequence[Record], path: Path) -> None:
+        """Durable, and whole as soon as it has its name: others may read the folder at any moment."""
         columns = list(zip(*map(_row, records), strict=True))
+        part = path.with_name(f".{path.name}.part")
         db = self._duckdb.connect()
         try:
             names = ", ".join(f"unnest(?) AS {name}" for name in COLUMNS)
             typed = "* REPLACE (output_at::TIMESTAMP AS output_at)"
             db.execute(f"CREATE TABLE records AS SELECT {typed} FROM (SELECT {names})", [list(c) for c in columns])
             db.execute(
-                f"COPY records TO '{str(path).replace(chr(39), chr(39) * 2)}' (FORMAT parquet, COMPRESSION zstd)"
+                f"COPY records TO '{str(part).replace(chr(39), chr(39) * 2)}' (FORMAT parquet, COMPRESSION zstd)"
             )
         finally:
             db.close()
-        for durable in (path, path.parent):
-            handle = os.open(durable, os.O_RDONLY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+        _sync(part)
+        part.replace(path)
+        _sync(path.parent)
 
     def _remove_leftovers(self) -> None:
         counted = {name for (name,) in self._index.execute("SELECT name FROM file")}
-        for path in self._folder.glob("records-*.parquet"):
+        for path in (*self._folder.glob("records-*.parquet"), *self._folder.glob(".records-*.part")):
             if path.name not in counted:
                 path.unlink()
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _row(record: Record) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from patra.attribution.closure import Closure, Status
+from patra.attribution.closure import BILLABLE_IMPRESSION, C, Closure, Status
 from patra.attribution.contract import KINDS
 from patra.attribution.facts import attribution_fact, audit, billable_fact
 from patra.attribution.keys import key_source
@@ -48,6 +48,7 @@ class ClosureView(msgspec.Struct, frozen=True, kw_only=True):
     nextDeadline: str | None  # noqa: N815
     click: str | None
     aggregate: str | None = None
+    """None once what was decided about it has been purged."""
 
 
 class RejectView(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,17 +103,22 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
 def timeline(tx: Tx, key: str, only: Only = ANY, *, after: int = -1, limit: int = MOST_FOUND) -> Timeline:
     """The decisions that carry a key, in the order of decision, page by page."""
     results = find(tx, key, only, after=after, limit=limit)
-    unread = [] if only.app else refused(tx, batch_id=key, code=only.code, limit=MOST_REFUSED)
+    unread = _refused_as(tx, key, only)
     return Timeline(decisions=_views(results.found), next=results.next, refused=unread)
 
 
 def events_of_batch(tx: Tx, batch_id: str, event_id: str = "", only: Only = ANY) -> Timeline:
     """What was decided about the events of a batch, or about one of them (§3.8.8)."""
-    unread = [] if only.app else refused(tx, batch_id=batch_id, code=only.code, limit=MOST_REFUSED)
-    return Timeline(decisions=_views(decisions_of_batch(tx, batch_id, event_id, only)), refused=unread)
+    found = _views(decisions_of_batch(tx, batch_id, event_id, only))
+    return Timeline(decisions=found, refused=_refused_as(tx, batch_id, only))
 
 
 MOST_REFUSED = 100
+
+
+def _refused_as(tx: Tx, batch_id: str, only: Only) -> list[RefusedView]:
+    """Refused batches of an id; whose they are is not known, and without an id none is asked for."""
+    return refused(tx, batch_id=batch_id, code=only.code, limit=MOST_REFUSED) if batch_id and not only.app else []
 
 
 def refused(tx: Tx, *, batch_id: str = "", code: str = "", before: int = 2**62, limit: int) -> list[RefusedView]:
@@ -184,12 +190,18 @@ def _lines(one: Archived, what: What) -> list[dict[str, Any]]:
 
 
 def closure_by_key(tx: Tx, closure_key: str) -> ClosureView | None:
-    """One closure with its aggregate state, or None where there is none."""
+    """One closure with its aggregate state, as far as that can be known; None where there is no closure."""
     rows = tx.fetch(Q["closure_by_key"], {"key": key16(closure_key)})
     if not rows:
         return None
-    view = _closure_view(closure_of(rows[0]))
-    return msgspec.structs.replace(view, aggregate=aggregate(_of_closure(tx, closure_key)))
+    closure, found = closure_of(rows[0]), _of_closure(tx, closure_key)
+    complete = bool(found) if closure.state is not C.CLOSED_SUCCESS else _billing(found)
+    return msgspec.structs.replace(_closure_view(closure), aggregate=aggregate(found) if complete else None)
+
+
+def _billing(found: Sequence[Found]) -> bool:
+    """Whether the impression is among the decisions: if a closure has succeeded without one, it was purged."""
+    return any(one.archived.decision.billable == BILLABLE_IMPRESSION for one in found)
 
 
 def _of_closure(tx: Tx, closure_key: str) -> list[Found]:

@@ -16,6 +16,7 @@ takes its place.
 
 import os
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from pathlib import Path
 
 import msgspec
@@ -35,6 +36,7 @@ from patra.attribution.records import Record
 from patra.attribution.statements import Q, mark, set_mark
 from patra.kernel.clock import HOUR
 from patra.kernel.db import Database, Row, Tx
+from patra.kernel.ids import new_id
 
 BITE = 1000
 
@@ -135,11 +137,11 @@ def _is_fact(one: Archived) -> bool:
 
 
 def _rewrite(tx: Tx, gone: set[int]) -> None:
-    """Take decisions out of the rows of their items; a row that holds no other goes."""
+    """Take decisions out of the rows of their items, which nobody else may do meanwhile; an empty row goes."""
     items = sorted({number >> ITEM_BITS for number in gone})
     left: list[Row] = []
     empty: list[Row] = []
-    for item, _, body in tx.fetch(Q["packs_of_items"], rows=[(item,) for item in items]):
+    for item, body in tx.fetch(Q["packs_to_rewrite"], rows=[(item,) for item in items]):
         kept = [(number, decision) for number, decision in unpacked(item, bytes(body)) if number not in gone]
         if kept:
             left.append((item, packed(kept)))
@@ -155,18 +157,24 @@ def _waits(one: Archived, before: int) -> bool:
 
 
 def into_files(folder: Path) -> Keep:
-    """Keep the records of purged facts as JSON lines, compressed: one file a bite, durable before they go."""
+    """Keep the records of purged facts as JSON lines, compressed: one file a bite, durable before they go.
+
+    A file is named by what it holds and appears whole, so whoever purges the same at the same time, or again after a
+    crash, replaces nothing else: at worst a record stands in two files.
+    """
 
     def keep(records: Sequence[Record]) -> None:
         if not records:
             return
         folder.mkdir(parents=True, exist_ok=True)
         lines = msgspec.json.Encoder().encode_lines([as_sent(record) for record in records])
-        path = folder / f"records-{records[0].at}-{records[0].key[:16]}.jsonl.zst"
-        with path.open("wb") as file:
+        path = folder / f"records-{records[0].at}-{sha256(lines).hexdigest()[:16]}.jsonl.zst"
+        part = folder / f".{path.name}.{new_id()}"
+        with part.open("wb") as file:
             file.write(zstandard.ZstdCompressor(level=6).compress(lines))
             file.flush()
             os.fsync(file.fileno())
+        part.replace(path)
         entry = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(entry)  # its name too must outlive the machine

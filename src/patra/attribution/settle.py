@@ -5,6 +5,7 @@
 
 import csv
 import io
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -105,6 +106,7 @@ def as_parquet(settlement: Settlement, path: str) -> None:
         raise ConfigInvalid(
             "config_extra_missing", "Parquet files need the extra: pip install 'patra[parquet]'"
         ) from error
+    Path(path).touch()  # what is wrong with the file is said as of any other
     columns = [[getattr(line, name) for line in settlement.lines] for name in COLUMNS]
     names = ", ".join(f"unnest(?::{kind}[]) AS {name}" for name, kind in zip(COLUMNS, _TYPES, strict=True))
     connection: Any = duckdb.connect()

@@ -90,7 +90,7 @@ def export(out: Any, config: str | None) -> None:
     from patra.attribution.export import exported
 
     with opened(config) as patra:
-        for line in exported(patra.db):
+        for line in exported(patra.db, patra.clock.now()):
             out.write(line + b"\n")
 
 
@@ -107,6 +107,12 @@ def _text(ctx: click.Context, param: click.Parameter, value: str | None) -> str 
     return value
 
 
+def _key(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    if not value:
+        raise click.BadParameter("is empty", param=param)
+    return _text(ctx, param, value) or ""
+
+
 app_option = click.option("--app", default="", metavar="APP", callback=_text, help="Only events of this app.")
 code_option = click.option(
     "--code", default="", metavar="CODE", callback=_text, help="Only decisions with this reason code."
@@ -120,7 +126,7 @@ most_option = click.option(
 
 
 @group.command()
-@click.argument("key", callback=_text)
+@click.argument("key", callback=_key)
 @app_option
 @code_option
 @after_option
@@ -145,7 +151,7 @@ def find(key: str, app: str, code: str, after: int, limit: int, config: str | No
 
 
 @group.command()
-@click.option("--batch", "batch_id", required=True, metavar="ID", callback=_text, help="The batch.")
+@click.option("--batch", "batch_id", required=True, metavar="ID", callback=_key, help="The batch.")
 @click.option("--event", "event_id", default="", metavar="ID", callback=_text, help="The event; all by default.")
 @app_option
 @code_option
@@ -174,8 +180,8 @@ def _more(following: int | None) -> None:
 
 
 def _decisions(found: list[Any], *, as_json: bool) -> None:
-    if as_json:
-        show(found, as_json=True)
+    if as_json or not found:
+        show(found, as_json=as_json)
         return
     table(
         ["decidedAt", "eventId", "action", "reason", "count", "billable", "attribution", "records"],
@@ -218,7 +224,7 @@ def list_(what: Any, key: str, app: str, after: int, limit: int, config: str | N
 
 
 @group.command()
-@click.argument("key", callback=_text)
+@click.argument("key", callback=_key)
 @config_option
 @json_option
 def closure(key: str, config: str | None, as_json: bool) -> int:
@@ -236,16 +242,23 @@ def closure(key: str, config: str | None, as_json: bool) -> int:
 
 @group.command()
 @click.option("--state", type=click.Choice(["open", "closed_success", "closed_failure"]), help="Only in this state.")
+@click.option("--after", default="", metavar="PLACE", help="Only those that follow the end of a page.")
 @click.option("--limit", type=click.IntRange(1, 2**62), default=100, show_default=True)
 @config_option
 @json_option
-def closures(state: str | None, limit: int, config: str | None, as_json: bool) -> None:
+def closures(state: str | None, after: str, limit: int, config: str | None, as_json: bool) -> None:
     """Closures, of one state or of any."""
     from patra.attribution.queries import closures as page
 
+    try:
+        place = bytes.fromhex(after)
+    except ValueError:
+        raise click.BadParameter("not the end of a page", param_hint="--after") from None
     with opened(config) as patra:
-        found = patra.db.read(lambda tx: page(tx, state=state, after=b"", limit=limit))
+        found = patra.db.read(lambda tx: page(tx, state=state, after=place, limit=limit))
     show([view for _, view in found], as_json=as_json)
+    if len(found) == limit:
+        click.echo(f"there may be more: --after {found[-1][0].hex()}", err=True)
 
 
 @group.command()
@@ -302,6 +315,8 @@ def refused(batch_id: str, code: str, before: int, limit: int, config: str | Non
     with opened(config) as patra:
         found = patra.db.read(lambda tx: page(tx, batch_id=batch_id, code=code, before=before, limit=limit))
     show(found, as_json=as_json)
+    if len(found) == limit:
+        click.echo(f"there may be more: --before {found[-1].number}", err=True)
 
 
 @group.command()
@@ -374,7 +389,10 @@ def _instant(text: str, option: str) -> int:
 
     found = parse_instant(text if "T" in text.upper() else f"{text}T00:00:00Z")
     if found is None:
-        raise click.BadParameter("neither a date nor an RFC 3339 instant", param_hint=option)
+        raise click.BadParameter(
+            "neither a date (2026-01-31) nor an RFC 3339 instant with its offset (2026-01-31T00:00:00+08:00)",
+            param_hint=option,
+        )
     return found
 
 

@@ -86,7 +86,7 @@ def show(value: Any, *, as_json: bool) -> None:
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
         return
-    plain: Any = msgspec.to_builtins(value)
+    plain: Any = msgspec.json.decode(msgspec.json.encode(value))  # by way of JSON, since a part may be JSON already
     if isinstance(plain, list):
         rows = cast("list[dict[str, Any]]", plain)
         if not rows:

@@ -3,8 +3,8 @@
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -76,10 +76,30 @@ def test_a_file_that_a_crash_left_behind_does_not_count(tmp_path: Path):
     archive.write(records)
     archive.close()
     (tmp_path / "records-left.parquet").write_bytes(b"half a file")
+    (tmp_path / ".records-left.parquet.part").write_bytes(b"half a file")
     archive = ParquetArchive(str(tmp_path))
     assert archive.write(records) == [Written()] * len(records)
     assert len(rows(tmp_path)) == len(records)
-    assert len(list(tmp_path.glob("*.parquet"))) == 1
+    assert len([path for path in tmp_path.iterdir() if path.name != "index.db"]) == 1
+
+
+def test_a_command_that_opens_the_archive_while_another_process_writes_removes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    records = some_records()
+    archive = ParquetArchive(str(tmp_path))
+    save = archive._save
+
+    def watched(some: Sequence[Record], path: Path) -> None:
+        save(some, path)
+        other = ParquetArchive(str(tmp_path))  # `patra attribution settle` does that
+        other._index.execute("PRAGMA busy_timeout=0")
+        assert other.write(some) == [Again(R.ARCHIVE_UNAVAILABLE)] * len(some)
+        other.close()
+
+    monkeypatch.setattr(archive, "_save", watched)
+    assert archive.write(records) == [Written()] * len(records)
+    assert len(rows(tmp_path)) == len(records)
 
 
 def test_a_folder_that_cannot_be_written_is_tried_again(tmp_path: Path):
@@ -87,8 +107,7 @@ def test_a_folder_that_cannot_be_written_is_tried_again(tmp_path: Path):
     blocker = sqlite3.connect(tmp_path / "index.db", isolation_level=None)
     archive._index.execute("PRAGMA busy_timeout=0")
     blocker.execute("BEGIN EXCLUSIVE")
-    with pytest.raises(sqlite3.OperationalError):
-        archive._index.execute("SELECT 1 FROM record")
+    assert archive.write(some_records()[:1]) == [Again(R.ARCHIVE_UNAVAILABLE)]
     blocker.execute("ROLLBACK")
     blocker.close()
     archive._folder = tmp_path / "gone"
@@ -151,6 +170,10 @@ def test_an_endpoint_gets_record_payload_and_digest():
         (500, R.ARCHIVE_UNAVAILABLE),
         (503, R.ARCHIVE_UNAVAILABLE),
         (302, R.ARCHIVE_UNAVAILABLE),
+        (401, R.ARCHIVE_UNAVAILABLE),
+        (403, R.ARCHIVE_UNAVAILABLE),
+        (404, R.ARCHIVE_UNAVAILABLE),
+        (405, R.ARCHIVE_UNAVAILABLE),
     ],
 )
 def test_an_endpoint_that_cannot_now_is_tried_again(status: int, code: R):
@@ -207,6 +230,49 @@ def test_an_endpoint_may_answer_for_each_record():
             Written(),
         ]
         archive.close()
+
+
+def test_an_answer_that_cannot_be_understood_is_not_taken_for_written():
+    records = some_records()[:2]
+    keys = [record.key for record in records]
+    odd = {"results": [{"recordKey": keys[0], "status": "failed"}, {"recordKey": keys[1], "status": "written"}]}
+    with endpoint() as (state, url):
+        archive = HttpArchive(url)
+        state.answers = [(200, json.dumps(odd).encode()), (200, b'{"results": [{"recordKey"'), (200, b'{"results": 1}')]
+        assert archive.write(records) == [Again(R.ARCHIVE_UNAVAILABLE), Written()]
+        assert [archive.write(records) for _ in range(2)] == [[Again(R.ARCHIVE_UNAVAILABLE)] * 2] * 2
+        state.answers = [(200, b"fine"), (200, b" " * (5 * 1024 * 1024))]
+        assert archive.write(records) == [Written()] * 2
+        assert archive.write(records) == [Again(R.ARCHIVE_UNAVAILABLE)] * 2
+        archive.close()
+
+
+def test_an_answer_that_drips_in_ends_when_its_time_is_up():
+    over = threading.Event()
+
+    class Dripping(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(200)
+            self.send_header("Content-Length", "1000000")
+            self.end_headers()
+            with suppress(OSError):
+                while not over.wait(0.01):
+                    self.wfile.write(b" ")
+
+        def log_message(self, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Dripping)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    archive = HttpArchive(f"http://127.0.0.1:{server.server_port}/", read=0.2)
+    assert archive.write(some_records()[:1]) == [Again(R.ARCHIVE_TIMEOUT)]
+    archive.close()
+    over.set()
+    server.shutdown()
+    thread.join()
+    server.server_close()
 
 
 def test_an_archive_is_named_by_where_it_is(tmp_path: Path):

@@ -14,7 +14,7 @@ from patra.attribution.batch import Tick, read_batch
 from patra.attribution.commit import commit
 from patra.cli.main import run
 from patra.kernel.clock import parse_instant
-from tests.unit.attribution.said import T0, at, event, replayed, sent, terminal, tick
+from tests.unit.attribution.said import ABSENT, T0, at, event, replayed, sent, terminal, tick
 from tests.unit.attribution.test_replay import random_log
 
 Patra = Callable[..., str]
@@ -164,6 +164,35 @@ def test_find_event_and_closure_tell_the_story(patra: Patra, database_url: str):
     ]
 
 
+def test_rejects_are_shown_as_a_table_also_where_one_is_in_quarantine(patra: Patra, database_url: str):
+    fed(database_url, sent(0, event("view", "v"), event("click", "c", responseReference=ABSENT)))
+    listed = patra("rejects")
+    assert "f_event_type_unsupported" in listed
+    assert '"clickTarget":"shop"' in listed
+
+
+def test_an_empty_key_is_no_key_and_what_is_not_found_is_nothing(patra: Patra, database_url: str):
+    fed(database_url, sent(0, event("click"), schemaVersion="9"))
+    assert "is empty" in patra("find", "", code=2)
+    assert "is empty" in patra("event", "--batch", "", code=2)
+    assert patra("find", "unheard-of") == "nothing\n"
+
+
+def test_closures_come_in_pages(patra: Patra, database_url: str, capfdbinary: pytest.CaptureFixture[bytes]):
+    fed(database_url, sent(0, *[event("click", f"c{n}", renderAttemptId=f"ra{n}") for n in range(3)]))
+    patra("reasons")  # what the store said when it was fed is read
+    found: list[str] = []
+    after: list[str] = []
+    for _ in range(3):
+        assert run(["attribution", "closures", "--json", "--limit", "1", *after]) == 0
+        out, err = capfdbinary.readouterr()
+        found += [closure["closureKey"] for closure in json.loads(out)]
+        after = err.decode().split()[-2:]
+    assert sorted(found) == ["ref|ra0", "ref|ra1", "ref|ra2"]
+    assert json.loads(patra("closures", "--json", *after)) == []
+    assert "not the end of a page" in patra("closures", "--after", "x", code=2)
+
+
 def test_a_batch_that_was_refused_as_a_whole_is_found_by_its_id_with_its_code(patra: Patra, database_url: str):
     fed(
         database_url,
@@ -222,6 +251,8 @@ def test_a_settlement_is_a_table_csv_json_or_parquet(patra: Patra, tmp_path: Pat
     assert "--format" in patra("settle", *span, "--out", str(tmp_path / "s.txt"), code=2)
     assert "--out" in patra("settle", *span, "--format", "table", "--out", str(tmp_path / "s.csv"), code=2)
     assert "--out" in patra("settle", *span, "--format", "parquet", code=2)
+    for name in ("no/s.csv", "no/s.parquet"):
+        assert "file_unusable" in patra("settle", *span, "--out", str(tmp_path / name), code=5)
     empty = ["--from", "2026-02-01", "--to", "2026-02-02"]
     patra("settle", *empty, "--by", "placement", "--out", str(tmp_path / "none.parquet"))
     assert duckdb.sql(f"SELECT count(*) FROM '{tmp_path}/none.parquet'").fetchall() == [(0,)]

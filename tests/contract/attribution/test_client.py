@@ -162,11 +162,12 @@ def test_when_the_server_cannot_now_the_whole_batch_is_sent_again_after_retry_af
 
 def test_retry_after_may_be_a_date_and_what_is_neither_is_not_looked_at():
     later = formatdate(time.time() + 3600, usegmt=True)
-    asked = [later, "Mon, 01 Jan 2001 00:00:00 GMT", "0", "soon", "-5", "\xb2", "1.5"]
+    asked = [later, "Mon, 01 Jan 2001 00:00:00 GMT", "0", "soon", "-5", "\xb2", "1.5", "9" * 20, "9" * 400]
     _, answers, pauses = sending([(503, {"Retry-After": text}, {}) for text in asked], 1)
     assert 3000 < pauses[0] <= 3600
     assert pauses[1:3] == [0.0, 0.0]
     assert all(1.0 <= pause <= 60.0 for pause in pauses[3:7])
+    assert pauses[7:9] == [3600.0, 3600.0]
     assert [a.status for a in answers] == ["accepted"]
 
 
@@ -216,6 +217,14 @@ def test_a_refused_batch_is_given_up_and_its_events_are_told_why():
         ("rejected", "http_403"),
     }
     assert len(answers) == 150
+
+
+@pytest.mark.parametrize("status", [302, 404, 405, 421, 429, 502])
+def test_what_says_nothing_about_the_batch_costs_no_event(status: int):
+    state, answers, pauses = sending([(status, {}, {"code": "route_unknown"})], 2)
+    assert [ids(batch) for batch in state.batches] == [["e0", "e1"]] * 2
+    assert [a.status for a in answers] == ["accepted"] * 2
+    assert pauses[0] > 0
 
 
 def test_an_unreachable_server_is_tried_again_and_a_full_queue_says_no():

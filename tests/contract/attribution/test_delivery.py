@@ -1,19 +1,19 @@
 """From decisions to an archive outside the store: §3.8.27 to §3.8.29, F17, F21."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 import pytest
 
-from patra.attribution.archive import Again, Never
+from patra.attribution.archive import Again, Never, Outcome
 from patra.attribution.batch import Item, Tick, read_batch
 from patra.attribution.commit import EVERYTHING, commit
 from patra.attribution.contract import Versions
-from patra.attribution.delivery import Delivery, Moved, _write_moves, handing
+from patra.attribution.delivery import POLICY, Delivery, Moved, _write_moves, handing
 from patra.attribution.reading import Archived, every_decision
 from patra.attribution.reasons import R
-from patra.attribution.records import RANK, RecordType
+from patra.attribution.records import RANK, Record, RecordType
 from patra.attribution.records import On as RecordMove
 from patra.kernel.clock import MINUTE, SECOND
 from patra.kernel.db import Database, migrate
@@ -190,6 +190,26 @@ def test_a_group_that_fails_does_not_hold_up_the_others(house: House):
     )
     house.deliver()
     assert {record.body["sourceKeys"]["renderAttemptIdOrNA"] for record in house.archive.written} == {"two"}
+
+
+def test_a_turn_ends_before_its_hold_does_however_much_waits_and_however_slow_the_archive_is(house: House):
+    for trace in range(12):
+        found = [event("opportunity_created", f"o{n}", traceKey=f"t{trace}") for n in range(60)]
+        house.take(sent(0, *found, batch=f"b{trace}"))
+    write = house.archive.write
+
+    def slow(records: Sequence[Record]) -> list[Outcome]:
+        house.clock.advance(34 * SECOND)
+        return write(records)
+
+    house.archive.write = slow  # type: ignore[method-assign]
+    began = house.clock.now()
+    counts = house.delivery.relay.run_once()
+    assert house.clock.now() - began < POLICY.hold
+    assert counts.delivered > 0
+    house.deliver()
+    assert {status for _, _, status in house.statuses()} == {"committed"}
+    assert len(house.archive.written) == 2 * 12 * 60
 
 
 def test_later_decisions_of_a_group_wait_for_earlier_ones(house: House):

@@ -156,6 +156,40 @@ def test_once_an_app_is_registered_a_key_is_needed_and_it_is_good_for_its_app_al
     assert house.get("/attribution/timeline/other") == {"decisions": [], "next": None, "refused": []}
 
 
+def test_while_the_store_does_not_answer_for_the_keys_only_so_many_wait_and_others_are_turned_away(house: House):
+    release = threading.Event()
+    keys, reads = house.attribution.keys, list[Any]()
+    original = keys._db.read
+
+    def stalled(work: Any) -> Any:
+        reads.append(work)
+        release.wait(20)
+        raise StoreUnavailable("store_unavailable", "gone")
+
+    keys._db.read = stalled  # type: ignore[method-assign]
+    keys._read_at = None
+    answers: list[tuple[int, str, str | None]] = []
+    answered = threading.Event()
+
+    def send(n: int) -> None:
+        answer = house.post(envelope(fresh_event("click", f"c{n}"), batch=f"b{n}"))
+        answers.append((answer.status, answer.json()["code"], answer.headers.get("Retry-After")))
+        answered.set()
+
+    senders = [threading.Thread(target=send, args=(n,)) for n in range(5)]
+    for sender in senders:
+        sender.start()
+    assert answered.wait(20)
+    assert answers == [(503, "f_intake_overloaded", "1")]
+    release.set()
+    for sender in senders:
+        sender.join()
+    assert answers[1:] == [(503, "f_store_unavailable", "1")] * 4
+    assert len(reads) == 1
+    keys._db.read = original  # type: ignore[method-assign]
+    assert house.post(envelope(fresh_event("click", "c9"), batch="b9")).status == 200
+
+
 def test_a_revoked_or_rotated_key_is_refused_and_revoking_the_last_one_opens_nothing(house: House):
     old = house.run(lambda tx: add_key(tx, "app", 1))
     new = house.run(lambda tx: rotate_key(tx, "app", 2))

@@ -1,7 +1,8 @@
 """Finding and forgetting: §3.8.25, F9, F19, A4."""
 
 import json
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,16 @@ import zstandard
 
 from patra.attribution.batch import Tick, read_batch
 from patra.attribution.commit import EVERYTHING, commit
+from patra.attribution.export import exported
 from patra.attribution.keystore import PURGED, Keys, carry_once
 from patra.attribution.locate import INDEXED, LATEST_COMMIT, PATIENCE, Indexer, find
 from patra.attribution.queries import rejects
 from patra.attribution.reading import every_closure, every_decision
-from patra.attribution.retention import ON_THE_WAY, Purged, Retention, into_files, purge_once
+from patra.attribution.records import Record
+from patra.attribution.retention import ON_THE_WAY, Purged, Retention, _rewrite, into_files, purge_once
 from patra.attribution.statements import mark
 from patra.kernel.clock import DAY, HOUR, SECOND
-from patra.kernel.db import Database, migrate
+from patra.kernel.db import Database, Tx, migrate
 from patra.kernel.db.queries import statement
 from patra.kernel.testing import ManualClock
 from tests.unit.attribution.said import PACKAGES, T0, at, envelope, event, replayed, sent
@@ -292,6 +295,47 @@ def test_facts_go_into_a_file_before_they_go(house: House, tmp_path: Path):
     assert house.found("ref|ra") == []
 
 
+def test_of_two_who_purge_at_once_none_takes_the_file_of_the_other(house: House, tmp_path: Path):
+    for n in range(3):
+        house.clock.set(T0 + n * SECOND)
+        house.take(event("impression", f"i{n}", renderAttemptId=f"ra{n}"), batch=f"b{n}")
+    wanted = {record.key for one in every_decision(house.db) for record in one.records}
+    keep = into_files(tmp_path / "kept")
+
+    def overtaken(records: Sequence[Record]) -> None:
+        """Another process, with a later clock, is faster."""
+        assert purge_once(house.db, T0 + DAY + 10 * SECOND, Retention(facts=DAY), keep=keep).facts == 3
+        keep(records)
+
+    purge_once(house.db, T0 + DAY + SECOND, Retention(facts=DAY), keep=overtaken)
+    assert list(every_decision(house.db)) == []
+    lines = [
+        json.loads(line)
+        for file in (tmp_path / "kept").iterdir()
+        for line in zstandard.ZstdDecompressor().decompress(file.read_bytes(), max_output_size=1 << 20).splitlines()
+    ]
+    assert {line["record"]["recordKey"] for line in lines} == wanted
+
+
+def test_of_two_who_purge_decisions_of_one_item_at_once_none_brings_back_what_the_other_took(house: House):
+    if house.db.dialect != "postgres":
+        pytest.skip("SQLite has one writer at a time")
+    house.take(event("impression", "i1"), event("impression", "i2", renderAttemptId="two"), event("view", "v"))
+    first, second, third = [one.id for one in every_decision(house.db)]
+    waits = statement("waits", "SELECT count(*) FROM pg_locks WHERE NOT granted")
+    other = threading.Thread(target=lambda: house.db.run(lambda tx: _rewrite(tx, {second})))
+
+    def work(tx: Tx) -> None:
+        _rewrite(tx, {first})
+        other.start()
+        while not tx.fetch(waits)[0][0]:
+            pass
+
+    house.db.run(work)
+    other.join()
+    assert [one.id for one in every_decision(house.db)] == [third]
+
+
 def test_a_purged_fact_is_never_billed_again(house: House, tmp_path: Path):
     house.take(event("impression", "i"))
     house.wait(HOUR)
@@ -337,6 +381,25 @@ def test_purging_is_done_in_bounded_bites(house: House):
     house.clock.set(T0 + 4 * DAY)
     assert purge_once(house.db, house.clock.now(), Retention()).ledger == 1000
     assert house.purge().ledger == 1500
+
+
+def test_an_exported_log_is_that_of_one_moment_although_batches_turn_up_behind_what_was_read(
+    house: House, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("patra.attribution.export.PAGE", 1)
+    for n in range(1, 4):
+        house.take(event("click", "c"), batch=f"b{n}")
+    late = house.db.run(lambda tx: tx.fetch(statement("late", "DELETE FROM att_log WHERE batch_id = 'b2' RETURNING *")))
+    lines = exported(house.db, house.clock.now())
+    read = [next(lines), next(lines)]
+    columns = ("number", "place", "at", "kind", "app_id", "batch_id", "code", "body")
+    house.db.run(lambda tx: tx.insert_tuples("att_log", columns, late))
+    house.take(event("click", "c"), batch="b4")
+    read += lines
+    assert [json.loads(line)["batch"]["batchId"] for line in read] == ["b1", "b3"]
+    house.clock.advance(LATEST_COMMIT + 1)
+    whole = exported(house.db, house.clock.now())
+    assert [json.loads(line)["batch"]["batchId"] for line in whole] == ["b1", "b2", "b3", "b4"]
 
 
 def test_a_tick_that_applies_nothing_leaves_no_line_in_the_log(house: House):

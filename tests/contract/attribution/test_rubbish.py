@@ -253,7 +253,7 @@ def everything_can_be_read(house: House) -> None:
     assert house.http.request("GET", f"{house.url}/attribution/rejects?limit=1000").status == 200
     assert house.http.request("GET", f"{house.url}/attribution/rejects?quarantined=true&limit=1000").status == 200
     assert house.http.request("GET", f"{house.url}/attribution/closures?limit=1000").status == 200
-    replay = replayed(*exported(db))
+    replay = replayed(*exported(db, house.patra.clock.now()))
     for what, again in (("audits", replay.audits), ("billable", replay.billable), ("attribution", replay.attribution)):
         live: list[dict[str, Any]] = []
         following: int | None = -1

@@ -111,6 +111,25 @@ def test_a_closure_whose_records_could_not_be_written_in_time_has_timed_out(hous
     assert house.aggregate() == "partial_timeout"
 
 
+def test_a_closure_has_timed_out_also_where_another_record_was_refused(house: House):
+    house.take(sent(0, event("impression")))
+    outcomes = {RecordType.BILLABLE: Never("g_archive_refused"), RecordType.ATTRIBUTION: Again(R.ARCHIVE_TIMEOUT)}
+    house.archive.fails = lambda record: outcomes.get(record.type)
+    house.give_up()
+    assert house.aggregate() == "partial_timeout"
+
+
+def test_a_closure_whose_decisions_were_purged_has_no_aggregate_state_instead_of_a_wrong_one(house: House):
+    house.take(sent(0, event("impression")))
+    house.deliver()
+    house.take(sent(60, event("impression"), batch="b2"))
+    house.deliver()
+    assert house.aggregate() == "consistent_committed"
+    purge_once(house.db, T0 + 30 * SECOND + DAY, Retention(facts=DAY))
+    assert house.aggregate() is None
+    assert house.settled() == [("app", "", 1, 0)]
+
+
 def test_a_closure_without_a_billable_fact_that_counts_is_consistent_and_not_billable(house: House):
     house.take(sent(0, terminal()), sent(0, event("impression"), batch="b2"))
     house.deliver()

@@ -20,6 +20,10 @@ DELETE FROM att_reject WHERE key IN (
   SELECT key FROM att_reject WHERE at < :before ORDER BY at LIMIT :limit
 )
 
+-- name: packs_to_rewrite
+-- rows: item int
+SELECT item, body FROM att_decision WHERE item IN (SELECT item FROM rows) ORDER BY item {for_update}
+
 -- name: rewrite_items
 -- rows: item int, body blob
 UPDATE att_decision SET body = rows.body FROM rows WHERE att_decision.item = rows.item

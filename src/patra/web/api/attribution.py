@@ -42,6 +42,7 @@ from patra.attribution.queries import (
 from patra.attribution.reasons import R
 from patra.attribution.settle import Settlement, settle
 from patra.kernel.clock import parse_instant
+from patra.kernel.errors import Transient
 from patra.web.auth import is_loopback
 from patra.web.body import read_body
 from patra.web.dispatch import SAFE_HEADERS
@@ -50,6 +51,8 @@ from patra.web.problem import Problem, problem_response
 
 TAG = "attribution"
 LATEST = 2**62
+KEYS_SECONDS = 10.0
+"""How long a request waits for the app keys to be read."""
 STATUSES: dict[R, int] = {
     R.APP_KEY_MISSING: 401,
     R.APP_KEY_FOREIGN: 403,
@@ -70,12 +73,17 @@ class Events:
     def __init__(self, patra: Patra) -> None:
         self._attribution = patra.engine(Attribution)
         self._loopback = is_loopback(patra.settings.web.host)
+        self._most_asking = patra.settings.attribution.waiting_batches
+        self._asking = 0
+        self._reading: asyncio.Future[None] | None = None
 
     async def __call__(self, request: RawRequest) -> Response:
+        if self._attribution.engine.full:  # before it costs anything
+            return _refusal(R.INTAKE_OVERLOADED, retry_after=Overloaded().retry_after)
         app_id = await self._app(request)
         if isinstance(app_id, R):
-            return _refusal(app_id)
-        if self._attribution.engine.full:  # before its body costs anything
+            return _refusal(app_id, retry_after=1 if STATUSES.get(app_id) == 503 else None)
+        if self._attribution.engine.full:  # by now, and before its body costs anything
             return _refusal(R.INTAKE_OVERLOADED, retry_after=Overloaded().retry_after)
         encoding = request.headers.get("content-encoding", "")
         raw = await read_body(request, MOST_BYTES + (LARGEST_OVERHEAD if encoding else 0))
@@ -101,12 +109,30 @@ class Events:
     async def _app(self, request: RawRequest) -> str | R | None:
         """The app that the request's key speaks for; None where no key is needed: no app yet, and on loopback only."""
         keys = self._attribution.keys
-        if not keys.is_fresh:
-            await asyncio.to_thread(keys.refresh)
+        if not keys.is_fresh and (trouble := await self._read_keys()) is not None:
+            return trouble
         if not keys.registered:
             return None if self._loopback else R.APP_KEY_MISSING
         scheme, _, key = request.headers.get("authorization", "").partition(" ")
         return (keys.app_of(key.strip()) if scheme.lower() == "bearer" else None) or R.APP_KEY_MISSING
+
+    async def _read_keys(self) -> R | None:
+        """Read the keys again, once for all who ask meanwhile; a store that does not answer holds up only so many."""
+        if self._asking >= self._most_asking:
+            return R.INTAKE_OVERLOADED
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.ensure_future(asyncio.to_thread(self._attribution.keys.refresh))
+        self._asking += 1
+        try:
+            done, _ = await asyncio.wait([self._reading], timeout=KEYS_SECONDS)
+        finally:
+            self._asking -= 1
+        for reading in done:
+            if isinstance(error := reading.exception(), Transient):
+                return R.STORE_UNAVAILABLE
+            if error is not None:
+                raise error
+        return None if done else R.STORE_UNAVAILABLE
 
 
 def _refusal(code: R, *, batch_id: str | None = None, retry_after: int | None = None, close: bool = False) -> Response:
