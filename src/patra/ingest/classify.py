@@ -13,7 +13,6 @@ import msgspec
 from patra.ingest.bits import ErrorRule
 from patra.ingest.codes import EmptyPage, MissingItems, Outcome, PaginationType, ResponseFormat
 from patra.ingest.paths import Path, compile_path, text_at
-from patra.ingest.pattern import Pattern, pattern
 from patra.ingest.ratepolicy import retry_after_of
 from patra.ingest.reading import Document, Listed, Parsed, Unreadable, list_outline, list_place, list_split, parse
 from patra.ingest.reasons_running import X
@@ -21,6 +20,7 @@ from patra.ingest.request import At
 from patra.ingest.spec import Leg
 from patra.ingest.transport import Answer, Exchange, Failure, Fault
 from patra.kernel.clock import parse_duration
+from patra.kernel.pattern import Pattern, pattern
 from patra.kernel.redact import redact_text
 
 BEGINNING = 4096  # characters of a body that a rule's pattern looks at
