@@ -345,3 +345,17 @@ def test_webhooks_are_added_and_removed(patra):
     assert "b_webhook_name_invalid" in run("webhooks", "add", "My Shop", "http://127.0.0.1:1/", "job.failed", expect=5)
     assert "done" in run("webhooks", "remove", "shop")
     assert "b_group_unknown: there is no webhook shop" in run("webhooks", "remove", "shop", expect=5)
+
+
+@pytest.mark.parametrize(
+    ("types", "expect", "said"),
+    [
+        (["job.failed@wrong"], 2, "'wrong' is no range such as >=1,<2"),
+        (["job.failed@>=1,<2", "job.failed@>=3"], 2, "each TYPE stands once"),
+        (["job.failed@>=9"], 5, "b_type_unknown: no such type and version"),
+        (["job.burned"], 5, "b_type_unknown"),
+    ],
+)
+def test_a_wrong_range_is_a_wrong_command_line_and_one_that_takes_nothing_is_refused(patra, types, expect, said):
+    assert said in run("webhooks", "add", "shop", "http://127.0.0.1:1/", *types, expect=expect)
+    assert run("webhooks", "--json").strip() == "[]"
