@@ -222,6 +222,21 @@ def test_a_replay_goes_by_ids_or_by_a_query_and_the_audit_says_which(patra):
     ]
 
 
+def test_the_audit_says_of_every_act_what_it_was_about(patra):
+    bury(patra)
+    run("replay", "orchestrator", "--all", "--confirm", "orchestrator")
+    run("freeze", "task.submitted", "--reason", "broken")
+    run("webhooks", "add", "shop", "http://127.0.0.1:1/", "job.failed@>=1,<2")
+    run("groups", "unsubscribe", "webhook.shop", "job.failed")
+    acts = {act.act: act.detail for act in patra.db.read(lambda tx: audited(tx, limit=10))}
+    assert acts == {
+        "bus.replay": {"all": True},
+        "bus.freeze": {"reason": "broken"},
+        "bus.webhook.add": {"types": {"job.failed": ">=1,<2"}},
+        "bus.unsubscribe": {"type": "job.failed"},
+    }
+
+
 def test_types_are_frozen_and_thawed(patra):
     assert "frozen_by_hand" in run("freeze", "task.submitted", "--reason", "broken", "--by", "ann")
     assert "b_type_frozen" in run("publish", "-", stdin=encode(envelope(patra)), expect=5)

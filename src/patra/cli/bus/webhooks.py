@@ -51,7 +51,14 @@ def add_webhook(name: str, url: str, types: tuple[str, ...], by: str, config: st
         raise click.UsageError("each TYPE stands once; a range such as @>=1,<3 takes several versions")
     with opened(config) as patra:
         bus, who = bus_in(patra), who_is(by)
-        made = acted(patra, "bus.webhook.add", name, lambda tx: webhook.add(tx, bus, name, url, wanted, by=who), who)
+        made = acted(
+            patra,
+            "bus.webhook.add",
+            name,
+            lambda tx: webhook.add(tx, bus, name, url, wanted, by=who),
+            who,
+            types={event_type: versions.text for event_type, versions in wanted.items()},
+        )
         table(["", ""], [["group", webhook.group(name)], ["secret", made.secret]], header=False)
 
 
