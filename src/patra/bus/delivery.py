@@ -22,6 +22,7 @@ LEAST_SHARE = 4
 QUIET = 8  # steps without meeting anybody, after which a worker takes itself to be alone
 MOST_LOST = 5  # processes lost with an event alone in hand: then it is a dead letter
 LOST_TOGETHER = 2  # losses in a row of long work, after which it is done without company
+FROZEN_PAUSE = 5 * SECOND  # until a handler is tried again that may not publish while a type is frozen
 BLOCKED_BY_DEAD = HOUR  # a follower of a dead letter that blocks; replay and discard wake it earlier
 
 
@@ -193,11 +194,18 @@ def after_failure(
     poison: bool,
     ordered: OnDeadLetter | None,
     final: R | None = None,
+    frozen: bool = False,
 ) -> Comeback | GiveUp:
-    """B5: after the n-th failure, n up to `max_retries`, it comes back later each time; then it is a dead letter."""
+    """B5: after the n-th failure, n up to `max_retries`, it comes back later each time; then it is a dead letter.
+
+    One that a freeze keeps from publishing waits until the thaw: it would only add to the dead letters of another type,
+    and freeze that one as well.
+    """
     keep = ordered is OnDeadLetter.BLOCK
     if final is not None:
         return GiveUp(final, keep)
+    if frozen:
+        return Comeback(now + FROZEN_PAUSE)
     if poison:
         return GiveUp(R.HANDLER_POISON, keep)
     if failures > retry.max_retries:

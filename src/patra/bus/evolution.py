@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, cast
 
 import msgspec
 
-from patra.bus.catalogue import Catalogue, Contract, EventType, Status
+from patra.bus.catalogue import Catalogue, Contract, EventType, OnDeadLetter, Status
 from patra.bus.reasons import R
 from patra.bus.schema import ANNOTATIONS, SUBSCHEMA_LISTS, SUBSCHEMA_MAPS, Schema, resolve
 from patra.bus.versions import Version, VersionRange
@@ -61,10 +61,11 @@ class Released(msgspec.Struct, frozen=True, kw_only=True):
     schema: dict[str, Any]
 
 
-class ReleasedType(msgspec.Struct, frozen=True, kw_only=True):
+class ReleasedType(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     producer: str
     ordering: list[str]
     versions: list[Released]
+    on_dead_letter: OnDeadLetter | None = None  # nothing where nothing is ordered, or in a release before it was kept
 
 
 class Release(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,7 +102,8 @@ def _released(kind: EventType) -> ReleasedType:
         Released(version=str(c.version), status=c.status, schema=dict(cast("Mapping[str, Any]", c.schema)))
         for _, c in sorted(kind.contracts.items())
     ]
-    return ReleasedType(producer=kind.producer, ordering=_ordering(kind), versions=versions)
+    policy = kind.ordering.on_dead_letter if kind.ordering else None
+    return ReleasedType(producer=kind.producer, ordering=_ordering(kind), versions=versions, on_dead_letter=policy)
 
 
 def _ordering(kind: EventType) -> list[str]:
@@ -278,6 +280,16 @@ def _type_objections(name: str, old: ReleasedType, new: EventType, in_use: list[
         if old.ordering != _ordering(new):
             found.append(
                 _objection(R.EVOLUTION_MAJOR, name, " ordering", "consumers rely on the order they were promised")
+            )
+        elif new.ordering and old.on_dead_letter not in {None, new.ordering.on_dead_letter}:
+            found.append(
+                _objection(
+                    R.EVOLUTION_MAJOR,
+                    name,
+                    " ordering.on_dead_letter",
+                    f"was {old.on_dead_letter}, is {new.ordering.on_dead_letter}: whether later events of a key"
+                    " overtake a dead letter is part of the order that was promised",
+                )
             )
     for major, before in released.items():
         after = new.contracts.get(major)

@@ -7,6 +7,7 @@ that nobody keeps, and one that the evolution check does not know would be a bre
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
+from functools import lru_cache
 from typing import Any, TypeAlias, cast
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -16,6 +17,7 @@ import msgspec
 
 from patra.kernel.clock import parse_duration, parse_instant
 from patra.kernel.errors import Invalid
+from patra.kernel.pattern import pattern
 
 Schema: TypeAlias = Mapping[str, Any] | bool
 
@@ -51,7 +53,7 @@ KEYWORDS = ANNOTATIONS | ASSERTIONS | SUBSCHEMAS | SUBSCHEMA_LISTS | SUBSCHEMA_M
 
 _COUNTS = ("minLength", "maxLength", "minProperties", "maxProperties", "minItems", "maxItems")
 _BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
-_DOLLAR = re.compile(r"(?<!\\)\$\Z")
+_DOLLAR = re.compile(r"(?<!\\)\$")
 
 
 class Violation(msgspec.Struct, frozen=True):
@@ -166,11 +168,12 @@ class _Defects:
                     wrong(keyword, "texts or null: validators disagree on whether 1, 1.0 and true are equal")
         if "format" in node and node["format"] not in FORMATS:
             wrong("format", f"one of {', '.join(FORMATS)}")
-        for text in [node["pattern"]] if "pattern" in node else [*node.get("patternProperties", ())]:
-            try:
-                re.compile(text)
-            except (re.error, TypeError) as error:
-                wrong("pattern", f"no regular expression: {error}")
+        if "pattern" in node and (detail := _no_pattern(node["pattern"])):
+            wrong("pattern", detail)
+        if isinstance(named := node.get("patternProperties"), Mapping):
+            for name in cast("Mapping[Any, Any]", named):
+                if detail := _no_pattern(name):
+                    wrong("patternProperties", detail)
         for keyword in _COUNTS:
             if keyword in node and (type(node[keyword]) is not int or node[keyword] < 0):
                 wrong(keyword, "a whole number from zero")
@@ -205,11 +208,15 @@ def resolve(root: Any, reference: Any) -> Schema | None:
 
 
 def compiled(schema: Schema) -> Callable[[Any], bool]:
-    """The fast judge: whether a payload keeps the schema."""
+    """The fast judge: whether a payload keeps the schema. Where a pattern could hold it up, the slow one's word."""
+    try:
+        plain = _plain(schema)
+    except _Ambiguous:
+        return lambda payload: not violations(schema, payload)
     validate = cast(
         "Callable[[Any], Any]",
         fastjsonschema.compile(  # pyright: ignore[reportUnknownMemberType]
-            {**schema, "$schema": "http://json-schema.org/draft-07/schema"} if isinstance(schema, Mapping) else schema,
+            {**plain, "$schema": "http://json-schema.org/draft-07/schema"} if isinstance(plain, Mapping) else plain,
             formats=cast("Any", FORMATS),
             use_default=False,
         ),
@@ -382,13 +389,60 @@ def _text_or_null(value: Any) -> bool:
     return value is None or isinstance(value, str)
 
 
-def ending(pattern: str) -> str:
-    """The pattern with `$` as JSON Schema means it: the end, not also the place before a last line break."""
-    return _DOLLAR.sub(r"\\Z", pattern)
+def _no_pattern(source: Any) -> str:
+    try:
+        pattern(source, unicode=True)
+    except Invalid as error:
+        return f"no pattern of the catalogue: {error.detail}"
+    except TypeError:
+        return "a pattern is a text"
+    return ""
 
 
-def _search(pattern: str, text: str) -> bool:
-    return re.search(ending(pattern), text) is not None
+@lru_cache(maxsize=1024)
+def standard(source: str) -> str | None:
+    """The pattern for the standard engine, or None where that one could come back again and again (`(a+)+$`).
+
+    `$` is as JSON Schema means it: the end, not also the place before a last line break.
+    """
+    known = pattern(source, unicode=True)
+    if not known.unambiguous:
+        return None
+    inside = _DOLLAR.sub(r"\\$", source[:-1] if known.to_end else source)  # in a class: the character
+    return inside + (r"\Z" if known.to_end else "")
+
+
+def _search(source: str, text: str) -> bool:
+    quick = standard(source)
+    return pattern(source, unicode=True).found(text) if quick is None else re.search(quick, text) is not None
+
+
+class _Ambiguous(Exception):  # noqa: N818  a way out of a walk
+    pass
+
+
+def _plain(schema: Schema) -> Schema:
+    """The schema with every pattern as the standard engine takes it."""
+    if isinstance(schema, bool):
+        return schema
+    plain = dict(schema)
+    for keyword in SUBSCHEMAS & schema.keys():
+        plain[keyword] = _plain(schema[keyword])
+    for keyword in SUBSCHEMA_LISTS & schema.keys():
+        plain[keyword] = [_plain(part) for part in schema[keyword]]
+    for keyword in SUBSCHEMA_MAPS & schema.keys():
+        named: Mapping[str, Schema] = schema[keyword]
+        quick = _quick if keyword == "patternProperties" else str
+        plain[keyword] = {quick(name): _plain(part) for name, part in named.items()}
+    if "pattern" in schema:
+        plain["pattern"] = _quick(schema["pattern"])
+    return plain
+
+
+def _quick(source: str) -> str:
+    if (quick := standard(source)) is None:
+        raise _Ambiguous
+    return quick
 
 
 def _token(name: str) -> str:

@@ -77,8 +77,16 @@ def failed(
         waiting = one.waiting
         kind = bus.catalogue.types[waiting.event_type]
         ordered = kind.ordering.on_dead_letter if kind.ordering else None
+        frozen = one.trouble.code == R.TYPE_FROZEN.value and one.final is None
         verdict = after_failure(
-            kind.retry, one.failures, now, jitter, poison=one.trouble.poison, ordered=ordered, final=one.final
+            kind.retry,
+            one.failures,
+            now,
+            jitter,
+            poison=one.trouble.poison,
+            ordered=ordered,
+            final=one.final,
+            frozen=frozen,
         )
         first = now if waiting.first_failed_at is None else waiting.first_failed_at
         match verdict:
@@ -97,7 +105,7 @@ def failed(
                 seq=waiting.seq,
                 state=state,
                 due_at=due_at,
-                attempts=one.failures,
+                attempts=waiting.attempts if frozen else one.failures,
                 first_failed_at=first,
                 last_failed_at=now,
                 error_code=one.trouble.code,

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Optional, Union, cast
 
 import msgspec
 
-from patra.bus.schema import ANNOTATIONS, Schema, ending, resolve
+from patra.bus.schema import ANNOTATIONS, Schema, resolve, standard
 
 NOTHING = Annotated[int, msgspec.Meta(gt=0, lt=0)]
 DEEPEST = 12
@@ -98,7 +98,9 @@ class _Shape:
 def _string(rules: dict[str, Any]) -> Any:
     pattern = rules.pop("pattern", None)
     if pattern is not None:
-        rules = {**rules, "pattern": ending(pattern)}
+        if (quick := standard(pattern)) is None:
+            return NOTHING
+        rules = {**rules, "pattern": quick}
     return _limited(str, rules, {**_TEXT, "pattern": "pattern"})
 
 

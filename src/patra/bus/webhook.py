@@ -10,6 +10,7 @@ import hmac
 import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
@@ -30,6 +31,8 @@ from patra.kernel.redact import redact_url
 PREFIX = "webhook."
 SECRET = "whsec_"  # noqa: S105  a mark in front of secrets, none itself
 TOLERANCE = 300 * SECOND
+CONCURRENCY = 4  # calls of one endpoint at a time
+SMALL = 64 * 1024
 
 Post: TypeAlias = Callable[[str, Mapping[str, str], bytes], int]
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,40}\Z")
@@ -73,19 +76,24 @@ def request(secret: str, event: Event, now: int) -> tuple[dict[str, str], bytes]
 
 
 def post(seconds: float = 10.0) -> Post:
-    """The network: one connection pool, no redirects (they could lead anywhere), bounded in time."""
+    """The network: one connection pool, no redirects (they could lead anywhere), bounded in time.
+
+    The status is the answer. What of a body came along with it is read; a connection on which more of it would follow
+    is not used again, since the next answer would begin with the rest.
+    """
     import urllib3  # noqa: PLC0415  only a process that calls webhooks needs it
 
-    pool = urllib3.PoolManager(timeout=urllib3.Timeout(total=seconds), retries=False)
+    pool = urllib3.PoolManager(maxsize=CONCURRENCY, timeout=urllib3.Timeout(total=seconds), retries=False)
 
     def call(url: str, headers: Mapping[str, str], body: bytes) -> int:
         try:
             answer = pool.request("POST", url, body=body, headers=headers, redirect=False, preload_content=False)
-            status = answer.status
-            answer.release_conn()
         except urllib3.exceptions.HTTPError as error:
             raise WebhookFailed(R.WEBHOOK_UNREACHABLE, f"{redact_url(url)}: {type(error).__name__}") from error
-        return status
+        with suppress(urllib3.exceptions.HTTPError):
+            answer.read1(SMALL, decode_content=False)  # whole, it goes back into the pool
+        answer.close()
+        return answer.status
 
     return call
 
@@ -172,7 +180,7 @@ def consumers(
             versions=versions,
             kind=Kind.LONG,
             handler=handler,
-            concurrency=4,
+            concurrency=CONCURRENCY,
             lease=60 * SECOND,
         )
         for name, event_type, versions in subscriptions

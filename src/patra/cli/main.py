@@ -132,7 +132,7 @@ def _failed(error: Exception) -> int:
         traceback.print_exception(error)
     match error:
         case PatraError():
-            click.echo(f"patra: {error}", err=True)
+            click.echo(f"patra: {' '.join(str(error).split())}", err=True)  # drivers and parsers write paragraphs
         case OSError() if _of_a_file(error):
             place = [str(error.filename)] if error.filename else []
             click.echo(": ".join(["patra", *place, "file_unusable", str(error.strerror)]), err=True)

@@ -6,7 +6,7 @@ Planning, from the pack to the queue; the planner never asks the network anythin
 |---|---|---|
 | reasons.py, codes.py | the specification | every reason, every code |
 | bits/ | chapter 4 | the strategy bits, each field with its text, default and bounds |
-| pattern.py, times.py, paths.py | text, documents | linear patterns; instants; JSONPath and XPath, compiled once |
+| times.py, paths.py | text, documents | instants; JSONPath and XPath, compiled once |
 | values.py, functions.py, expression.py, template.py, names.py | text | closures over declared names; templates |
 | cleaners.py | a value | a cleaner one |
 | problem.py, kinds.py, shapes.py, pack.py, document.py | YAML | a tree with the place of every part, every problem |

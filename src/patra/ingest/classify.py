@@ -13,7 +13,6 @@ import msgspec
 from patra.ingest.bits import ErrorRule
 from patra.ingest.codes import EmptyPage, MissingItems, Outcome, PaginationType, ResponseFormat
 from patra.ingest.paths import Path, compile_path, text_at
-from patra.ingest.pattern import Pattern, pattern
 from patra.ingest.ratepolicy import retry_after_of
 from patra.ingest.reading import Document, Listed, Parsed, Unreadable, list_outline, list_place, list_split, parse
 from patra.ingest.reasons_running import X
@@ -21,6 +20,7 @@ from patra.ingest.request import At
 from patra.ingest.spec import Leg
 from patra.ingest.transport import Answer, Exchange, Failure, Fault
 from patra.kernel.clock import parse_duration
+from patra.kernel.pattern import Pattern, pattern
 from patra.kernel.redact import redact_text
 
 BEGINNING = 4096  # characters of a body that a rule's pattern looks at
@@ -96,7 +96,8 @@ _ADVICE: dict[X, str] = {
     X.UNAUTHORIZED: "check the credential that the pack refers to, then lift the halt",
     X.HOST_REFUSED: "if the provider moved, add the host to the pack's `hosts`; then lift the halt",
     X.SCHEMA_CHANGED: "compare the answer with the pack's `itemsPath` (patra ingest blackbox), then lift the halt",
-    X.NO_LIST: "if the provider ends its lists so, name such an answer in a rule under `errors` with `outcome: END`",
+    X.NO_LIST: "if the provider ends its lists so, name such an answer in a rule under `errors` with `outcome: END`;"
+    " if its totals are too high, leave `totalPath` out",
     X.URI_TOO_LONG: "send ids by POST, or lower `batching.idBatchSize`",
     X.TOO_LARGE: "lower `pagination.pageSize`, or raise `http.maxResponseBytes`",
     X.REQUEST_REFUSED: "compare the rendered request (patra ingest blackbox) with the provider's documentation",
@@ -136,7 +137,7 @@ class Classifier:
     def listed(self, page: Listed, at: At | None = None) -> Verdict | None:
         """The verdict on a document without a list, unless it is the empty page that the pack takes it for."""
         if page.items is not None:
-            return None
+            return None if page.items or at is None else self._emptied(page, at)
         response = self._leg.response
         if response.items_missing is MissingItems.EMPTY or page.untold:
             against = None if at is None else self._against(page, at)
@@ -157,6 +158,25 @@ class Classifier:
         """The verdict on "no content" in the midst of a list, whose total says that there is more."""
         more = None if at.total is None or at.passed >= at.total else f"{at.passed} of {at.total} records were read"
         return None if more is None else _no_list(f"the answer has no content, but {more}")
+
+    def _emptied(self, page: Listed, at: At) -> Verdict | None:
+        """The verdict on an empty list that would end a chain of pages although its total promises more.
+
+        What is less than a page may be a total that is not exact, or records that left meanwhile: believed when it is
+        said twice. (Lists by page and offset are read again in such a case.)
+        """
+        pagination = self._leg.pagination
+        if at.ids or pagination.type not in {PaginationType.TOKEN, PaginationType.URL} or page.has_more is not None:
+            return None
+        if (page.token or page.url) and pagination.empty_page is EmptyPage.CONTINUE:
+            return None
+        total = min((known for known in (page.total, at.total) if known), default=0)
+        missing = total - at.passed
+        if missing <= 0:
+            return None
+        if missing < (at.page_size or at.passed // max(at.page_index, 1)) and at.passed:
+            return Verdict(action=Action.ACCEPT, code=X.OK, confirm=True)
+        return _no_list(f"the list is empty here, but {at.passed} of {total} records were read")
 
     def _against(self, page: Listed, at: At) -> str | None:
         """What speaks against an empty page in an answer without a list: an error body has none either.

@@ -17,13 +17,13 @@ from patra.ingest.codes import Dimension, NamespaceScope, Operation, Role
 from patra.ingest.document import Document
 from patra.ingest.merge import Origin, Tree, merge
 from patra.ingest.pack import Pack
-from patra.ingest.pattern import pattern
 from patra.ingest.problem import Problem, Severity, Source, TreePath, errors, ordered
 from patra.ingest.reasons import R
 from patra.ingest.spec import PRIORITY, CursorSpec, Leg, RequestParam, Spec, sealed
 from patra.ingest.spec import Mapping as SpecMapping
 from patra.ingest.template import has_expression
 from patra.kernel.canonical import fingerprint
+from patra.kernel.pattern import pattern
 
 
 class LoadedPack(msgspec.Struct, frozen=True, kw_only=True):

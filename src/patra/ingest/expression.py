@@ -19,9 +19,9 @@ import msgspec
 
 from patra.ingest.functions import FUNCTIONS, Function
 from patra.ingest.paths import Steps, json_path
-from patra.ingest.pattern import pattern
 from patra.ingest.values import Context, arithmetic, bounded_list, failed, kind, ordered, same, truth
 from patra.kernel.errors import Invalid
+from patra.kernel.pattern import pattern
 
 MAX_LENGTH = 4096
 MAX_DEPTH = 32

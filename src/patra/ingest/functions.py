@@ -13,7 +13,6 @@ from urllib.parse import parse_qsl, quote, urlsplit
 
 import msgspec
 
-from patra.ingest.pattern import pattern
 from patra.ingest.times import read_instant, write_instant
 from patra.ingest.values import (
     Env,
@@ -30,6 +29,7 @@ from patra.ingest.values import (
 )
 from patra.kernel.clock import parse_duration
 from patra.kernel.errors import Invalid
+from patra.kernel.pattern import pattern
 
 
 class Function(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,11 +11,11 @@ from cronsim import CronSim, CronSimError
 
 from patra.ingest.cleaners import CLEANERS
 from patra.ingest.functions import FUNCTIONS
-from patra.ingest.pattern import pattern
 from patra.ingest.reasons import R
 from patra.ingest.times import check_format
 from patra.kernel.clock import parse_duration, parse_instant
 from patra.kernel.errors import Invalid
+from patra.kernel.pattern import pattern
 
 
 class TextKind(msgspec.Struct, frozen=True):

@@ -17,8 +17,8 @@ from jsonpath_rfc9535.selectors import IndexSelector, NameSelector, WildcardSele
 from lxml import etree
 
 from patra.ingest.codes import ResponseFormat
-from patra.ingest.pattern import pattern
 from patra.kernel.errors import Invalid
+from patra.kernel.pattern import pattern
 
 MAX_PATH = 500
 MAX_DESCENTS = 3

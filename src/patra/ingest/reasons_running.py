@@ -27,7 +27,10 @@ class X(Reason):
     ERROR_PAGE = "i_error_page", "L1: an HTML page, or another content type than expected, with status 200"
     UNREADABLE = "i_unreadable", "L1: the body is complete but is not what its format says"
     EMPTY_BODY = "i_empty_body", "L1: status 200 and no body where a document belongs"
-    NO_LIST = "i_no_list", "L1: the answer has no list although the total, or what else the list said, promises records"
+    NO_LIST = (
+        "i_no_list",
+        "L1: the answer has no list, or an empty one, although the total, or what else the list said, promises records",
+    )
     NO_CONTENT = "i_no_content", "no records: 204, or what the pack calls empty"
     SCHEMA_CHANGED = "i_schema_changed", "L4: the document lacks `itemsPath`; asked for a second time before it counts"
     SIGNING_FAILED = "i_signing_failed", "L4: the signing hook raised, or is not known"

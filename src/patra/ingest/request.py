@@ -15,12 +15,12 @@ from patra.ingest.checks import on_hosts
 from patra.ingest.codes import AuthLocation, AuthType, BodyKind, NullPolicy, Operation, ParamLocation, Role
 from patra.ingest.escaping import Pairs, Refusal, Refused, encoded_pairs, printable, visible, xml_text
 from patra.ingest.names import request_names
-from patra.ingest.pattern import pattern
 from patra.ingest.reasons import R
 from patra.ingest.spec import Leg
 from patra.ingest.template import Template, compile_template
 from patra.ingest.values import Context, Env, Instant, Span, text_of
 from patra.kernel.errors import Invalid
+from patra.kernel.pattern import pattern
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):

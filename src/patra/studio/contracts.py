@@ -8,9 +8,10 @@ import msgspec
 from patra.bus.bus import Bus
 from patra.bus.consumer import Event
 from patra.bus.envelope import Envelope, Refused
+from patra.bus.reasons import R
 from patra.kernel.canonical import sha256_hex
 from patra.kernel.db import Tx
-from patra.kernel.errors import Permanent
+from patra.kernel.errors import Permanent, Transient
 
 VERSIONS = ">=1,<2"
 
@@ -67,7 +68,10 @@ def say(bus: Bus, tx: Tx, context: Context, said: Sequence[Said]) -> list[str]:
     ids: list[str] = []
     for one, outcome in zip(said, bus.publish_many(tx, envelopes), strict=True):
         if isinstance(outcome, Refused):
-            raise Permanent(outcome.code, f"{one.type} {one.key}: {outcome.place} {outcome.detail}")
+            passing = outcome.code is R.TYPE_FROZEN  # until somebody thaws it
+            raise (Transient if passing else Permanent)(
+                outcome.code, f"{one.type} {one.key}: {outcome.place} {outcome.detail}"
+            )
         ids.append(outcome.event_id)
     return ids
 

@@ -219,7 +219,9 @@ class Studio:
 def manifest_of(tx: Tx, run_id: str) -> Manifest:
     found = tx.fetch_dicts(Q["film"], {"run_id": run_id})
     if not found or found[0]["manifest"] is None:
-        raise Invalid(R.RUN_UNKNOWN, f"{run_id} has no film", place="run_id")
+        if (run := store.run(tx, run_id)) is None:
+            raise Invalid(R.RUN_UNKNOWN, f"no run {run_id}", place="run_id")
+        raise Invalid(R.FILM_MISSING, f"the run is {run.stage}, and no film was made", place="run_id")
     return msgspec.json.decode(bytes(found[0]["manifest"]), type=Manifest)
 
 

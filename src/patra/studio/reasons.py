@@ -12,6 +12,7 @@ class R(Reason):
     LANGUAGE_UNKNOWN = "s_language_unknown", "no voice speaks the chapter's language"
     OUTPUT_UNWRITABLE = "s_output_unwritable", "the film cannot be written where it was asked for"
     RUN_UNKNOWN = "s_run_unknown", "no run has this id"
+    FILM_MISSING = "s_film_missing", "the run has no film: it is under way, failed or was cancelled"
     RUN_NOT_RUNNING = "s_run_not_running", "a run that has ended cannot be cancelled"
     RUN_NOT_ENDED = "s_run_not_ended", "a run that is under way cannot be resumed or run again"
     STAGE_UNKNOWN = "s_stage_unknown", "a run is run again from planning, executing or composing"

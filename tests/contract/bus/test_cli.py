@@ -222,6 +222,21 @@ def test_a_replay_goes_by_ids_or_by_a_query_and_the_audit_says_which(patra):
     ]
 
 
+def test_the_audit_says_of_every_act_what_it_was_about(patra):
+    bury(patra)
+    run("replay", "orchestrator", "--all", "--confirm", "orchestrator")
+    run("freeze", "task.submitted", "--reason", "broken")
+    run("webhooks", "add", "shop", "http://127.0.0.1:1/", "job.failed@>=1,<2")
+    run("groups", "unsubscribe", "webhook.shop", "job.failed")
+    acts = {act.act: act.detail for act in patra.db.read(lambda tx: audited(tx, limit=10))}
+    assert acts == {
+        "bus.replay": {"all": True},
+        "bus.freeze": {"reason": "broken"},
+        "bus.webhook.add": {"types": {"job.failed": ">=1,<2"}},
+        "bus.unsubscribe": {"type": "job.failed"},
+    }
+
+
 def test_types_are_frozen_and_thawed(patra):
     assert "frozen_by_hand" in run("freeze", "task.submitted", "--reason", "broken", "--by", "ann")
     assert "b_type_frozen" in run("publish", "-", stdin=encode(envelope(patra)), expect=5)
@@ -345,3 +360,17 @@ def test_webhooks_are_added_and_removed(patra):
     assert "b_webhook_name_invalid" in run("webhooks", "add", "My Shop", "http://127.0.0.1:1/", "job.failed", expect=5)
     assert "done" in run("webhooks", "remove", "shop")
     assert "b_group_unknown: there is no webhook shop" in run("webhooks", "remove", "shop", expect=5)
+
+
+@pytest.mark.parametrize(
+    ("types", "expect", "said"),
+    [
+        (["job.failed@wrong"], 2, "'wrong' is no range such as >=1,<2"),
+        (["job.failed@>=1,<2", "job.failed@>=3"], 2, "each TYPE stands once"),
+        (["job.failed@>=9"], 5, "b_type_unknown: no such type and version"),
+        (["job.burned"], 5, "b_type_unknown"),
+    ],
+)
+def test_a_wrong_range_is_a_wrong_command_line_and_one_that_takes_nothing_is_refused(patra, types, expect, said):
+    assert said in run("webhooks", "add", "shop", "http://127.0.0.1:1/", *types, expect=expect)
+    assert run("webhooks", "--json").strip() == "[]"

@@ -169,6 +169,8 @@ def test_a_blocking_dead_letter_that_is_replayed_comes_before_its_followers(site
     first = envelope("blocking.happened", {"key": "bad", "n": 0})
     site.publish(first, envelope("blocking.happened", {"key": "bad", "n": 1}))
     site.pump()
+    (total,) = site.db.read(groups.totals)
+    assert (total.waiting, total.failing, total.dead) == (2, 0, 1)  # nobody tries the dead one any more
     site.fail = set()
     site.run(operations.replay, "one", [first.event_id], by="ann", confirm="one")
     site.clock.advance(SECOND)

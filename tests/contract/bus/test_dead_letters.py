@@ -2,11 +2,12 @@
 
 from patra.bus import operations
 from patra.bus.deadletter import Filter, L, violations
-from patra.bus.envelope import decode, to_wire
+from patra.bus.envelope import Refused, decode, to_wire
 from patra.bus.publish import Published
 from patra.bus.reasons import R
 from patra.bus.store import deliveries, events, groups, letters
 from patra.kernel.clock import SECOND
+from patra.kernel.errors import Permanent
 from patra.kernel.machine import history
 from tests.unit.bus.making import envelope
 
@@ -317,3 +318,25 @@ def test_the_backlog_counts_letters_on_their_way_through_a_replay(site):
     bury(site, made)
     site.run(operations.replay, "one", [made.event_id], by="ann", confirm="one")
     assert site.db.read(lambda tx: letters.backlog(tx, "thing.happened")) == 1
+
+
+def test_a_handler_that_a_freeze_keeps_from_publishing_waits_for_the_thaw_and_does_not_die(site):
+    """Or one frozen type would fill the dead letters of the next, and freeze that as well."""
+
+    @site.bus.consumer("thing.happened", group="one")
+    def _(tx, event):
+        outcome = site.bus.publish(tx, envelope("ordered.happened", {"key": event.payload["key"]}))
+        if isinstance(outcome, Refused):
+            raise Permanent(outcome.code, outcome.detail)
+
+    site.join()
+    site.run(operations.freeze, "ordered.happened", by="ann", reason="look")
+    site.publish(envelope(payload={"key": "a"}))
+    for _ in range(20):
+        site.pump("one")
+        site.clock.advance(5 * SECOND)
+    assert open_letters(site) == []
+    (total,) = site.db.read(groups.totals)
+    assert (total.waiting, total.dead) == (1, 0)
+    site.run(operations.thaw, "ordered.happened", by="ann")
+    assert site.pump("one")["handled"] == 1

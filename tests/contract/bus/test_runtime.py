@@ -1,7 +1,9 @@
 """The bus as a process runs it: duties in threads, webhooks on a real endpoint, upkeep."""
 
+import socket
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import msgspec
@@ -120,6 +122,54 @@ def endpoint() -> Iterator[Endpoint]:
     yield made
     made.server.shutdown()
     made.server.server_close()
+
+
+class Raw:
+    """An endpoint on a plain socket: `answer(connection, n)` is called after the n-th request on a connection."""
+
+    def __init__(self, answer) -> None:
+        self.connections = 0
+        self._answer = answer
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}/hook"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        with suppress(OSError):
+            while True:
+                connection, _ = self._listener.accept()
+                self.connections += 1
+                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection):
+        with connection, suppress(OSError):
+            for n in range(100):
+                asked = b""
+                while not asked.endswith(b"\r\n\r\nevent"):
+                    if not (more := connection.recv(65_536)):
+                        return
+                    asked += more
+                self._answer(connection, n)
+
+    def close(self):
+        self._listener.close()
+
+
+def test_an_answer_with_a_body_leaves_its_connection_for_the_next_call():
+    endpoint = Raw(lambda connection, n: connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"))
+    call = webhook.post()
+    assert [call(endpoint.url, {}, b"event") for _ in range(3)] == [200] * 3
+    assert endpoint.connections == 1
+    endpoint.close()
+
+
+def test_the_rest_of_an_answer_is_not_taken_for_the_next_one():
+    def answer(connection, n):
+        connection.sendall(b"rest!" * n + b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nok")
+
+    endpoint, call = Raw(answer), webhook.post()
+    assert [call(endpoint.url, {}, b"event") for _ in range(3)] == [200] * 3
+    endpoint.close()
 
 
 def hook(engine, url, name="shop", types=None):

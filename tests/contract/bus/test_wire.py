@@ -1,8 +1,6 @@
 """The connection to a NATS server: on a real one with names, tokens and certificates, and on one that behaves badly."""
 
-import shutil
 import socket
-import subprocess
 import threading
 import time
 from contextlib import contextmanager
@@ -13,6 +11,7 @@ from patra.bus.transports.nats import BrokerUnreachable, NatsStream
 from patra.bus.transports.outbound import UNREACHABLE, Parcel
 from patra.bus.transports.wire import Message, Post, Wire, WireError
 from tests import services
+from tests.certificates import certificate
 
 LONG = 20.0
 INFO = b'INFO {"max_payload":1048576,"headers":true}\r\n'
@@ -148,17 +147,12 @@ def test_a_server_may_ask_for_a_name_or_a_token(options, user):
 
 
 def test_a_server_with_a_certificate_is_spoken_to_under_tls(tmp_path, monkeypatch):
-    if shutil.which("openssl") is None:
-        pytest.skip("no openssl to make a certificate with")
-    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "cert.pem")
-    making = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate]
-    making += ["-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
-    subprocess.run(making, check=True, capture_output=True)
-    with services.nats(None, None, "--tls", "--tlscert", certificate, "--tlskey", key) as url:
+    mine = certificate(tmp_path)
+    with services.nats(None, None, "--tls", "--tlscert", mine.certificate, "--tlskey", mine.key) as url:
         stranger = NatsStream(url, seconds=LONG)
         with pytest.raises(BrokerUnreachable, match="CERTIFICATE"):
             stranger.incarnation()
-        monkeypatch.setenv("SSL_CERT_FILE", certificate)
+        monkeypatch.setenv("SSL_CERT_FILE", mine.authority)
         for address in (url, url.replace("nats://", "tls://")):
             stream = NatsStream(address, seconds=LONG)
             large = [parcel(f"{address}{n}", b"x" * 100_000) for n in range(30)]

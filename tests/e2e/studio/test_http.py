@@ -7,6 +7,8 @@ import msgspec
 import pytest
 
 from patra.app.settings import Settings, StoreSettings, StudioSettings, WebSettings
+from patra.app.studio import StudioEngine
+from patra.bus import operations
 from patra.studio.film.ffmpeg import probe
 from patra.studio.film.quality import QUALITIES
 from tests.prove.studio_kills import TINY
@@ -51,3 +53,24 @@ def test_a_wish_that_nobody_knows_is_refused_by_its_place(tmp_path: Path) -> Non
         assert "options.subtitles" in answer.data.decode()
         assert client.get("/studio/runs/run_nothing").status == 404
         assert client.get("/studio/runs/run_nothing/film").status == 404
+
+
+def test_a_run_without_a_film_is_told_from_one_that_is_not_there(tmp_path: Path) -> None:
+    with served(settings(tmp_path)) as client:
+        body, kind = json.dumps({"chapter": "It rained."}).encode(), {"Content-Type": "application/json"}
+        run = msgspec.json.decode(client.post("/studio/runs", body=body, headers=kind).data)["links"]["run"]
+        while client.get(run).status == 404:
+            client.patra.engine(StudioEngine).studio.run_once()
+        assert client.post(f"{run}/cancel").status == 200
+        answers = [client.get(f"{which}/film") for which in (run, "/studio/runs/run_nothing")]
+        assert [msgspec.json.decode(a.data)["code"] for a in answers] == ["s_film_missing", "s_run_unknown"]
+        assert "cancelled" in answers[0].data.decode()
+
+
+def test_a_submission_while_its_type_is_frozen_may_be_tried_again(tmp_path: Path) -> None:
+    with served(settings(tmp_path)) as client:
+        bus = client.patra.engine(StudioEngine).studio.bus
+        client.patra.db.run(lambda tx: operations.freeze(tx, bus, "task.submitted", by="ann", reason="look"))
+        body, kind = json.dumps({"chapter": "It rained."}).encode(), {"Content-Type": "application/json"}
+        answer = client.post("/studio/runs", body=body, headers=kind)
+        assert (answer.status, msgspec.json.decode(answer.data)["code"]) == (503, "b_type_frozen")

@@ -2,6 +2,7 @@
 
 from copy import deepcopy
 
+import msgspec
 import pytest
 
 from patra.bus.evolution import changes, decode_release, encode_release, objections, release
@@ -248,6 +249,22 @@ def test_b4_a_released_type_is_retired_before_it_goes():
 def test_b4_another_producer_or_order_is_breaking():
     assert codes(event_type(), [event_type(producer="Other")]) == [R.EVOLUTION_MAJOR]
     assert codes(event_type(), [event_type(ordering={"key": ["/payload/key"]})]) == [R.EVOLUTION_MAJOR]
+
+
+@pytest.mark.parametrize(("was", "now"), [("block", "continue"), ("continue", "block")])
+def test_b4_another_policy_on_dead_letters_is_another_order(was, now):
+    before, after = (event_type(ordering={"key": ["/payload/key"], "on_dead_letter": policy}) for policy in (was, now))
+    found = objections(release(catalogue(before)), catalogue(after))
+    assert [(o.code, o.place) for o in found] == [(R.EVOLUTION_MAJOR, " ordering.on_dead_letter")]
+    with_major = event_type(versions=BOTH, ordering={"key": ["/payload/key"], "on_dead_letter": now})
+    assert objections(release(catalogue(before)), catalogue(with_major)) == []
+
+
+def test_a_release_from_before_the_policy_was_kept_objects_to_none():
+    ordered = event_type(ordering={"key": ["/payload/key"], "on_dead_letter": "block"})
+    old = msgspec.to_builtins(release(catalogue(ordered)))
+    del old["types"]["thing.happened"]["on_dead_letter"]
+    assert objections(decode_release(msgspec.json.encode(old)), catalogue(ordered)) == []
 
 
 BOTH = [version("1.0", status="retiring"), version("2.0", THING_2)]

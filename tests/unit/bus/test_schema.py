@@ -1,5 +1,7 @@
 """The validators: the fast one, the one that explains, and the shape agree with each other and with a third party."""
 
+import re
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -28,6 +30,10 @@ def test_every_contract_of_the_catalogue_has_a_sound_schema():
         (closed({"a": {"const": 1}}), "/properties/a/const"),
         (closed({"a": {"format": "e-mail"}}), "/properties/a/format"),
         (closed({"a": {"pattern": "("}}), "/properties/a/pattern"),
+        (closed({"a": {"pattern": "^(?!b)"}}), "/properties/a/pattern"),
+        (closed({"a": {"pattern": "^a|b$"}}), "/properties/a/pattern"),
+        (closed({"a": {"pattern": 3}}), "/properties/a/pattern"),
+        (closed({"a": {"pattern": "a", "patternProperties": {"(": True}}}), "/properties/a/patternProperties"),
         (closed({"a": {"type": "text"}}), "/properties/a/type"),
         (closed({"a": {"minLength": -1}}), "/properties/a/minLength"),
         (closed({"a": {"minimum": "1"}}), "/properties/a/minimum"),
@@ -116,3 +122,37 @@ def test_a_violation_names_the_place_and_the_rule():
         ("/payload/count", "maximum"),
         ("/payload/extra", "additionalProperties"),
     }
+
+
+SLOW = ["^(a+)+$", "^(a|a)*$", "^(a*)*b$", "[a-z]+$", r"^(\w+\s?)*$"]
+
+
+@pytest.mark.parametrize("slow", SLOW)
+def test_no_pattern_holds_a_publisher_up(slow):
+    """The standard engine would need years for the first, and hours for the fourth."""
+    hostile = "a" * 16_000 + "!"
+    schema = closed({"a": {"type": "string", "pattern": slow}})
+    named = closed({"a": {"type": "object", "additionalProperties": False, "patternProperties": {slow: True}}})
+    for judged, payload in ((schema, {"a": hostile}), (named, {"a": {hostile: 1}})):
+        assert defects(judged) == []
+        assert not compiled(judged)(payload)
+        assert violations(judged, payload)
+        with pytest.raises(msgspec.ValidationError):
+            msgspec.convert(payload, shape(judged))
+
+
+@pytest.mark.parametrize("slow", SLOW)
+def test_a_pattern_that_could_be_slow_still_judges(slow):
+    schema = closed({"a": {"type": "string", "pattern": slow}})
+    assert compiled(schema)({"a": "aab"}) is Draft7Validator(schema).is_valid({"a": "aab"})
+    assert compiled(schema)({"a": "aa\n"}) is Draft7Validator(schema).is_valid({"a": "aa\n"})
+
+
+@pytest.mark.parametrize("text", ["x", "x\n", "$", "a$", "é", "1", "٣"])
+@pytest.mark.parametrize("source", ["^x$", "^[$a]+$", "^\\\\$", r"^\w$", r"^\d$"])
+def test_a_dollar_is_the_end_for_every_judge_and_in_a_class_the_character(source, text):
+    value, named = closed({"a": {"type": "string", "pattern": source}}), closed({}, patternProperties={source: True})
+    whole = re.fullmatch(source[1:-1], text) is not None
+    for schema, payload in ((value, {"a": text}), (named, {text: 1})):
+        assert compiled(schema)(payload) is whole
+        assert (violations(schema, payload) == []) is whole

@@ -156,6 +156,18 @@ def test_a_store_that_cannot_be_used_is_exit_code_4(patra: Patra) -> None:
     assert result.err.startswith("patra: store_unavailable: ")
 
 
+@pytest.mark.parametrize("url", ["postgresql://me:secret@127.0.0.1:1/x", "postgresql:///x?host=/nowhere"])
+def test_a_server_that_is_not_there_is_one_line_with_what_to_do(
+    patra: Patra, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    monkeypatch.setenv("PATRA_STORE_URL", url)
+    result = patra("bus", "groups")
+    assert (result.code, result.err.count("\n")) == (4, 1)
+    assert result.err.startswith("patra: store_unavailable: postgresql://")
+    assert result.err.endswith("(start the server, or correct the URL of the store)\n")
+    assert "secret" not in result.err
+
+
 def test_a_store_of_a_newer_version_is_exit_code_3(patra: Patra) -> None:
     import sqlite3
 

@@ -11,7 +11,7 @@ UPDATE bus_group SET state = :state, changed_at = :now WHERE name = :name AND st
 -- name: group_totals
 SELECT g.name, g.state, g.group_id,
   (SELECT count(*) FROM bus_delivery d WHERE d.group_id = g.group_id) AS waiting,
-  (SELECT count(*) FROM bus_delivery d WHERE d.group_id = g.group_id AND d.attempts > 0) AS failing,
+  (SELECT count(*) FROM bus_delivery d WHERE d.group_id = g.group_id AND d.attempts > 0 AND d.state <> 'dead') AS failing,
   (SELECT count(*) FROM bus_delivery d WHERE d.group_id = g.group_id AND d.state = 'held') AS held,
   (SELECT min(e.published_at) FROM bus_event e WHERE e.seq = (
     SELECT min(d.seq) FROM bus_delivery d WHERE d.group_id = g.group_id)) AS oldest,

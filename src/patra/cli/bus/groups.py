@@ -72,7 +72,12 @@ def unsubscribe(name: str, event_type: str, by: str, config: str | None) -> None
     with opened(config) as patra:
         bus, who = bus_in(patra), who_is(by)
         gone = acted(
-            patra, "bus.unsubscribe", name, lambda tx: operations.unsubscribe(tx, bus, name, event_type, by=who), who
+            patra,
+            "bus.unsubscribe",
+            name,
+            lambda tx: operations.unsubscribe(tx, bus, name, event_type, by=who),
+            who,
+            type=event_type,
         )
         click.echo("done" if gone else "there was no such subscription")
 

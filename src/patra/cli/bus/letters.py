@@ -131,6 +131,7 @@ def replay(
 
         query = {"type": event_type, "error_code": error_code, "trace": trace}
         asked_for = {"event_ids": list(event_ids)} if event_ids else {k: v for k, v in query.items() if v}
+        asked_for = asked_for or {"all": True}
         done = acted(patra, "bus.replay", name, work, who, **asked_for)
         if not event_ids and len(done.letters) == limit:
             click.echo(f"--limit {limit} is reached: there may be more", err=True)
@@ -185,6 +186,7 @@ def freeze(event_type: str, reason: str, by: str, config: str | None, as_json: b
                 event_type,
                 lambda tx: operations.freeze(tx, bus, event_type, by=who, reason=reason),
                 who,
+                reason=reason,
             )
         rows = [
             {

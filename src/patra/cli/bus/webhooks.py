@@ -1,9 +1,14 @@
 """`patra bus webhooks`: endpoints that events are sent to."""
 
+from typing import TYPE_CHECKING
+
 import click
 
 from patra.cli.bus.common import acted, bus_in, by_option, who_is
 from patra.cli.options import config_option, json_option, opened, show, table
+
+if TYPE_CHECKING:
+    from patra.bus.versions import VersionRange
 
 
 @click.group(invoke_without_command=True)
@@ -22,6 +27,15 @@ def webhooks(ctx: click.Context, config: str | None, as_json: bool) -> None:
         show([{"name": h.name, "url": h.url, "group": webhook.group(h.name)} for h in found], as_json=as_json)
 
 
+def _wanted(text: str) -> "tuple[str, VersionRange]":
+    from patra.bus.versions import parse_range
+
+    event_type, _, versions = text.partition("@")
+    if (wanted := parse_range(versions or ">=1")) is None:
+        raise click.BadParameter(f"{text!r}: {versions!r} is no range such as >=1,<2", param_hint="TYPE[@VERSIONS]")
+    return event_type, wanted
+
+
 @webhooks.command("add")
 @click.argument("name")
 @click.argument("url")
@@ -31,12 +45,20 @@ def webhooks(ctx: click.Context, config: str | None, as_json: bool) -> None:
 def add_webhook(name: str, url: str, types: tuple[str, ...], by: str, config: str | None) -> None:
     """Send events of some types to URL; prints the secret that signs them, once."""
     from patra.bus import webhook
-    from patra.bus.consumer import parse_versions
 
-    wanted = {t.partition("@")[0]: parse_versions(t.partition("@")[2] or ">=1", t) for t in types}
+    wanted = dict(map(_wanted, types))
+    if len(wanted) < len(types):
+        raise click.UsageError("each TYPE stands once; a range such as @>=1,<3 takes several versions")
     with opened(config) as patra:
         bus, who = bus_in(patra), who_is(by)
-        made = acted(patra, "bus.webhook.add", name, lambda tx: webhook.add(tx, bus, name, url, wanted, by=who), who)
+        made = acted(
+            patra,
+            "bus.webhook.add",
+            name,
+            lambda tx: webhook.add(tx, bus, name, url, wanted, by=who),
+            who,
+            types={event_type: versions.text for event_type, versions in wanted.items()},
+        )
         table(["", ""], [["group", webhook.group(name)], ["secret", made.secret]], header=False)
 
 

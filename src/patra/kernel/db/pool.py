@@ -70,7 +70,8 @@ class Pool:
             )
             connection.execute(b"SET TIME ZONE 'UTC'; SET idle_in_transaction_session_timeout = '120s'")
         except psycopg.OperationalError as error:
-            raise self._unavailable(str(error)) from error
+            cause = " ".join(str(error).split())  # libpq writes paragraphs
+            raise self._unavailable(f"{cause} (start the server, or correct the URL of the store)") from error
         return connection
 
     def _unavailable(self, why: str) -> StoreUnavailable:

@@ -22,7 +22,8 @@ from patra.web.problem import Problem, problem_response
 TAG = "studio"
 LARGEST = 4 * 1024 * 1024
 LOOK_EVERY = 0.4  # seconds between looks at a run that is watched
-NO_RUN = {404: "There is no such run, or it has no film yet."}
+NO_RUN = {404: "There is no such run, or it has no film."}
+_MISSING = {str(R.RUN_UNKNOWN): "There is no such run", str(R.FILM_MISSING): "The run has no film"}
 
 
 class Chapter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -207,9 +208,9 @@ def _resume(request: Request) -> Acted | Problem:
 
 
 def _missing(error: Invalid) -> Problem:
-    if error.code != str(R.RUN_UNKNOWN):
+    if error.code not in _MISSING:
         raise error
-    return Problem(404, str(R.RUN_UNKNOWN), "There is no such run", error.detail)
+    return Problem(404, error.code, _MISSING[error.code], error.detail)
 
 
 class _Live:

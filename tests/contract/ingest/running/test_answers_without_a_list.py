@@ -28,6 +28,13 @@ def broken_from(w: World, page: int, body: bytes = b'{"error": "try again later"
     w.provider._served = lambda *a: reply if next(asked) >= page else serve(*a)  # type: ignore[method-assign]
 
 
+def hiccup(w: World, when: set[int], body: bytes) -> None:
+    """Those requests alone are answered with this."""
+    serve, asked = w.provider._served, iter(range(1000))
+    reply = Reply(status=200, body=body, kind="application/json")
+    w.provider._served = lambda *a: reply if next(asked) in when else serve(*a)  # type: ignore[method-assign]
+
+
 @pytest.mark.parametrize("two_phase", [False, True])
 @pytest.mark.parametrize("xml", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
@@ -85,3 +92,59 @@ def test_a_replay_judges_an_answer_without_a_list_by_what_was_known_then(databas
             report = replay(w.db, w.services, *found[0], lambda _: True, kept=kept)
             assert report is not None
             assert report.conclusion is X.REPLAY_EQUAL
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("TOKEN", b'{"items": [], "total": 200}'),
+        ("TOKEN", b'{"items": [], "next": "x"}'),
+        ("URL", b'{"items": [], "total": 0}'),
+        ("LINK", b'{"items": []}'),
+    ],
+)
+def test_an_empty_page_is_no_end_of_a_list_while_its_total_promises_more(
+    database: Database, kind: str, body: bytes
+) -> None:
+    with world(database, SPREAD) as w:
+        w.load(pack(w.url, kind, window={"maxWindow": "P2D"}))
+        w.trigger()
+        broken_from(w, 1, body)
+        w.drain()
+        assert list(w.tasks()) == ["FAILED i_gave_up"]
+        assert w.watermark() != T1
+        error = w.one("SELECT error FROM ing_task_run WHERE status_code = 'FAILED'")
+        assert "i_no_list: the list is empty here, but 25 of 200 records were read" in error
+
+
+@pytest.mark.parametrize(("kind", "empty_page"), [("TOKEN", "END"), ("TOKEN", "CONTINUE"), ("URL", "PROBE")])
+def test_a_list_that_was_empty_for_a_moment_is_read_to_its_end(database: Database, kind: str, empty_page: str) -> None:
+    with world(database, SPREAD) as w:
+        w.load(pack(w.url, kind, window={"maxWindow": "P2D"}, pagination={"emptyPage": empty_page}))
+        w.trigger()
+        hiccup(w, {2, 5}, b'{"items": [], "total": 0}')
+        w.drain()
+        assert w.landed() == w.provider.truth
+        assert w.watermark() == T1
+
+
+def test_an_empty_page_that_is_less_than_a_page_short_of_the_total_is_believed_when_it_comes_twice(
+    database: Database,
+) -> None:
+    """Totals are not exact everywhere, and records leave a list while it is read."""
+    with world(database, SPREAD) as w:
+        w.load(pack(w.url, "TOKEN", window={"maxWindow": "P2D"}))
+        w.trigger()
+        broken_from(w, 1, b'{"items": [], "total": 30}')
+        w.drain()
+        assert list(w.tasks()) == ["SUCCEEDED i_done"]
+        assert len(w.provider.asked) == 3
+
+
+def test_a_list_whose_first_page_is_empty_though_it_counts_records_is_not_believed(database: Database) -> None:
+    with world(database, SPREAD) as w:
+        w.load(pack(w.url, "TOKEN", window={"maxWindow": "P2D"}))
+        w.trigger()
+        broken_from(w, 0, b'{"items": [], "total": 3}')
+        w.drain()
+        assert list(w.tasks()) == ["FAILED i_gave_up"]

@@ -1,6 +1,7 @@
 """A server that says, byte for byte, what a test tells it to say, and remembers what it was asked."""
 
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
@@ -11,8 +12,9 @@ Reply = bytes | Callable[[socket.socket], None]
 class Scripted:
     """Each request on any connection gets the next reply; the last one is repeated."""
 
-    def __init__(self, replies: Sequence[Reply], greeting: bytes = b"") -> None:
+    def __init__(self, replies: Sequence[Reply], greeting: bytes = b"", tls: ssl.SSLContext | None = None) -> None:
         self._greeting = greeting
+        self._tls = tls
         self.requests: list[bytes] = []
         self.connections = 0
         self.open = 0
@@ -20,7 +22,8 @@ class Scripted:
         self._lock = threading.Lock()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self.port}"
+        self.spoken: list[tuple[str | None, str | None]] = []
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self) -> None:
@@ -33,9 +36,17 @@ class Scripted:
 
     def _serve(self, connection: socket.socket) -> None:
         try:
-            self._talk(connection)
+            with connection, suppress(OSError):
+                self._talk(self._secured(connection))
         finally:
             self.open -= 1
+
+    def _secured(self, connection: socket.socket) -> socket.socket:
+        if self._tls is None:
+            return connection
+        secured = self._tls.wrap_socket(connection, server_side=True)
+        self.spoken.append((secured.version(), secured.selected_alpn_protocol()))
+        return secured
 
     def _talk(self, connection: socket.socket) -> None:
         with connection, suppress(OSError):
@@ -73,8 +84,8 @@ def _request(connection: socket.socket) -> bytes:
 
 
 @contextmanager
-def scripted(*replies: Reply, greeting: bytes = b"") -> Generator[Scripted]:
-    server = Scripted(replies, greeting)
+def scripted(*replies: Reply, greeting: bytes = b"", tls: ssl.SSLContext | None = None) -> Generator[Scripted]:
+    server = Scripted(replies, greeting, tls)
     try:
         yield server
     finally:

@@ -4,11 +4,14 @@ import gzip
 import socket
 import struct
 import zlib
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from patra.ingest.gates import Permit
 from patra.ingest.transport import Answer, Failure, Fault, Outgoing, Transport, redirected, with_tracing
+from tests.certificates import certificate
 from tests.services import free_port
 from tests.unit.ingest.running.sockets import Scripted, page, scripted
 
@@ -195,6 +198,44 @@ def test_a_closed_port_is_a_failed_connect(transport: Transport) -> None:
 def test_an_unknown_name_is_a_dns_failure(transport: Transport) -> None:
     request = Outgoing(method="GET", url="http://no-such-host.invalid/", hosts=("*.invalid",), allow_http=True)
     assert failed(transport, request).fault is Fault.DNS
+
+
+def test_pages_come_over_tls_on_a_connection_that_is_used_again(
+    transport: Transport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = certificate(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", mine.authority)
+    large = b"x" * 300_000
+    with scripted(page(b"{}"), page(large), page(b"[]"), tls=mine.context()) as server:
+        bodies = [answered(transport, get(server, allow_http=False)).body for _ in range(3)]
+        assert bodies == [b"{}", large, b"[]"]
+        assert server.connections == 1
+        assert server.spoken == [("TLSv1.3", "http/1.1")]
+
+
+@pytest.mark.parametrize(
+    ("name", "until", "trusted"),
+    [
+        ("127.0.0.1", None, False),
+        ("api.example.org", None, True),
+        ("127.0.0.1", datetime(2020, 1, 1, tzinfo=UTC), True),
+    ],
+    ids=["unknown authority", "another host's", "expired"],
+)
+def test_a_certificate_that_proves_nothing_is_a_tls_failure_and_nothing_is_asked(
+    transport: Transport,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    until: datetime | None,
+    trusted: bool,
+) -> None:
+    theirs = certificate(tmp_path, name, until=until)
+    if trusted:
+        monkeypatch.setenv("SSL_CERT_FILE", theirs.authority)
+    with scripted(page(b"{}"), tls=theirs.context()) as server:
+        assert failed(transport, get(server, allow_http=False)).fault is Fault.TLS
+        assert server.requests == []
 
 
 def test_plain_text_where_tls_belongs_is_a_tls_failure(transport: Transport) -> None:

@@ -1,13 +1,14 @@
-r"""A pack's regular expression goes in, a matcher whose time grows only with the text comes out (ch. 4.8).
+r"""A regular expression of others goes in, a matcher whose time grows only with the text comes out.
 
-The engine of the standard library backtracks, and a pack is not code that we wrote: `(a+)+$` would hold a worker for
-hours. This one follows all alternatives at once (Thompson's construction; the deterministic machine is built as it is
-needed). It knows literals, `.`, classes, groups, `|`, `* + ? {m,n}`, `\d \w \s`, `^` at the start and `$` at the end,
-and `(?i)` in front; it has no captures, back-references or look-around.
+The engine of the standard library backtracks, and packs (ingest, ch. 4.8) and contracts (bus) are not code that we
+wrote: `(a+)+$` would hold a worker for hours. This one follows all alternatives at once (Thompson's construction; the
+deterministic machine is built as it is needed). It knows literals, `.`, classes, groups, `|`, `* + ? {m,n}`,
+`\d \w \s`, `^` at the start and `$` at the end, and `(?i)` in front; it has no captures, back-references or
+look-around.
 """
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import msgspec
 
@@ -20,29 +21,36 @@ MAX_DEPTH = 20
 MAX_TEXT = 16_384
 """Matching looks at no more characters of a text; longer ones are cut (`found`) or do not match (`matches`)."""
 
+Test = Callable[[str], bool]
+
 _MAX_STATES = 1000
-_CLASSES: dict[str, Callable[[str], bool]] = {
-    "d": lambda c: "0" <= c <= "9",
-    "w": lambda c: c == "_" or c.isalnum(),
-    "s": lambda c: c in " \t\n\r\f\v",
+_WORD: Test = lambda c: c == "_" or c.isalnum()  # noqa: E731  beside its fellows below
+_CLASSES: dict[bool, dict[str, Test]] = {
+    False: {"d": lambda c: "0" <= c <= "9", "w": _WORD, "s": lambda c: c in " \t\n\r\f\v"},
+    True: {"d": str.isdecimal, "w": _WORD, "s": str.isspace},
 }
+_SAMPLES = [*map(chr, range(128)), "\u00e9", "\u0663", "\u3000", "\u20ac"]
+"""ASCII, and of the rest a letter, a digit, a space and none of them: no class tells more of it apart."""
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 _SPECIAL = "\\.[](){}*+?|^$-/ '\"#&,:;<=>@_`~!%"
 
-Test = Callable[[str], bool]
-
 
 class Pattern:
-    """A compiled pattern: `matches` asks for the whole text, `found` for a part of it."""
+    r"""A compiled pattern: `matches` asks for the whole text, `found` for a part of it.
 
-    def __init__(self, source: str) -> None:
+    `unicode` gives `\d` and `\s` the width that they have in the standard library: every script's digits and spaces.
+    """
+
+    def __init__(self, source: str, *, unicode: bool = False) -> None:
         self.source = source
-        parser = _Parser(source)
+        parser = _Parser(source, _CLASSES[unicode])
+        self._loops = parser.loops
         self._ignore_case = parser.ignore_case
         self._anchored = parser.anchored
-        self._to_end = parser.to_end
+        self.to_end = parser.to_end
         self._nodes = parser.nodes
         self._accept = parser.accept
+        self._begin = parser.start
         self._start = self._closure({parser.start})
         self._moves: dict[tuple[frozenset[int], str, bool], frozenset[int]] = {}
 
@@ -61,15 +69,47 @@ class Pattern:
         state = self._start
         again = not self._anchored
         cut = text[:MAX_TEXT]
-        if self._accept in state and not (self._to_end and cut):
+        if self._accept in state and not (self.to_end and cut):
             return True
         for index, char in enumerate(cut):
             state = self._move(state, char, again=again)
-            if self._accept in state and (not self._to_end or index == len(text) - 1):
+            if self._accept in state and (not self.to_end or index == len(text) - 1):
                 return True
             if not state and not again:
                 return False
         return False
+
+    @cached_property
+    def unambiguous(self) -> bool:
+        """Whether the standard engine, too, needs time that only grows with the text.
+
+        It does where the next character alone says which part of the pattern it belongs to and by which way: then there
+        is one way to read any beginning of a text, and nothing to come back for. A search that may begin anywhere is
+        of that kind only without unbounded repeats. What is not plainly so (`(?i)`, literals beyond ASCII) counts as
+        ambiguous.
+        """
+        if self._ignore_case or not self.source.isascii() or (self._loops and not self._anchored):
+            return False
+        accepted: dict[Test, frozenset[str]] = {}
+        for begin in [self._begin, *(out for test, out, _ in self._nodes if test is not None)]:
+            seen: set[int] = set()
+            taken: set[str] = set()
+            stack = [begin]
+            while stack:
+                number = stack.pop()
+                if number in seen:  # two ways to one place without a character in between, as in `(a*)*`
+                    return False
+                seen.add(number)
+                test, out, other = self._nodes[number]
+                if test is not None:
+                    if test not in accepted:
+                        accepted[test] = frozenset(filter(test, _SAMPLES))
+                    if taken & accepted[test]:
+                        return False
+                    taken |= accepted[test]
+                elif number != self._accept:
+                    stack += [out, other] if other >= 0 else [out]
+        return True
 
     def _move(self, state: frozenset[int], char: str, *, again: bool) -> frozenset[int]:
         key = (state, char, again)
@@ -110,9 +150,9 @@ class Pattern:
 
 
 @lru_cache(maxsize=1024)
-def pattern(source: str) -> Pattern:
+def pattern(source: str, *, unicode: bool = False) -> Pattern:
     """The pattern, compiled once. Raises Invalid with what is wrong and where."""
-    return Pattern(source)
+    return Pattern(source, unicode=unicode)
 
 
 class _Piece(msgspec.Struct, frozen=True):
@@ -127,11 +167,13 @@ class _Piece(msgspec.Struct, frozen=True):
 class _Parser:
     """Recursive descent to pieces, then Thompson's machine from the last piece to the first."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, classes: dict[str, Test]) -> None:
         if len(source) > MAX_SOURCE:
             raise _invalid(source[:40] + "…", f"a pattern has at most {MAX_SOURCE} characters")
         self._source = source
+        self._classes = classes
         self._at = 0
+        self.loops = False
         self.nodes: list[tuple[Test | None, int, int]] = []
         self.ignore_case = source.startswith("(?i)")
         if self.ignore_case:
@@ -141,6 +183,8 @@ class _Parser:
         pieces = self._alternatives(0)
         if self._at < len(source):
             raise self._error("nothing opens this `)`" if source[self._at] == ")" else "this cannot stand here")
+        if len(pieces) > 1 and (self.anchored or self.to_end):
+            raise self._error("`^` and `$` would belong to one alternative only; write ^(a|b)$")
         self.accept = self._node()
         self.start = self._build(pieces, self.accept)
 
@@ -167,6 +211,7 @@ class _Parser:
             return self._node(piece.test, out) if piece.test else self._build(piece.group, out)
 
         if piece.most < 0:
+            self.loops = True
             loop = self._node(None, end, end)
             self.nodes[loop] = (None, once(loop), end)
             end = loop
@@ -261,7 +306,7 @@ class _Parser:
         low = self._source[self._at]
         self._at += 1
         if low == "\\":
-            if self._source[self._at : self._at + 1].lower() in _CLASSES:
+            if self._source[self._at : self._at + 1].lower() in self._classes:
                 return self._escape()
             low = self._escaped()
         if self._source[self._at : self._at + 1] == "-" and self._source[self._at + 1 : self._at + 2] not in {"]", ""}:
@@ -279,9 +324,9 @@ class _Parser:
 
     def _escape(self) -> Test:
         name = self._source[self._at : self._at + 1]
-        if name.lower() in _CLASSES and name:
+        if name.lower() in self._classes and name:
             self._at += 1
-            test = _CLASSES[name.lower()]
+            test = self._classes[name.lower()]
             return test if name.islower() else lambda c: not test(c)
         return self._literal(self._escaped())
 

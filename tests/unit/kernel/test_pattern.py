@@ -1,4 +1,4 @@
-"""Patterns of packs: what they match, and that nothing makes them slow."""
+"""Patterns of others: what they match, and that nothing makes them slow."""
 
 import re
 import time
@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patra.ingest.pattern import MAX_TEXT, Pattern, pattern
 from patra.kernel.errors import Invalid
+from patra.kernel.pattern import MAX_TEXT, Pattern, pattern
 
 
 @pytest.mark.parametrize(
@@ -56,6 +56,8 @@ def test_a_pattern_matches_as_expected(source, text, whole, part):
         "a$b",
         "[z-a]",
         "\\",
+        "^a|b",
+        "a|b$",
         "x" * 501,
     ],
 )
@@ -109,3 +111,60 @@ def test_deeply_nested_groups_are_refused_and_do_not_explode():
 
 def test_a_pattern_is_compiled_once():
     assert pattern("a+b") is pattern("a+b")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "^[0-9a-f]{64}$",
+        "^[a-z0-9.+-]+/[A-Za-z0-9.+-]+$",
+        "^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$",
+        r"^1(\.\d+){0,2}$",
+        "^(a|bc)*d?$",
+        "abc",
+        r"\d{4}-\d\d",
+    ],
+)
+def test_a_pattern_that_is_read_in_one_way_is_unambiguous(source):
+    assert Pattern(source, unicode=True).unambiguous
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "^(a+)+$",
+        "^(a*)*b",
+        "^(a|a)*$",
+        "^(a|ab)*c$",
+        r"^(\w+\s?)*:",
+        r"^\w*\d*$",
+        "^(a?){1,30}b",
+        "a?a?a?aaa",
+        "[a-z]+$",
+        "^[^@]+@[^@]+[.][^@]+$",
+        "(?i)^ab$",
+        "^\u00e9$",
+        "^()*a$",
+    ],
+)
+def test_a_pattern_that_could_be_read_in_two_ways_is_not(source):
+    assert not Pattern(source, unicode=True).unambiguous
+
+
+@given(SOURCES, st.text("ab1c \u0663\u00e9\u3000", max_size=8))
+def test_with_unicode_classes_it_is_the_standard_engine_s_width(source, text):
+    source = source.replace("[ab]", r"\s")
+    assert Pattern(source, unicode=True).matches(text) is bool(re.fullmatch(source, text))
+
+
+@given(SOURCES, st.text("ab1c", max_size=8))
+def test_an_unambiguous_pattern_has_one_way_through_any_text(source, text):
+    """Counted on the machine itself: along an unambiguous pattern at most one node takes each character."""
+    ours = Pattern("^(?:" + source + ")$")
+    if not ours.unambiguous:
+        return
+    state = ours._start
+    for char in text:
+        takers = [n for n in state if (test := ours._nodes[n][0]) is not None and test(char)]
+        assert len(takers) <= 1
+        state = ours._move(state, char, again=False)
