@@ -5,8 +5,9 @@ the order of their `receivedAt`, which never goes back within a process: while t
 read. A batch that was queued is answered after the commit or not at all; when too many wait, new ones are turned away
 before they cost anything (F10).
 
-On PostgreSQL there are two writers: while one waits for the database, the other decides. They are to each other as two
-processes are, and what holds for those (`store`) holds for them. SQLite has one writer at a time.
+On PostgreSQL there are two writers: while one waits for the database, the other decides, where there is enough for
+both. They are to each other as two processes are, and what holds for those (`store`) holds for them. SQLite has one
+writer at a time.
 
 No timer overtakes a batch that waits, in whichever process (A1): each process that takes batches tells the others every
 second since when one may wait there (`att_intake`), and a tick goes no further than that. A process that has not been
@@ -56,6 +57,8 @@ BUSY = 0.2
 """Part of its time in commits beyond which the duties in the background step aside."""
 PATIENCE = 10 * SECOND
 """How long a batch may wait for its commit where other processes go by what this one announced."""
+FEW, SOON = 4, 0.02
+"""Fewer batches than these are left to a writer that is at work, for so many seconds: small commits cost the most."""
 LOST = 20 * SECOND
 """After how long without an announcement a process counts as dead; well beyond `PATIENCE` and one commit."""
 
@@ -283,9 +286,10 @@ class Engine:
     def _write(self) -> None:
         while True:
             with self._changed:
-                while not self._queue and not self._closing:
-                    self._changed.wait()
-                if not self._queue:
+                self._changed.wait_for(lambda: self._queue or self._closing)
+                if self._deciding:
+                    self._changed.wait_for(lambda: len(self._queue) >= FEW or self._closing, SOON)
+                if not self._queue and self._closing:
                     return
             with suppress(Exception):  # everyone was answered: whatever went wrong must not end the writer
                 self.run_once()

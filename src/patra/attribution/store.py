@@ -153,12 +153,13 @@ def write(
 
     `instants` are those of the items, by number. `archived`: the store itself is the archive.
     """
-    bodies = packing({item: some for item, some in changes.decisions.items() if some})
+    made = {item: some for item, some in changes.decisions.items() if some}
+    bodies = packing(made, apart=tx.dialect == "sqlite")
     decisions = list(chain.from_iterable(changes.decisions.values()))
     _write_closures(tx, changes.closures, numbers)
     status = RECORD.target(Status.NEW, On.WRITTEN) if archived else Status.NEW
     _write_billables(tx, decisions, status)
-    rows = [(item, instants[item], body) for item, body in bodies.result().items()]
+    rows = [(item, instants[item], body) for item, body in bodies().items()]
     tx.write(Q["append_decisions"], {"archived": int(archived)}, rows=rows)
     _supersede(tx, changes.superseded)
     return decisions
