@@ -107,6 +107,10 @@ class FaultyTx(Tx):
         self._owner.step(stmt.name)
         self._inner.write(stmt, params, rows=rows)
 
+    def claim(self, stmt: Statement, params: Params | None = None, *, rows: Sequence[Row]) -> None:
+        self._owner.step(stmt.name)
+        self._inner.claim(stmt, params, rows=rows)
+
     @contextmanager
     def flow(self) -> Generator[None]:
         with self._inner.flow():
