@@ -20,8 +20,12 @@ OAI = {"baseUrl": "{url}/oai"}
 NO_INSTANT = "i_no_updated_at_value"
 
 
-def emptied(*path: str, drop: str | None = None) -> Callable[[str], bytes]:
-    """The page behind the last recorded one: the same envelope without records."""
+def emptied(*path: str, drop: str | None = None, total: tuple[str, int] | None = None) -> Callable[[str], bytes]:
+    """The page behind the last recorded one: the same envelope without records.
+
+    Of long lists only the first pages are recorded; `total` beside the records then says how many those were, since an
+    empty page far before the promised end is no end.
+    """
 
     def make(body: str) -> bytes:
         document = json.loads(body)
@@ -29,6 +33,10 @@ def emptied(*path: str, drop: str | None = None) -> Callable[[str], bytes]:
         for step in path[:-1]:
             node = node[step]
         node[path[-1]] = []
+        if total is not None:
+            holder = node if total[0] in node else document
+            assert total[0] in holder
+            holder[total[0]] = total[1]
         if drop is not None:
             document.pop(drop, None)
         return json.dumps(document).encode()
@@ -73,9 +81,9 @@ def size(records: int) -> dict[str, Any]:
 CHAINS = [
     Case("arxiv-testing-10", "arxiv", "query", "start", 60, sections=size(10), end=without_entries),
     Case("crossref-habanero-widget", "crossref", "works", "cursor", 60, sections=size(20),
-         end=emptied("message", "items")),
+         end=emptied("message", "items", total=("total-results", 60))),
     Case("europepmc-cancer-10", "europepmc", "search", "cursorMark", 1000, sections=size(100),
-         params={"resultType": "lite"}, end=emptied("resultList", "result", drop="nextCursorMark")),
+         params={"resultType": "lite"}, end=emptied("resultList", "result", drop="nextCursorMark", total=("hitCount", 1000))),
     Case("oai-mla-14", "oaipmh", "records", "resumptionToken", 319, params=OAI),
     Case("oai-spdataverse", "oaipmh", "records", "resumptionToken", 19, params=OAI),
     Case("oai-dryad-3", "oaipmh", "records", "resumptionToken", 294, params=OAI),
