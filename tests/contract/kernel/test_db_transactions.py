@@ -529,3 +529,22 @@ def test_a_claim_that_would_pass_over_what_is_taken_is_refused(db: Database):
     passing = statement("passing", CLAIM.text["sqlite"], "name text, n int")
     with pytest.raises(ValueError, match="passing"):
         db.run(lambda tx: tx.claim(passing, rows=[("a", 1)]))
+
+
+def test_what_a_broken_flow_left_undone_is_not_taken_for_done(database_url: str):
+    """A statement that the database was to prepare behind one that failed is not prepared."""
+    alone = open_database(database_url, pool_size=1)
+    create_thing(alone)
+    alone.run(lambda tx: add(tx, "taken"))
+
+    def work(tx: Tx, name: str) -> None:
+        with tx.flow():
+            tx.claim(CLAIM, rows=[(name, 1), (f"{name} too", 1)])
+            tx.write(MARK, rows=[(name, 2), (f"{name} too", 3)])
+            tx.write(RENAME, {"name": name, "by": 10})
+
+    for n in range(20):
+        tries = iter(["taken", f"n{n}"])
+        alone.run(lambda tx, tries=tries: work(tx, next(tries)))
+    assert len(numbered(alone)) == 41
+    alone.close()

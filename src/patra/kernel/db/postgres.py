@@ -382,7 +382,7 @@ def _roll_back(connection: Connection) -> None:
     if connection.closed:
         return
     try:
-        connection.execute(b"ROLLBACK")
+        connection.rollback()  # which forgets what was prepared: what stood behind an error in a pipeline never was
     except psycopg.Error:
         connection.close()
 
