@@ -5,7 +5,6 @@ A file counts once the index names it: one that a crash left behind is removed b
 holds the index, so that nobody else, a command that only reads least of all, takes a file under way for a leftover.
 """
 
-import os
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from patra.attribution.archive import Again, Never, Outcome, Written
 from patra.attribution.reasons import R
 from patra.attribution.records import Record
 from patra.kernel.errors import ConfigInvalid
+from patra.kernel.files import sync
 from patra.kernel.ids import new_id
 
 _TABLES = (
@@ -129,23 +129,15 @@ class ParquetArchive:
             )
         finally:
             db.close()
-        _sync(part)
+        sync(part)
         part.replace(path)
-        _sync(path.parent)
+        sync(path.parent)
 
     def _remove_leftovers(self) -> None:
         counted = {name for (name,) in self._index.execute("SELECT name FROM file")}
         for path in (*self._folder.glob("records-*.parquet"), *self._folder.glob(".records-*.part")):
             if path.name not in counted:
                 path.unlink()
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _row(record: Record) -> tuple[Any, ...]:

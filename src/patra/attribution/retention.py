@@ -14,7 +14,6 @@ fact is purged only once the archive has its record, and where the store itself 
 takes its place.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -36,7 +35,7 @@ from patra.attribution.records import Record
 from patra.attribution.statements import Q, mark, set_mark
 from patra.kernel.clock import HOUR
 from patra.kernel.db import Database, Row, Tx
-from patra.kernel.ids import new_id
+from patra.kernel.files import write_whole
 
 BITE = 1000
 
@@ -166,19 +165,8 @@ def into_files(folder: Path) -> Keep:
     def keep(records: Sequence[Record]) -> None:
         if not records:
             return
-        folder.mkdir(parents=True, exist_ok=True)
         lines = msgspec.json.Encoder().encode_lines([as_sent(record) for record in records])
         path = folder / f"records-{records[0].at}-{sha256(lines).hexdigest()[:16]}.jsonl.zst"
-        part = folder / f".{path.name}.{new_id()}"
-        with part.open("wb") as file:
-            file.write(zstandard.ZstdCompressor(level=6).compress(lines))
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-        entry = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(entry)  # its name too must outlive the machine
-        finally:
-            os.close(entry)
+        write_whole(path, zstandard.ZstdCompressor(level=6).compress(lines))
 
     return keep

@@ -11,7 +11,6 @@
 With a folder, batches, runs, events and quarantine rows are written there first as JSON lines (zstd), durably.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from patra.ingest.running_store import Q
 from patra.kernel.canonical import sha256_hex
 from patra.kernel.clock import DAY
 from patra.kernel.db import Database, Row, Tx
+from patra.kernel.files import write_whole
 
 BITE = 1000
 SHORT = 40 * DAY
@@ -132,14 +132,8 @@ def into_files(folder: Path) -> Keep:
     """Keep purged rows as JSON lines, compressed: one file a bite, whole on the disk before the rows go."""
 
     def keep(kind: str, rows: Sequence[dict[str, Any]]) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
         lines = msgspec.json.Encoder().encode_lines(rows)
         path = folder / f"{kind}-{sha256_hex(lines)[:16]}.jsonl.zst"  # the same bite again is the same file
-        part = path.with_suffix(".part")
-        with part.open("wb") as file:
-            file.write(zstandard.ZstdCompressor(level=6).compress(lines))
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
+        write_whole(path, zstandard.ZstdCompressor(level=6).compress(lines))
 
     return keep

@@ -9,6 +9,7 @@ Read in this order; a later file may import an earlier one, never the other way.
 | canonical.py | a JSON value                         | its RFC 8785 bytes, its sha256                           |
 | clock.py     | RFC 3339, ISO 8601                   | microseconds, and back                                   |
 | ids.py       |                                      | a UUIDv7                                                 |
+| files.py     | bytes                                | a file that is there whole, and outlives the machine     |
 | pattern.py   | a regular expression of others       | a matcher whose time grows only with the text            |
 | retry.py     | an attempt's number, jitter          | how long to wait                                         |
 | redact.py    | text, URLs, data                     | the same without keys, tokens, addresses, numbers        |

@@ -23,6 +23,7 @@ import msgspec
 
 from patra.kernel.canonical import fingerprint
 from patra.kernel.errors import Permanent
+from patra.kernel.files import sync
 from patra.kernel.ids import new_id
 from patra.studio.reasons import R
 
@@ -97,7 +98,7 @@ class ArtifactStore:
         if not target.exists():
             target.parent.mkdir(exist_ok=True)
             source.rename(target)
-            _sync(target.parent)
+            sync(target.parent)
         if self._remote:
             self._remote.put(name, target)
         uri = self._remote.uri(name) if self._remote else target.as_uri()
@@ -127,7 +128,7 @@ class ArtifactStore:
                 file.flush()
                 os.fsync(file.fileno())
             draft.rename(target)
-        _sync(target.parent)
+        sync(target.parent)
         if self._remote:
             self._remote.put(name, target)
         return manifest
@@ -217,14 +218,6 @@ def _digest(file: Path) -> tuple[str, int]:
             size += len(piece)
         os.fsync(source.fileno())
     return digest.hexdigest(), size
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _abandoned(folder: Path) -> bool:

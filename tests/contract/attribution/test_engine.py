@@ -452,3 +452,25 @@ def test_however_many_writers_there_are_each_key_counts_once(database: Database)
     )
     billed = sorted(one.decision.billable or "" for one in every_decision(database) if one.decision.billable)
     assert billed == ["billable_click", "billable_impression"]
+
+
+def test_a_commit_that_stands_still_keeps_the_second_writer_from_nothing(database: Database):
+    if database.dialect == "sqlite":
+        pytest.skip("SQLite has one writer at a time")
+    migrate(database, PACKAGES)
+    inside, go_on = threading.Event(), threading.Event()
+
+    def hand(tx: Tx, decisions: Any, superseded: Any) -> None:
+        if not inside.is_set():
+            inside.set()
+            assert go_on.wait(60)
+
+    engine = Engine(database, ManualClock(T0), limits=Limits(announce=0), hand=hand)
+    stuck = engine.submit(body(event("interaction", "i1"), batch="b1"))
+    assert inside.wait(30)
+    try:
+        single = answer(engine.submit(body(event("opportunity_created", "o1"), batch="b2")))
+    finally:
+        go_on.set()
+    assert (codes(single), codes(answer(stuck))) == (["f_accepted"], ["f_accepted"])
+    engine.close()
