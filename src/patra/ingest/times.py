@@ -4,7 +4,6 @@ A partial date (`2019`, `2019-03`, `[[2019]]`, `2013 Mar-Apr`, `Winter 2013`) is
 means nothing (`[[null]]`, `n.d.`) is None, and its record is data pollution.
 """
 
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -249,10 +248,12 @@ def _epoch(value: Any, unit: int) -> Moment | None:
         if not re.fullmatch(r"-?\d{1,17}(\.\d{1,9})?", text):
             return None
         value = float(text) if "." in text else int(text)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    at = int(value * unit)
-    return Moment(at, Precision.INSTANT) if -62_000_000_000 * SECOND < at < 253_402_300_800 * SECOND else None
+    at = (
+        value * unit
+    )  # whatever is no number of our calendar fails the comparison: infinite, none, too large for either
+    return Moment(int(at), Precision.INSTANT) if -62_000_000_000 * SECOND < at < 253_402_300_800 * SECOND else None
 
 
 def _moment(parts: Sequence[int | None], zone: str, offset: str | None = None) -> Moment | None:

@@ -57,6 +57,9 @@ def test_a_date_means_the_earliest_instant_it_can(value, instant, precision):
         float("inf"),
         "x" * 1000,
         object(),
+        1.8e305,
+        -1.8e305,
+        10**400,
     ],
 )
 def test_what_means_nothing_is_nothing(value):
