@@ -1,0 +1,1 @@
+-- Nothing: on PostgreSQL a table is a heap, and its rows are appended as they are.
