@@ -8,6 +8,7 @@
 | `intake` | bytes | an envelope with its events, or a refusal |
 | `keys` | fields | dedup, closure, billing, attribution and record keys |
 | `subject` | | whom a decision is about |
+| `event` | | a checked event: what is looked at, and the rest as it is stored |
 | `validate` | one event | a checked event, or the code of the first check that fails |
 | `plain` | one event with nothing unusual about it | the same, much sooner |
 | `batch` | bytes and an instant | checked events in the order of decision |
@@ -18,6 +19,7 @@
 | `records` | a decision | output records for the archive |
 | `ack` | answers to events | the answer to the batch |
 | `decide` | state, batches, ticks | answers and changes: the whole of it, without a store |
+| `frame` | bytes | a compressed frame, and back |
 | `pack` | decisions on one item | one compressed row, and back |
 | `store` | changes | rows, and the order of locks |
 | `recent`, `keystore` | dedup keys | their entries, in memory, appended, in the ledger's tree |

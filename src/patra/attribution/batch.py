@@ -8,9 +8,11 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from patra.attribution.event import Event
+from patra.attribution.frame import compressed
 from patra.attribution.intake import Envelope, Refused, as_read, envelope, plain_envelope
 from patra.attribution.plain import plain_reader
-from patra.attribution.validate import Event, Rejected, checked
+from patra.attribution.validate import Rejected, checked
 
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,6 +24,10 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     events: list[Event] = []
     """In the order of decision."""
     rejected: list[Rejected] = []
+    log: bytes
+    """The body as the log has it."""
+    tales: bytes = b""
+    """What the store keeps of the events (`Told`), as it has it."""
 
     @property
     def closure_keys(self) -> list[bytes]:
@@ -59,7 +65,7 @@ def read_batch(body: bytes, received_at: int) -> Batch:
             pass
     found = envelope(body)
     if isinstance(found, Refused):
-        return Batch(received_at=received_at, body=body, envelope=found)
+        return Batch(received_at=received_at, body=body, envelope=found, log=compressed(body))
     return _checked(body, received_at, found)
 
 
@@ -75,7 +81,15 @@ def _checked(body: bytes, received_at: int, found: Envelope) -> Batch:
                 rejected.append(event)
                 continue
         passed.append(event)  # pyright: ignore[reportArgumentType]  (narrowed by type, not isinstance: it is faster)
-    return Batch(received_at=received_at, body=body, envelope=found, events=in_order(passed), rejected=rejected)
+    return Batch(
+        received_at=received_at,
+        body=body,
+        envelope=found,
+        events=in_order(passed),
+        rejected=rejected,
+        log=compressed(body),
+        tales=compressed(b"[%b]" % b",".join([event.told for event in passed])),
+    )
 
 
 def in_order(events: list[Event]) -> list[Event]:

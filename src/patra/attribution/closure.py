@@ -6,14 +6,15 @@ change it and nothing else. Deadlines that lie at or before the instant at hand 
 """
 
 from enum import StrEnum
+from functools import lru_cache
 
 import msgspec
 
 from patra.attribution import keys
 from patra.attribution.contract import KINDS, WAIT_WINDOW
+from patra.attribution.event import Event, Who, origin, subject_of
 from patra.attribution.reasons import R
-from patra.attribution.subject import Origin, Subject, origin, subject_of_timeout
-from patra.attribution.validate import Event
+from patra.attribution.subject import Origin, Subject, subject_of_timeout
 from patra.kernel.machine import Machine
 
 BILLABLE_IMPRESSION = "billable_impression"
@@ -103,16 +104,19 @@ class Conflict(StrEnum):
     NON_BILLABLE = "non_billable"
 
 
-class Ruling(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Ruling(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """What is decided about an event: its answer, its audit, its facts and the status of their records."""
 
     ack: Ack
     code: R
+    """The reason of the answer."""
     reason: R
+    """The reason of the audit."""
     action: Action
     conflict: Conflict = Conflict.NONE
     attribution: str | None = None
     status: Status = Status.NEW
+    """What the attribution record is born as: `new`, `duplicate` or `conflicted`."""
     billable: str | None = None
     conflict_with: str | None = None
     supersedes: str | None = None
@@ -125,7 +129,7 @@ class Closure(msgspec.Struct, kw_only=True):
     closure: str
     app: str
     opened_at: int
-    opener: Subject | None
+    opener: Who | None
     """Whom a timeout takes its keys from; not kept once the closure is closed."""
     state: C = C.OPEN
     source: Terminal | None = None
@@ -133,7 +137,7 @@ class Closure(msgspec.Struct, kw_only=True):
     timeout: int | None = None
     """The decision of the timeout, whose record a late impression supersedes."""
     click: Click | None = None
-    clicked_by: Subject | None = None
+    clicked_by: Who | None = None
     """The click that waits."""
     billed: Origin | None = None
     """The click that was billed."""
@@ -145,8 +149,6 @@ class Closure(msgspec.Struct, kw_only=True):
     """Not in the store yet."""
     changed: bool = True
     """Not as it is in the store."""
-    fresh: bool = True
-    """Opened by the event at hand."""
 
     @property
     def next_due(self) -> int | None:
@@ -157,16 +159,16 @@ class Closure(msgspec.Struct, kw_only=True):
         return ends
 
 
-def opened(key: bytes, subject: Subject, received_at: int) -> Closure:
+def opened(key: bytes, name: str, app: str, who: Who, received_at: int) -> Closure:
     """A closure that its first event opens (F13)."""
-    return Closure(key=key, closure=subject.closure or "", app=subject.app, opened_at=received_at, opener=subject)
+    return Closure(key=key, closure=name, app=app, opened_at=received_at, opener=who)
 
 
-def end(closure: Closure, on: On, source: Terminal, subject: Subject) -> None:
+def end(closure: Closure, on: On, source: Terminal, who: Who) -> None:
     """Close along an edge of the table."""
     closure.state = CLOSURE.target(closure.state, on)
     closure.source = source
-    closure.ended_by = origin(subject)
+    closure.ended_by = origin(who)
     closure.changed = True
 
 
@@ -182,18 +184,25 @@ PLAIN = {
 }
 """The ruling on most events, made once."""
 
+
+@lru_cache
+def drop(ack: Ack, reason: R, conflict: Conflict) -> Ruling:
+    """The ruling on an event that goes no further: rejected, or a duplicate of the ledger."""
+    return Ruling(ack=ack, code=reason, reason=reason, action=Action.DROP, conflict=conflict)
+
+
 # --- an event on its closure ------------------------------------------------------------------------------------------
 
 
-def rule(closure: Closure, event: Event, subject: Subject, received_at: int) -> Ruling:
+def rule(closure: Closure, event: Event, who: Who, received_at: int) -> Ruling:
     """Decide an event that passed dedup and owner, on the closure that it finds or opens."""
     if event.terminal:
-        return _failure(closure, event, subject)
+        return _failure(closure, event, who)
     match event.type:
         case "impression":
-            return _impression(closure, event, subject)
+            return _impression(closure, event, who)
         case "click":
-            return _click(closure, event, subject, received_at)
+            return _click(closure, event, who, received_at)
         case "postback":
             return _postback(closure, event)
         case _:
@@ -222,7 +231,7 @@ def _duplicate(code: R, attribution: str, conflict_with: str | None, status: Sta
     )
 
 
-def _impression(closure: Closure, event: Event, subject: Subject) -> Ruling:
+def _impression(closure: Closure, event: Event, who: Who) -> Ruling:
     supersedes: str | None = None
     if closure.state is C.CLOSED_SUCCESS:
         return _duplicate(
@@ -233,9 +242,9 @@ def _impression(closure: Closure, event: Event, subject: Subject) -> Ruling:
         if closure.source is not Terminal.TIMEOUT:
             return _duplicate(R.IMPRESSION_AFTER_FAILURE, ATTR_IMPRESSION, ended, Status.CONFLICTED)
         supersedes = ended
-        end(closure, On.LATE_IMPRESSION, Terminal.IMPRESSION, subject)
+        end(closure, On.LATE_IMPRESSION, Terminal.IMPRESSION, who)
     else:
-        end(closure, On.IMPRESSION, Terminal.IMPRESSION, subject)
+        end(closure, On.IMPRESSION, Terminal.IMPRESSION, who)
     return Ruling(
         ack=Ack.ACCEPTED,
         code=event.code,
@@ -248,17 +257,17 @@ def _impression(closure: Closure, event: Event, subject: Subject) -> Ruling:
     )
 
 
-def _failure(closure: Closure, event: Event, subject: Subject) -> Ruling:
+def _failure(closure: Closure, event: Event, who: Who) -> Ruling:
     if closure.state is C.CLOSED_SUCCESS:
         ended = attribution_record(closure.ended_by, ATTR_IMPRESSION)
         return _duplicate(R.FAILURE_AFTER_IMPRESSION, ATTR_FAILURE, ended)
     if closure.state is C.CLOSED_FAILURE:
         return _duplicate(R.DUPLICATE_FAILURE, ATTR_FAILURE, attribution_record(closure.ended_by, ATTR_FAILURE))
-    end(closure, On.FAILURE, Terminal.ERROR, subject)
+    end(closure, On.FAILURE, Terminal.ERROR, who)
     return accepted(event, ATTR_FAILURE)
 
 
-def _click(closure: Closure, event: Event, subject: Subject, received_at: int) -> Ruling:
+def _click(closure: Closure, event: Event, who: Who, received_at: int) -> Ruling:
     match closure.click:
         case Click.BILLABLE:
             return _duplicate(R.DUPLICATE_CLICK, ATTR_CLICK, billable_record(closure, closure.billed, BILLABLE_CLICK))
@@ -278,10 +287,10 @@ def _click(closure: Closure, event: Event, subject: Subject, received_at: int) -
         )
     closure.changed = True
     if closure.state is C.OPEN:
-        closure.clicked_by, closure.click_code = subject, event.code
+        closure.clicked_by, closure.click_code = who, event.code
         closure.click, closure.click_due = Click.PENDING, received_at + WAIT_WINDOW
         return accepted(event, ATTR_CLICK_PENDING)
-    closure.click, closure.click_due, closure.billed = Click.BILLABLE, None, origin(subject)
+    closure.click, closure.click_due, closure.billed = Click.BILLABLE, None, origin(who)
     return Ruling(
         ack=Ack.ACCEPTED,
         code=event.code,
@@ -294,8 +303,7 @@ def _click(closure: Closure, event: Event, subject: Subject, received_at: int) -
 
 def _postback(closure: Closure, event: Event) -> Ruling:
     """A postback that contradicts the terminal state is kept as conflicted, and changes nothing (F18)."""
-    said = event.values[event.kind.fields.index("postbackStatus")]
-    match closure.state, said:
+    match closure.state, event.said:
         case C.CLOSED_FAILURE, "success":
             ended = attribution_record(closure.ended_by, ATTR_FAILURE)
         case C.CLOSED_SUCCESS, "failed":
@@ -326,7 +334,7 @@ def upgrade(closure: Closure) -> tuple[Subject, Ruling] | None:
         raise AssertionError("a pending click is there")
     closure.click, closure.click_due, closure.billed, closure.changed = Click.BILLABLE, None, origin(clicked), True
     closure.clicked_by = closure.click_code = None
-    return clicked, Ruling(
+    return subject_of(clicked), Ruling(
         ack=Ack.ACCEPTED,
         code=code,
         reason=code,
@@ -342,7 +350,7 @@ def lapse(closure: Closure, due: int) -> tuple[Subject, Ruling]:
     if closure.state is C.OPEN and closure.opened_at + WAIT_WINDOW == due:
         if closure.opener is None:
             raise AssertionError("an open closure knows who opened it")
-        subject = subject_of_timeout(closure.opener, due)
+        subject = subject_of_timeout(subject_of(closure.opener), due)
         end(closure, On.TIMEOUT, Terminal.TIMEOUT, subject)
         return subject, Ruling(
             ack=Ack.ACCEPTED, code=R.TIMEOUT, reason=R.TIMEOUT, action=Action.ATTRIBUTION, attribution=ATTR_FAILURE
@@ -352,7 +360,7 @@ def lapse(closure: Closure, due: int) -> tuple[Subject, Ruling]:
         raise AssertionError("a pending click is there")
     closure.click, closure.click_due = Click.LAPSED, None
     closure.clicked_by = closure.click_code = None
-    return clicked, Ruling(
+    return subject_of(clicked), Ruling(
         ack=Ack.ACCEPTED,
         code=R.CLICK_WITHOUT_IMPRESSION,
         reason=R.CLICK_WITHOUT_IMPRESSION,

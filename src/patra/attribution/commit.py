@@ -4,12 +4,13 @@ The shell around `decide`: load and lock what the items touch, number them, deci
 start when another process was first with something (STYLE, "thin shells").
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 
-from patra.attribution.batch import Batch, Item, instant, received
-from patra.attribution.decide import Answer, Superseded, Ticked, decide
-from patra.attribution.facts import Decision
+from patra.attribution.batch import Batch, Item, instant
+from patra.attribution.decide import Answer, Changes, Superseded, Ticked, decide
+from patra.attribution.event import told
+from patra.attribution.facts import Decision, decision_of
 from patra.attribution.keystore import Keys
 from patra.attribution.store import append_log, due_closures, enter, load_closures, write, write_drops
 from patra.kernel.db import Database, Tx
@@ -42,16 +43,27 @@ def commit(
         closures = load_closures(tx, closure_keys.union(overdue), known.closures)
         # a tick that finds nothing to do leaves no trace
         logged = [item for item in items if isinstance(item, Batch) or overdue]
-        numbered = list(zip(append_log(tx, logged), logged, strict=True))
+        numbered = dict(zip(append_log(tx, logged), logged, strict=True))
         answers, changes = decide(known.load(tx, dedup_keys), closures, numbered)
-        instants = {number: received(item) for number, item in numbered}
         write_drops(tx, changes)
         with tx.flow():  # from here on nothing is asked
             known.write(tx, changes.ledger, latest)
-            decisions = write(tx, changes, instants, known.closures, archived=hand is None)
+            write(tx, changes, numbered, known.closures, archived=hand is None)
         if hand is not None:
-            hand(tx, decisions, changes.superseded)
+            hand(tx, whole(changes, numbered), changes.superseded)
         found = iter(answers)
         return [next(found) if isinstance(item, Batch) or overdue else Ticked(0) for item in items]
 
     return db.run(work)
+
+
+def whole(changes: Changes, items: Mapping[int, Item]) -> list[tuple[int, Decision]]:
+    """What was decided, in its order, with its numbers."""
+    found: list[tuple[int, Decision]] = []
+    for number, some in changes.decisions.items():
+        item = items[number]
+        events = {event.index: event for event in item.events} if isinstance(item, Batch) else {}
+        found += [
+            (one.number, decision_of(one, None if one.event is None else told(events[one.event]))) for one in some
+        ]
+    return found

@@ -53,6 +53,12 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     reference: bool = True
     opens: bool = False
     """Whether such an event opens its closure where that is not there yet; a postback is no render signal (F13)."""
+    rules: bool = False
+    """Whether what becomes of such an event depends on its closure."""
+    settled: bool = False
+    """Whether settlement may ask for its opportunity."""
+    says: str = ""
+    """The field of which more than its own value hangs."""
     enum: str = ""
     values: frozenset[str] = frozenset()
     required: tuple[str, ...] = ()
@@ -84,6 +90,8 @@ KINDS: dict[str, Kind] = {
             digest=("placementKey",),
             attribution="attr_opportunity_created",
             reference=False,
+            settled=True,
+            says="placementKey",
         ),
         Kind(
             name="auction_started",
@@ -110,6 +118,8 @@ KINDS: dict[str, Kind] = {
             digest=("creativeId", "renderAttemptId"),
             attribution="attr_impression",
             opens=True,
+            rules=True,
+            settled=True,
         ),
         Kind(
             name="click",
@@ -118,6 +128,8 @@ KINDS: dict[str, Kind] = {
             digest=("renderAttemptId", "clickTarget"),
             attribution="attr_click",
             opens=True,
+            rules=True,
+            settled=True,
         ),
         Kind(
             name="interaction",
@@ -135,6 +147,8 @@ KINDS: dict[str, Kind] = {
             fields=("postbackType", "postbackStatus"),
             digest=("postbackType", "postbackStatus"),
             attribution="attr_postback",
+            rules=True,
+            says="postbackStatus",
             enum="postbackStatus",
             values=_POSTBACKS,
         ),

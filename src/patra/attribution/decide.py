@@ -4,12 +4,13 @@ The whole of what Module F decides, without a store: check 7 (dedup), 8 (owner o
 and the deadlines that lie at or before each instant (A1). The result does not depend on how the sequence is cut.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from heapq import heapify, heappop, heappush
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
+from patra.attribution import keys
 from patra.attribution.ack import AckItem, BatchAck, batch_ack
 from patra.attribution.batch import Batch, Item, Tick, instant
 from patra.attribution.closure import (
@@ -18,6 +19,7 @@ from patra.attribution.closure import (
     Conflict,
     Ruling,
     accepted,
+    drop,
     lapse,
     opened,
     rule,
@@ -25,12 +27,13 @@ from patra.attribution.closure import (
 )
 from patra.attribution.contract import KINDS, Kind
 from patra.attribution.dedup import REFUSALS, Ledger
-from patra.attribution.facts import Decision, audit_key_of, decided, dropped
+from patra.attribution.event import Event, Who, subject_of
+from patra.attribution.facts import Made
 from patra.attribution.intake import Envelope, Refused
 from patra.attribution.reasons import R
 from patra.attribution.subject import Subject, in_cycle
-from patra.attribution.validate import Event, Rejected, subject_of_rejected
-from patra.kernel.canonical import key16
+from patra.attribution.validate import Rejected, subject_of_rejected
+from patra.kernel.clock import HOUR
 from patra.kernel.ledger import Outcome
 
 ITEM_BITS = 20
@@ -40,15 +43,39 @@ ITEM_BITS = 20
 class Drop(msgspec.Struct, kw_only=True):
     """A decision that drops an event; the same one again is counted, not repeated (F20)."""
 
-    id: int
-    decision: Decision
+    made: Made
+    audit_key: str
+    source: str
     count: int = 1
+    app: str
+    batch_id: str
+    index: int
     sent: tuple[Any, ...] = ()
     """The event as sent, where it was rejected; nothing where it was a duplicate."""
-    batch_id: str = ""
     quarantined: bool = False
     further: list[tuple[int, Any]] = []
     """Instants and events to quarantine that were dropped likewise: a batch's id may have been used again (F19)."""
+
+
+class Billable(NamedTuple):
+    """A billable fact as settlement counts it."""
+
+    number: int
+    """Of its decision."""
+    app: str
+    type: str
+    opportunity: bytes
+    hour: int
+    at: int
+
+
+class Placement(NamedTuple):
+    """Where an opportunity was, which settlement asks for."""
+
+    number: int
+    """Of its decision."""
+    opportunity: bytes
+    placement: bytes
 
 
 class Superseded(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,8 +91,10 @@ class Changes(msgspec.Struct, kw_only=True):
 
     ledger: Ledger
     closures: list[Closure] = []
-    decisions: dict[int, list[tuple[int, Decision]]] = {}
-    """By the item that they were made on, each with its number."""
+    decisions: dict[int, list[Made]] = {}
+    """By the item that they were made on."""
+    billables: list[Billable] = []
+    placements: list[Placement] = []
     drops: dict[bytes, Drop] = {}
     superseded: list[Superseded] = []
 
@@ -80,11 +109,11 @@ Answer = BatchAck | Refused | Ticked
 
 
 def decide(
-    ledger: Ledger, closures: Mapping[bytes, Closure], items: Sequence[tuple[int, Item]]
+    ledger: Ledger, closures: Mapping[bytes, Closure], items: Mapping[int, Item]
 ) -> tuple[list[Answer], Changes]:
-    """Decide the items one after the other; each comes with its number in the log."""
+    """Decide the items one after the other; they come by their numbers in the log, in the order of decision."""
     run = _Run(ledger, closures.values())
-    answers: list[Answer] = [run.item(number, one) for number, one in items]
+    answers: list[Answer] = [run.item(number, one) for number, one in items.items()]
     run.changes.closures = [closure for closure in run.closures.values() if closure.changed]
     return answers, run.changes
 
@@ -98,9 +127,10 @@ class _Run:
         self._due = [(due, c.key) for c in self.closures.values() if (due := c.next_due) is not None]
         heapify(self._due)
         self._next = 0
-        self._decisions: list[tuple[int, Decision]] = []
+        self._decisions: list[Made] = []
         self._received_at = 0
         self._batch_id = ""
+        self._app = ""
 
     def item(self, number: int, one: Item) -> Answer:
         self._next = number << ITEM_BITS
@@ -113,61 +143,62 @@ class _Run:
         return self._batch(number, one, one.envelope)
 
     def _batch(self, number: int, batch: Batch, envelope: Envelope) -> BatchAck:
-        self._received_at, self._batch_id = batch.received_at, envelope.batch_id
+        self._received_at, self._batch_id, self._app = batch.received_at, envelope.batch_id, envelope.app_id
         answers = [self._rejected(rejected) for rejected in batch.rejected]
         answers += [self._event(event, number, batch) for event in batch.events]
         return batch_ack(envelope, batch.received_at, answers)
 
     def _rejected(self, rejected: Rejected) -> AckItem:
         subject = subject_of_rejected(rejected, self._batch_id)
-        decision = dropped(subject, rejected.code, Conflict.NONE, self._received_at)
-        self._drop(decision, (rejected.event,), quarantined=rejected.lacks_reference)
+        ruling = drop(Ack.REJECTED, rejected.code, Conflict.NONE)
+        self._drop(ruling, rejected.index, subject, (rejected.event,), quarantined=rejected.lacks_reference)
         return AckItem(rejected.sent_id, rejected.index, Ack.REJECTED, rejected.code, False, subject.source)
 
     def _event(self, event: Event, number: int, batch: Batch) -> AckItem:
-        ledger = self.changes.ledger
-        outcome, cycle = ledger.verdict(event.key, event.fingerprint, self._received_at, number)
-        subject = event.subject if cycle == 1 else in_cycle(event.subject, cycle)
+        ledger, received_at = self.changes.ledger, self._received_at
+        outcome, cycle = ledger.verdict(event.key, event.fingerprint, received_at, number)
+        who = event if cycle == 1 else in_cycle(subject_of(event), cycle)
         if outcome is not Outcome.FIRST and outcome is not Outcome.NEW_CYCLE:
-            return self._refused_by_ledger(event, subject, outcome, batch)
-        key = event.closure_key
+            if outcome is Outcome.CONFLICT:
+                return self._rejected_late(event, who, REFUSALS[outcome], batch)
+            self._drop(drop(Ack.DUPLICATE, REFUSALS[outcome], Conflict.DUPLICATE), event.index, who)
+            return AckItem(event.sent_id, event.index, Ack.DUPLICATE, REFUSALS[outcome], False, who.source)
+        key, kind = event.closure_key, KINDS[event.type]
         closure = None if key is None else self.closures.get(key)
-        if closure is not None and closure.app != subject.app:
-            refusal = dropped(subject, R.FOREIGN_APP, Conflict.REJECTED, self._received_at)
-            self._drop(refusal, (batch.as_sent()[event.index],))
-            return AckItem(event.sent_id, event.index, Ack.REJECTED, R.FOREIGN_APP, False, subject.source)
-        kind = KINDS[event.type]
-        if closure is None and key is not None and kind.opens:
-            closure = self.closures[key] = opened(key, subject, self._received_at)
-        ruling = self._ruled(closure, event, subject, kind)
-        ledger.begin(event.key, event.fingerprint, self._received_at, kind.window, cycle=cycle, batch=number)
-        return AckItem(event.sent_id, event.index, ruling.ack, ruling.code, False, subject.source)
+        if closure is not None:
+            if closure.app != self._app:
+                return self._rejected_late(event, who, R.FOREIGN_APP, batch)
+        elif key is not None and kind.opens:
+            closure = self.closures[key] = opened(key, event.closure or "", self._app, who, received_at)
+            self._watch(closure)
+        ruling = self._ruled(closure, event, who, kind)
+        ledger.begin(event.key, event.fingerprint, received_at, kind.window, cycle=cycle, batch=number)
+        return AckItem(event.sent_id, event.index, ruling.ack, ruling.code, False, who.source)
 
-    def _refused_by_ledger(self, event: Event, subject: Subject, outcome: Outcome, batch: Batch) -> AckItem:
-        code = REFUSALS[outcome]
-        if outcome is Outcome.CONFLICT:
-            sent = batch.as_sent()[event.index]
-            self._drop(dropped(subject, code, Conflict.REJECTED, self._received_at), (sent,))
-            return AckItem(event.sent_id, event.index, Ack.REJECTED, code, False, subject.source)
-        self._drop(dropped(subject, code, Conflict.DUPLICATE, self._received_at))
-        return AckItem(event.sent_id, event.index, Ack.DUPLICATE, code, False, subject.source)
+    def _rejected_late(self, event: Event, who: Who, code: R, batch: Batch) -> AckItem:
+        """An event that passed the checks of its own and fails against what is known."""
+        self._drop(drop(Ack.REJECTED, code, Conflict.REJECTED), event.index, who, (batch.as_sent()[event.index],))
+        return AckItem(event.sent_id, event.index, Ack.REJECTED, code, False, who.source)
 
-    def _ruled(self, closure: Closure | None, event: Event, subject: Subject, kind: Kind) -> Ruling:
+    def _ruled(self, closure: Closure | None, event: Event, who: Who, kind: Kind) -> Ruling:
         """Apply the closure's rules, and what an impression brings with it: a superseded timeout, a click upgraded."""
-        if closure is None:
+        if closure is None or not (kind.rules or event.terminal):
             ruling = accepted(event, kind.attribution)
-            self._decided(decided(subject, ruling, self._received_at, event))
+            number = self._made(ruling, self._received_at, event, who)
+            if event.opportunity and event.said:
+                self.changes.placements.append(Placement(number, event.opportunity, event.said.encode()))
             return ruling
-        timeout, due = closure.timeout, None if closure.fresh else closure.next_due
-        ruling = rule(closure, event, subject, self._received_at)
-        closure.fresh = False
-        self._decided(decided(subject, ruling, self._received_at, event))
+        timeout, due = closure.timeout, closure.next_due
+        ruling = rule(closure, event, who, self._received_at)
+        number = self._made(ruling, self._received_at, event, who)
+        if ruling.billable is not None and event.opportunity:
+            self._bill(number, ruling.billable, event.opportunity, self._app, event.at)
         if ruling.supersedes is not None and timeout is not None:
             self.changes.superseded.append(
                 Superseded(decision_id=timeout, record_key=ruling.supersedes, at=self._received_at)
             )
         if (clicked := upgrade(closure)) is not None:
-            self._decided(decided(*clicked, self._received_at))
+            self._follows(*clicked, self._received_at)
         if closure.next_due != due:
             self._watch(closure)
         return ruling
@@ -180,7 +211,7 @@ class _Run:
             if closure.next_due != due:  # it was closed, upgraded or watched again since
                 continue
             subject, ruling = lapse(closure, due)
-            number = self._decided(decided(subject, ruling, due))
+            number = self._follows(subject, ruling, due)
             if ruling.reason is R.TIMEOUT:
                 closure.timeout = number
             self._watch(closure)
@@ -189,22 +220,47 @@ class _Run:
         if (due := closure.next_due) is not None:
             heappush(self._due, (due, closure.key))
 
-    def _decided(self, decision: Decision) -> int:
+    def _made(self, ruling: Ruling, at: int, event: Event, who: Who) -> int:
+        """A decision on an event of the batch at hand."""
         number = self._next
         self._next += 1
-        self._decisions.append((number, decision))
+        self._decisions.append(Made(number, at, ruling, event.index, None if who is event else subject_of(who)))
         return number
 
-    def _drop(self, decision: Decision, sent: tuple[Any, ...] = (), *, quarantined: bool = False) -> None:
-        key = key16(audit_key_of(decision))
+    def _follows(self, subject: Subject, ruling: Ruling, at: int) -> int:
+        """A decision that follows from time, or from a decision on another event."""
+        number = self._next
+        self._next += 1
+        self._decisions.append(Made(number, at, ruling, None, subject))
+        if ruling.billable is not None and subject.at is not None:
+            opportunity = keys.opportunity(subject.app, subject.opportunity)
+            self._bill(number, ruling.billable, opportunity, subject.app, subject.at)
+        return number
+
+    def _bill(self, number: int, billable: str, opportunity: bytes, app: str, at: int) -> None:
+        self.changes.billables.append(Billable(number, app, billable, opportunity, at // HOUR, at))
+
+    def _drop(
+        self, ruling: Ruling, index: int, who: Who, sent: tuple[Any, ...] = (), *, quarantined: bool = False
+    ) -> None:
+        audit_key = keys.audit_key(who.source, ruling.action, ruling.reason)
+        key = keys.half(audit_key)
         known = self.changes.drops.get(key)
         if known is not None:
             known.count += 1
             if quarantined:
-                known.further.append((decision.at, sent[0]))
+                known.further.append((self._received_at, sent[0]))
             return
         number = self._next
         self._next += 1
+        event, subject = (index, None) if isinstance(who, Event) else (None, who)
         self.changes.drops[key] = Drop(
-            id=number, decision=decision, sent=sent, batch_id=self._batch_id, quarantined=quarantined
+            made=Made(number, self._received_at, ruling, event, subject),
+            audit_key=audit_key,
+            source=who.source,
+            app=self._app,
+            batch_id=self._batch_id,
+            index=index,
+            sent=sent,
+            quarantined=quarantined,
         )

@@ -71,7 +71,7 @@ class Ledger:
     def __init__(self, entries: dict[bytes, Entry], past: Mapping[bytes, int] | None = None) -> None:
         self._entries = entries
         self._past = past or {}
-        self._begun: dict[bytes, tuple[int, bytes, int, int, int]] = {}
+        self._begun: dict[bytes, tuple[int, int, bytes, int, int]] = {}
         self.firsts: list[tuple[bytes, bytes, int, int]] = []
         self.layers: list[dict[bytes, Entry]] = []
 
@@ -80,7 +80,7 @@ class Ledger:
         begun = self._begun.get(key)
         entry = self._entries.get(key) if begun is None else _entry(key, *begun[1:])
         if entry is None:
-            past = self._past.get(key, 0)
+            past = self._past.get(key, 0) if self._past else 0
             return (Outcome.NEW_CYCLE, past + 1) if past else FIRST
         found = judge(entry, Claim(key=key, fingerprint=fingerprint, window=0), received_at)
         if found.outcome is Outcome.DUPLICATE_COMMITTED and begun is not None and begun[0] == batch:
@@ -90,11 +90,11 @@ class Ledger:
     def begin(self, key: bytes, fingerprint: bytes, received_at: int, window: int, *, cycle: int, batch: int) -> None:
         """Give the key to an event that came first in this cycle."""
         expires_at = received_at + window
-        self._begun[key] = (batch, fingerprint, cycle, received_at, expires_at)
+        self._begun[key] = (batch, cycle, fingerprint, received_at, expires_at)
         if cycle == 1:
             self.firsts.append((key, fingerprint, received_at, expires_at))
             return
-        entry = _entry(key, fingerprint, cycle, received_at, expires_at)
+        entry = _entry(key, cycle, fingerprint, received_at, expires_at)
         for layer in self.layers:
             if key not in layer:
                 layer[key] = entry
@@ -105,5 +105,5 @@ class Ledger:
 FIRST = (Outcome.FIRST, 1)
 
 
-def _entry(key: bytes, fingerprint: bytes, cycle: int, first_at: int, expires_at: int) -> Entry:
+def _entry(key: bytes, cycle: int, fingerprint: bytes, first_at: int, expires_at: int) -> Entry:
     return Entry(key=key, fingerprint=fingerprint, cycle=cycle, first_at=first_at, expires_at=expires_at)

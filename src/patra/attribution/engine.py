@@ -101,6 +101,8 @@ class _Waiting(msgspec.Struct, eq=False):
     future: "Future[Any]"
     read: Callable[[], Item]
     """Gives the item; called once, in the order of the queue."""
+    is_read: Callable[[], bool]
+    """Whether that would give it at once; asked in the order of the queue."""
     received_at: int
     since: int
     app_id: str | None = None
@@ -152,7 +154,10 @@ class Engine:
             def read() -> Item:
                 return batch or batch_of(reader.receive() if reader else b"", body, at)
 
-            if not self._enqueue(_Waiting(future, read, at, self._clock.now(), app_id)):
+            def is_read() -> bool:
+                return reader is None or reader.answered
+
+            if not self._enqueue(_Waiting(future, read, is_read, at, self._clock.now(), app_id)):
                 return Overloaded()
             if reader:  # only now: should it hang, the writer waits for this very batch, and gives it up
                 reader.send(body, at)
@@ -173,7 +178,7 @@ class Engine:
         with self._arriving:
             now = max(self._last, self._clock.now())
             tick = Tick(at=min(now - self._limits.lag, nobody_waits))
-            if not self._enqueue(_Waiting(future, lambda: tick, now, now)):
+            if not self._enqueue(_Waiting(future, lambda: tick, lambda: True, now, now)):
                 return Ticked(0)
         done = future.result()
         if isinstance(done, NotTaken):
@@ -213,14 +218,17 @@ class Engine:
                 self.db.run(lambda tx: forget_intake(tx, self._process))
 
     def run_once(self) -> int:
-        """Commit all that waits, up to one group; gives how many batches that were."""
-        with self._taking:
-            with self._changed:
-                waiting = [self._queue.popleft() for _ in range(min(len(self._queue), self._limits.group))]
-                self._deciding += waiting
-                WAITING.set(len(self._queue))
-            read = [_read(one) for one in waiting]
+        """Commit what waits and is read, up to one group; gives how many batches that were.
+
+        For the first one it waits; nobody waits for another that is still being read.
+        """
+        waiting: list[_Waiting] = []
+        read: list[Item | None] = []
         try:
+            with self._taking:
+                while len(waiting) < self._limits.group and (one := self._next(read_only=bool(waiting))):
+                    waiting.append(one)
+                    read.append(_read(one))
             taken = [
                 _Taken(one.future, item)
                 for one, item in zip(waiting, read, strict=True)
@@ -239,6 +247,16 @@ class Engine:
                 if not one.future.done():
                     one.future.set_exception(StoreUnavailable("writer_failed", "the batch may not have been taken"))
         return len(waiting)
+
+    def _next(self, *, read_only: bool) -> _Waiting | None:
+        """Take the next batch out of the queue, if there is one; `read_only`: if it is read already."""
+        if not self._queue or (read_only and not self._queue[0].is_read()):
+            return None
+        with self._changed:
+            one = self._queue.popleft()
+            self._deciding.append(one)
+            WAITING.set(len(self._queue))
+        return one
 
     def _reader_at_work(self) -> Reader | None:
         """Who reads the next batch, if not we; started with the first one, and left out until it is ready."""

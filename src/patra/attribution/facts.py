@@ -9,16 +9,31 @@ from typing import Any
 import msgspec
 
 from patra.attribution import keys
-from patra.attribution.closure import Action, Closure, Conflict, Ruling, Status
+from patra.attribution.closure import Action, Closure, Ruling
 from patra.attribution.contract import CURRENT, FACT_VERSION, NA, UNKNOWN, VERSIONS
-from patra.attribution.reasons import R
+from patra.attribution.event import Told
 from patra.attribution.subject import Subject
-from patra.attribution.validate import Event
 from patra.kernel.clock import format_instant
 
 
+class Made(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A decision as it is made and stored: who it is about stands with it, or beside it among the events of its item.
+
+    `number` is its own, `at` the instant of the decision.
+    """
+
+    number: int
+    at: int
+    ruling: Ruling
+    event: int | None
+    """The place in its batch of the event that was decided."""
+    subject: Subject | None = None
+    """Who it is about, if that is not the event in its first cycle."""
+    versions: int = CURRENT
+
+
 class Decision(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One decision; an array in the store. The instant is both `decidedAt` and `outputAt`.
+    """One decision, whole. The instant is both `decidedAt` and `outputAt`.
 
     Action, reason, conflict and status are members of their enums when they are made and plain text when they are read
     back: a member equals its text, so nothing can tell.
@@ -41,10 +56,14 @@ class Decision(msgspec.Struct, frozen=True, array_like=True, gc=False):
     versions: int = CURRENT
 
 
-def decided(subject: Subject, ruling: Ruling, at: int, event: Event | None = None) -> Decision:
-    """The decision that a ruling makes; `event` is given where one is decided for the first time."""
+def decision_of(made: Made, event: Told | None) -> Decision:
+    """The whole of a decision, of what was made and the event that it is about."""
+    ruling, subject = made.ruling, made.subject or (event and event.subject)
+    if subject is None:
+        raise AssertionError("a decision is about somebody")
+    emitted = event if ruling.action is not Action.DROP else None  # an event that goes no further says no more
     return Decision(
-        at,
+        made.at,
         subject,
         ruling.action,
         ruling.reason,
@@ -52,17 +71,13 @@ def decided(subject: Subject, ruling: Ruling, at: int, event: Event | None = Non
         ruling.attribution,
         ruling.status,
         ruling.billable,
-        event.raw if event else None,
-        event.values if event else (),
-        event.extensions if event else None,
+        emitted and emitted.raw,
+        emitted.values if emitted else (),
+        emitted and emitted.extensions,
         ruling.conflict_with,
         ruling.supersedes,
+        made.versions,
     )
-
-
-def dropped(subject: Subject, reason: R, conflict: Conflict, at: int) -> Decision:
-    """The decision on an event that goes no further: rejected, or a duplicate of the ledger."""
-    return Decision(at, subject, Action.DROP, reason, conflict, None, Status.NEW, None)
 
 
 # --- the objects of §3.8.21 -------------------------------------------------------------------------------------------

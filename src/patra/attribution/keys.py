@@ -101,6 +101,11 @@ def record_key(record_type: str, payload_key: str, dedup: str | None, versions: 
     return sha256(f"{record_type}|{payload_key}|{dedup or NA}|{archive}".encode()).hexdigest()
 
 
+def opportunity(app_id: str, opportunity_key: str) -> bytes:
+    """What stands for an opportunity of an app in the store."""
+    return half(f"{app_id}|{opportunity_key}")
+
+
 def half(text: str) -> bytes:
     """The first half of a key's sha256: what stands for it in the store, as the kernel's `key16`."""
     return sha256(text.encode()).digest()[:HALF]

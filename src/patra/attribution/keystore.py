@@ -60,7 +60,10 @@ class Keys:
         return self._recent.count
 
     def load(self, tx: Tx, keys: Collection[bytes]) -> Ledger:
-        """The entries of the keys at hand; of keys that the ledger has forgotten, how far their cycles had come."""
+        """The entries of the keys at hand; of keys that the ledger has forgotten, how far their cycles had come.
+
+        Only after `refresh` in the same transaction: what is in memory is trusted.
+        """
         found = self._known(tx, keys)
         if not mark(tx, PURGED):
             return Ledger(found)
@@ -103,7 +106,6 @@ class Keys:
     def _known(self, tx: Tx, keys: Collection[bytes]) -> dict[bytes, Entry]:
         found: dict[bytes, Entry] = {}
         if tx.dialect == "sqlite":
-            self._refresh(tx)
             found = self._recent.known(keys)
             if not self._tree:
                 return found

@@ -19,7 +19,8 @@ from patra.attribution.closure import Action
 from patra.attribution.contract import NA
 from patra.attribution.decide import ITEM_BITS
 from patra.attribution.facts import Decision, attribution_key_of, billing_key_of
-from patra.attribution.pack import decompressed, unpacked
+from patra.attribution.frame import decompressed
+from patra.attribution.pack import unpacked
 from patra.attribution.reading import Archived, Meets, decisions_from, decisions_of_items
 from patra.attribution.records import record_keys
 from patra.attribution.statements import Q, mark
@@ -325,7 +326,7 @@ def _dropped_as(tx: Tx, batch_id: str, event_id: str, app: str) -> set[str]:
     found: set[str] = set()
     for app_id, at, body in tx.fetch(Q["bodies_of_batch"], {"batch_id": batch_id}):
         events = read_batch(decompressed(bytes(body)), at).events if app in {"", app_id} else []
-        dedups = {event.subject.dedup or "" for event in events if event.sent_id == event_id}
+        dedups = {event.dedup for event in events if event.sent_id == event_id}
         found.update(keys.server_event_key(dedup, cycle) for dedup in dedups for cycle in range(1, MOST_CYCLES + 1))
     return found
 

@@ -15,11 +15,12 @@ import msgspec
 
 from patra.attribution import keys
 from patra.attribution.contract import FUTURE_LIMIT, KINDS, LONGEST_FIELD, NA, Kind
+from patra.attribution.event import Event, tell
 from patra.attribution.intake import Envelope, legal_id
 from patra.attribution.keys import HALF
 from patra.attribution.reasons import R
 from patra.attribution.subject import FAILURE, Subject
-from patra.attribution.validate import Event, extensions
+from patra.attribution.validate import extensions
 from patra.kernel.clock import parse_instant
 
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_FIELD)]
@@ -33,6 +34,7 @@ class _Plain(NamedTuple):
     digest: Callable[[Any], tuple[str, ...]]
     values: Callable[[Any], tuple[str, ...]]
     enum: Callable[[Any], str] | None
+    says: Callable[[Any], str] | None
 
 
 def _struct(kind: Kind, *, more: bool) -> type[msgspec.Struct]:
@@ -67,6 +69,7 @@ def _rules(kind: Kind) -> _Plain:
         _getter(kind.digest),
         _getter(kind.fields),
         attrgetter(kind.enum) if kind.enum else None,
+        attrgetter(kind.says) if kind.says else None,
     )
 
 
@@ -95,7 +98,7 @@ def plain_reader(envelope: Envelope, received_at: int) -> Callable[[msgspec.Raw,
     app_id = envelope.app_id
     by_event = keys.client_event_key(app_id, envelope.batch_id, "")
     by_idempotency = keys.client_idempotency_key(app_id, "")
-    closure_keys: dict[str, bytes] = {}
+    halves: dict[str, bytes] = {}  # of what many events of a batch have in common
 
     def plain_event(raw: msgspec.Raw, index: int) -> Event | None:
         more = False
@@ -106,7 +109,7 @@ def plain_reader(envelope: Envelope, received_at: int) -> Callable[[msgspec.Raw,
                 sent, more = _decode_more(raw), True
             except msgspec.ValidationError:
                 return None
-        kind, digested, values_of, enum_of = _RULES[type(sent)]
+        kind, digested, values_of, enum_of, says = _RULES[type(sent)]
         event_id, version, idempotency_key = sent.eventId, sent.eventVersion, sent.idempotencyKey
         at = _instant(sent.eventAt)
         if (
@@ -120,52 +123,62 @@ def plain_reader(envelope: Envelope, received_at: int) -> Callable[[msgspec.Raw,
         ):
             return None
         name, reference, render = kind.name, sent.responseReference, sent.renderAttemptId
-        event_type, terminal, closure_key = name, False, None
+        event_type, terminal, closure, closure_key = name, False, None, None
         if render is not None:
             if reference is None:
                 return None
             closure = f"{reference}|{render}"
-            closure_key = closure_keys.get(closure)
+            closure_key = halves.get(closure)
             if closure_key is None:
-                closure_key = closure_keys[closure] = sha256(closure.encode()).digest()[:HALF]
+                closure_key = halves[closure] = sha256(closure.encode()).digest()[:HALF]
             if name == "error" and sent.errorClass == "terminal":
                 event_type, terminal = FAILURE, True
         request, attempt, opportunity = sent.requestKey, sent.attemptKey, sent.opportunityKey
+        opportunity_key = None
+        if kind.settled:
+            named = f"{app_id}|{opportunity}"
+            opportunity_key = halves.get(named)
+            if opportunity_key is None:
+                opportunity_key = halves[named] = sha256(named.encode()).digest()[:HALF]
         dedup = by_event + event_id if idempotency_key is None else by_idempotency + idempotency_key
         key = sha256(dedup.encode()).digest()[:HALF]
         computed = (
             f"{app_id}|{name}|{request}|{attempt}|{opportunity}|{reference or NA}|{render or NA}|"
             f"{_semantic_digest(digested(sent))}"
         )
+        source = "fe_" + key.hex()
+        subject = Subject(
+            source,
+            app_id,
+            event_id,
+            event_type,
+            sent.traceKey,
+            request,
+            attempt,
+            opportunity,
+            reference,
+            render,
+            dedup,
+            1,
+            at,
+            index,
+        )
         return Event(
             index,
             event_id,
             name,
             at,
-            Subject(
-                "fe_" + key.hex(),
-                app_id,
-                event_id,
-                event_type,
-                sent.traceKey,
-                request,
-                attempt,
-                opportunity,
-                reference,
-                render,
-                dedup,
-                1,
-                at,
-                index,
-            ),
+            source,
+            dedup,
+            closure,
             closure_key,
             terminal,
             key,
             sha256(computed.encode()).digest()[:HALF],
             R.ACCEPTED,
-            values_of(sent),
-            None,
-            extensions(kind, _decode_all(raw)) if more else None,
+            None if says is None else says(sent),
+            opportunity_key,
+            tell(subject, values_of(sent), None, extensions(kind, _decode_all(raw)) if more else None),
         )
 
     return plain_event

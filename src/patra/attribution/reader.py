@@ -21,9 +21,10 @@ from typing import BinaryIO, cast
 import msgspec
 
 from patra.attribution.batch import Batch, read_batch
+from patra.attribution.event import Event
 from patra.attribution.intake import Envelope, Refused
 from patra.attribution.reasons import R
-from patra.attribution.validate import Event, Rejected
+from patra.attribution.validate import Rejected
 from patra.kernel.telemetry import get_logger
 
 log = get_logger()
@@ -44,6 +45,8 @@ class Read(msgspec.Struct, frozen=True, array_like=True):
     refused: R | None
     batch_id: str | None
     app_id: str
+    log: bytes
+    tales: bytes = b""
     events: list[Event] = []
     rejected: list[Rejected] = []
 
@@ -61,8 +64,8 @@ def answer(body: bytes, received_at: int) -> bytes:
         batch = read_batch(body, received_at)
         found = batch.envelope
         if isinstance(found, Refused):
-            return _encode(Read(found.code, found.batch_id, ""))
-        return _encode(Read(None, found.batch_id, found.app_id, batch.events, batch.rejected))
+            return _encode(Read(found.code, found.batch_id, "", batch.log))
+        return _encode(Read(None, found.batch_id, found.app_id, batch.log, batch.tales, batch.events, batch.rejected))
     return b""
 
 
@@ -75,7 +78,15 @@ def batch_of(sent: bytes, body: bytes, received_at: int) -> Batch:
         found: Envelope | Refused = Refused(code=read.refused, batch_id=read.batch_id)
     else:
         found = Envelope(batch_id=read.batch_id or "", app_id=read.app_id, uniqueness=None, events=[])
-    return Batch(received_at=received_at, body=body, envelope=found, events=read.events, rejected=read.rejected)
+    return Batch(
+        received_at=received_at,
+        body=body,
+        envelope=found,
+        events=read.events,
+        rejected=read.rejected,
+        log=read.log,
+        tales=read.tales,
+    )
 
 
 class Reader:
@@ -120,6 +131,26 @@ class Reader:
             self._ended()
             return b""
 
+    @property
+    def answered(self) -> bool:
+        """Whether `receive` would give the next answer without waiting for the child."""
+        try:
+            while self.alive and self._begun and not self._whole() and self._came.poll(0):
+                self._take()
+        except (EOFError, OSError, ValueError):
+            self._ended()
+        return not self.alive or self._whole()
+
+    def _whole(self) -> bool:
+        """Whether the next answer is here."""
+        held = len(self._buffer)
+        return held >= _UP.size and held >= _UP.size + _UP.unpack_from(self._buffer)[0]
+
+    def _take(self) -> None:
+        if not (some := os.read(self._up.fileno(), _PIPE)):
+            raise EOFError
+        self._buffer += some
+
     def _begin(self) -> bool:
         try:
             self._begun = bool(self._next(_UP.size))
@@ -132,9 +163,7 @@ class Reader:
             if not self._came.poll(PATIENCE_SECONDS * 1000):
                 self._child.kill()
                 raise EOFError
-            if not (some := os.read(self._up.fileno(), _PIPE)):
-                raise EOFError
-            self._buffer += some
+            self._take()
         found = bytes(self._buffer[:size])
         del self._buffer[:size]
         return found

@@ -8,7 +8,9 @@ two bytes, which are in the tree's order as they stand. All keys here are in the
 Carrying freezes what is there: the frozen keys of a bucket stand before those that come meanwhile.
 """
 
-from collections.abc import Iterable
+import struct
+from collections.abc import Iterable, Iterator
+from typing import cast
 
 from patra.attribution.contract import BILLING_WINDOW, DIAGNOSTICS_WINDOW
 from patra.kernel.ledger import Entry
@@ -17,6 +19,8 @@ BUCKETS = 1 << 16
 KEY, MARK, TAIL = 16, 16, 8
 SIZE = KEY + MARK + TAIL
 WINDOWS = (DIAGNOSTICS_WINDOW, BILLING_WINDOW)
+
+_each = struct.Struct(f"{SIZE}s").iter_unpack
 
 First = tuple[bytes, bytes, int, int]
 """A key that nobody had: key, fingerprint, first instant, end of its window."""
@@ -45,17 +49,18 @@ class Recent:
 
     def add(self, body: bytes, *, from_bucket: int = 0) -> None:
         """Take keys in, as `packed` put them together; those of earlier buckets than `from_bucket` are elsewhere."""
-        buckets = self._buckets
-        for at in range(0, len(body), SIZE):
-            number = body[at] << 8 | body[at + 1]
+        buckets, taken = self._buckets, 0
+        for (one,) in cast("Iterator[tuple[bytes]]", _each(body)):
+            number = one[0] << 8 | one[1]
             if number < from_bucket:
                 continue
             if bucket := buckets[number]:
-                bucket += body[at : at + SIZE]
+                bucket += one
             else:
-                bucket = bytearray(body[at : at + SIZE])
+                bucket = bytearray(one)
             buckets[number] = bucket
-            self.count += 1
+            taken += 1
+        self.count += taken
 
     def freeze(self) -> None:
         """What is here now is what will be carried."""

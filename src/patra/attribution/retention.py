@@ -29,7 +29,7 @@ from patra.attribution.facts import audit_key_of
 from patra.attribution.keys import half
 from patra.attribution.keystore import PURGED
 from patra.attribution.locate import INDEXED
-from patra.attribution.pack import packed, unpacked
+from patra.attribution.pack import packed_whole, unpacked
 from patra.attribution.reading import Archived, decisions_after
 from patra.attribution.records import Record
 from patra.attribution.statements import Q, mark, set_mark
@@ -143,7 +143,7 @@ def _rewrite(tx: Tx, gone: set[int]) -> None:
     for item, body in tx.fetch(Q["packs_to_rewrite"], rows=[(item,) for item in items]):
         kept = [(number, decision) for number, decision in unpacked(item, bytes(body)) if number not in gone]
         if kept:
-            left.append((item, packed(kept)))
+            left.append((item, packed_whole(kept)))
         else:
             empty.append((item,))
     tx.execute(Q["rewrite_items"], rows=left)

@@ -15,31 +15,28 @@ Every commit goes through these sets in this order, so no two can wait for each 
 
 from bisect import insort
 from collections.abc import Collection, Mapping, Sequence
-from itertools import chain
-from operator import itemgetter
+from operator import attrgetter
 from typing import Any
 
 import msgspec
 
-from patra.attribution.batch import Batch, Item
+from patra.attribution.batch import Batch, Item, received
 from patra.attribution.closure import C, Click, Closure, Status, Terminal
 from patra.attribution.decide import ITEM_BITS, Changes, Drop, Superseded
-from patra.attribution.facts import Decision, audit_key_of
+from patra.attribution.event import subject_of
 from patra.attribution.intake import Refused, as_read, legal_id, shown
 from patra.attribution.keys import half
 from patra.attribution.numbers import Numbers
-from patra.attribution.pack import compressed, packing
+from patra.attribution.pack import packed
 from patra.attribution.reasons import R
 from patra.attribution.records import RECORD, On
 from patra.attribution.statements import Q
 from patra.attribution.subject import Origin, Subject
 from patra.kernel.canonical import fingerprint, sha256_hex
-from patra.kernel.clock import HOUR
 from patra.kernel.db import Row, Tx
 from patra.kernel.errors import NotCanonical
 from patra.kernel.machine import journal
 
-_PLACEMENT = "attr_opportunity_created"
 _encode = msgspec.json.Encoder(enc_hook=shown).encode
 
 
@@ -98,7 +95,6 @@ def closure_of(row: Row) -> Closure:
         number=number,
         is_new=False,
         changed=False,
-        fresh=False,
     )
 
 
@@ -138,31 +134,25 @@ def append_log(tx: Tx, items: Sequence[Item]) -> list[int]:
 def _log_row(place: int, one: Item) -> Row:
     if not isinstance(one, Batch):
         return place, one.at, "tick", None, None, None, None
-    body = compressed(one.body)
     if isinstance(one.envelope, Refused):
         batch_id = one.envelope.batch_id
         legal = batch_id if batch_id and legal_id(batch_id) else None
-        return place, one.received_at, "refused", None, legal, one.envelope.code.value, body
-    return place, one.received_at, "batch", one.envelope.app_id, one.envelope.batch_id, None, body
+        return place, one.received_at, "refused", None, legal, one.envelope.code.value, one.log
+    return place, one.received_at, "batch", one.envelope.app_id, one.envelope.batch_id, None, one.log
 
 
-def write(
-    tx: Tx, changes: Changes, instants: Mapping[int, int], numbers: Numbers, *, archived: bool
-) -> list[tuple[int, Decision]]:
-    """Write all that was decided, but for dedup keys (`keystore`) and drops; gives the decisions that are new.
+def write(tx: Tx, changes: Changes, items: Mapping[int, Item], numbers: Numbers, *, archived: bool) -> None:
+    """Write all that was decided on the items, which come by number, but for dedup keys (`keystore`) and drops.
 
-    `instants` are those of the items, by number. `archived`: the store itself is the archive.
+    `archived`: the store itself is the archive.
     """
-    made = {item: some for item, some in changes.decisions.items() if some}
-    bodies = packing(made, apart=tx.dialect == "sqlite")
-    decisions = list(chain.from_iterable(changes.decisions.values()))
     _write_closures(tx, changes.closures, numbers)
     status = RECORD.target(Status.NEW, On.WRITTEN) if archived else Status.NEW
-    _write_billables(tx, decisions, status)
-    rows = [(item, instants[item], body) for item, body in bodies().items()]
+    tx.write(Q["insert_billables"], {"status": status}, rows=changes.billables)
+    tx.write(Q["append_placements"], rows=changes.placements)
+    rows = [(n, received(items[n]), packed(made, items[n])) for n, made in changes.decisions.items() if made]
     tx.write(Q["append_decisions"], {"archived": int(archived)}, rows=rows)
     _supersede(tx, changes.superseded)
-    return decisions
 
 
 def _write_closures(tx: Tx, closures: Sequence[Closure], numbers: Numbers) -> None:
@@ -180,10 +170,9 @@ def _write_closures(tx: Tx, closures: Sequence[Closure], numbers: Numbers) -> No
 
 
 def _moving(closure: Closure) -> Row:
-    opener = closure.opener if closure.state is C.OPEN else None
-    body = ClosureBody(
-        closure.closure, opener, closure.ended_by, closure.clicked_by, closure.click_code, closure.billed
-    )
+    opener = subject_of(closure.opener) if closure.opener and closure.state is C.OPEN else None
+    clicked = subject_of(closure.clicked_by) if closure.clicked_by else None
+    body = ClosureBody(closure.closure, opener, closure.ended_by, clicked, closure.click_code, closure.billed)
     source, click = closure.source, closure.click
     return (  # plain texts: a member of an enum costs the driver four times as much
         closure.state.value,
@@ -199,13 +188,15 @@ def _moving(closure: Closure) -> Row:
 def write_drops(tx: Tx, changes: Changes) -> None:
     """Count them; those that were dropped so for the first time take their places among the decisions."""
     drops = changes.drops
-    rows = [(key, drop.id, drop.count) for key, drop in sorted(drops.items())]
+    rows = [(key, drop.made.number, drop.count) for key, drop in sorted(drops.items())]
     owners = {bytes(key): number for key, number in tx.fetch(Q["count_drops"], rows=rows)}
-    new = {key: drop for key, drop in drops.items() if owners[key] == drop.id}
+    new = {key: drop for key, drop in drops.items() if owners[key] == drop.made.number}
     for drop in new.values():
-        insort(changes.decisions[drop.id >> ITEM_BITS], (drop.id, drop.decision), key=itemgetter(0))
+        insort(changes.decisions[drop.made.number >> ITEM_BITS], drop.made, key=attrgetter("number"))
     rejected = [
-        _reject(key, drop, drop.id, *_sent(drop), raw=drop.quarantined) for key, drop in new.items() if drop.sent
+        _reject(key, drop, drop.made.number, *_sent(drop), raw=drop.quarantined)
+        for key, drop in new.items()
+        if drop.sent
     ]
     tx.execute(Q["write_rejects"], rows=rejected)
     further = [row for key, drop in drops.items() for row in _further(key, drop, owners[key])]
@@ -213,27 +204,27 @@ def write_drops(tx: Tx, changes: Changes) -> None:
 
 
 def _sent(drop: Drop) -> tuple[int, Any]:
-    return drop.decision.at, drop.sent[0]
+    return drop.made.at, drop.sent[0]
 
 
 def _further(key: bytes, drop: Drop, owner: int) -> list[Row]:
     """What is kept raw beside the first event that was dropped so: every other payload, by its digest (F19)."""
-    events = [_sent(drop), *drop.further] if drop.quarantined and owner != drop.id else drop.further
+    events = [_sent(drop), *drop.further] if drop.quarantined and owner != drop.made.number else drop.further
     rows = [_reject(key, drop, owner, at, event, raw=True) for at, event in events]
-    return [(half(f"{audit_key_of(drop.decision)}|{row[8]}"), *row) for row in rows]
+    return [(half(f"{drop.audit_key}|{row[8]}"), *row) for row in rows]
 
 
 def _reject(key: bytes, drop: Drop, number: int, at: int, event: Any, *, raw: bool) -> Row:
-    subject, sent = drop.decision.subject, as_read(event)
+    sent = as_read(event)
     return (
         key,
         number,
         at,
-        subject.app,
+        drop.app,
         drop.batch_id,
-        subject.index,
-        str(drop.decision.reason),
-        subject.source,
+        drop.index,
+        drop.made.ruling.reason.value,
+        drop.source,
         digest(sent),
         _encode(sent) if raw else None,
     )
@@ -247,28 +238,10 @@ def digest(sent: Any) -> str:
         return sha256_hex(msgspec.json.encode(sent, order="sorted", enc_hook=shown))
 
 
-def _write_billables(tx: Tx, decisions: Sequence[tuple[int, Decision]], status: Status) -> None:
-    """What settlement counts, and the placements that it asks for; dropped events have neither."""
-    billables: list[Row] = []
-    placements: list[Row] = []
-    for number, decision in decisions:
-        billable, subject = decision.billable, decision.subject
-        if billable is not None and subject.at is not None:
-            opportunity = opportunity_key(subject.app, subject.opportunity)
-            billables.append((number, subject.app, billable, opportunity, subject.at // HOUR, subject.at))
-        elif decision.attribution == _PLACEMENT:
-            opportunity = opportunity_key(subject.app, subject.opportunity)
-            placements.append((number, opportunity, decision.values[0].encode()))
-    tx.write(Q["insert_billables"], {"status": status}, rows=billables)
-    tx.write(Q["append_placements"], rows=placements)
-
-
-def opportunity_key(app_id: str, opportunity: str) -> bytes:
-    return half(f"{app_id}|{opportunity}")
-
-
 def _supersede(tx: Tx, records: Sequence[Superseded]) -> None:
     """A timeout's attribution record that gives way to an impression; committed first if it still is new (F17)."""
+    if not records:
+        return
     by_id = {record.decision_id: record for record in records}
     rows: list[Row] = [(number,) for number in sorted(by_id)]
     tx.execute(Q["state_before_superseding"], rows=[(number, number >> ITEM_BITS) for (number,) in rows])

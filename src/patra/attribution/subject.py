@@ -48,12 +48,6 @@ class Origin(msgspec.Struct, frozen=True, array_like=True, gc=False):
     cycle: int
 
 
-def origin(subject: Subject) -> Origin:
-    if subject.dedup is None:
-        raise AssertionError("only an event with a dedup key reaches a closure")
-    return Origin(subject.dedup, subject.cycle)
-
-
 def in_cycle(subject: Subject, cycle: int) -> Subject:
     """The same event in a later cycle of its dedup key (F9)."""
     if subject.dedup is None:

@@ -11,6 +11,7 @@ import msgspec
 
 from patra.attribution import keys
 from patra.attribution.contract import FUTURE_LIMIT, KINDS, LONGEST_FIELD, NA, UNKNOWN, Kind
+from patra.attribution.event import Event, tell
 from patra.attribution.intake import Envelope, NotText, legal_id
 from patra.attribution.reasons import R
 from patra.attribution.subject import FAILURE, Subject
@@ -21,38 +22,6 @@ _ulid = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}").fullmatch
 _UNIQUE = {"uuid": _uuid, "ulid": _ulid}
 
 SCOPES = frozenset({"batch_scoped", "global_unique"})
-
-
-class Event(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """An event that passed checks 1 to 6: normalised, with its dedup key and fingerprint."""
-
-    index: int
-    sent_id: Any
-    """`eventId` as sent, for the ACK."""
-    type: str
-    """Its `eventType`."""
-    at: int
-    subject: Subject
-    """Who it is, if its dedup key is in its first cycle."""
-    closure_key: bytes | None
-    """The store's key of its closure, where both halves of the `closureKey` are there."""
-    terminal: bool
-    """A terminal error (F14): the processor's own `failure`."""
-    key: bytes
-    """The ledger's key of its dedup key."""
-    fingerprint: bytes
-    """The first half of the computed key: what the ledger compares."""
-    code: R
-    """The reason of the ACK if the event is accepted (F8)."""
-    values: tuple[str, ...]
-    """The fields of its type, sub-enums in their canonical form."""
-    raw: tuple[str, str] | None
-    """`fieldPath` and `rawValue` of a sub-enum that became `unknown` (F5)."""
-    extensions: dict[str, Any] | None
-
-    @property
-    def kind(self) -> Kind:
-        return KINDS[self.type]
 
 
 class Rejected(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -125,12 +94,12 @@ def _event(
 
     event_id, idempotency_key = fields["eventId"], fields.get("idempotencyKey")
     code = R.ACCEPTED
-    values = [fields[name] for name in kind.fields]
+    said = {name: fields[name] for name in kind.fields}
     raw: tuple[str, str] | None = None
     if kind.enum and (value := fields[kind.enum]) not in kind.values:
         code = R.ACCEPTED_UNKNOWN_ENUM
         raw = (kind.enum, value)
-        values = [UNKNOWN if name == kind.enum else fields[name] for name in kind.fields]
+        said[kind.enum] = UNKNOWN
 
     if idempotency_key is not None and not (type(idempotency_key) is str and legal_id(idempotency_key)):
         code = R.IDEMPOTENCY_KEY_FALLBACK
@@ -163,20 +132,23 @@ def _event(
         at,
         index,
     )
+    extra = None if fields.keys() <= kind.known else extensions(kind, fields)
     return Event(
         index,
         event_id,
         kind.name,
         at,
-        subject,
+        subject.source,
+        dedup,
+        closure,
         None if closure is None else keys.half(closure),
         terminal,
         key,
         computed[: keys.HALF],
         code,
-        tuple(values),
-        raw,
-        None if fields.keys() <= kind.known else extensions(kind, fields),
+        said[kind.says] if kind.says else None,
+        keys.opportunity(app_id, opportunity) if kind.settled else None,
+        tell(subject, tuple(said.values()), raw, extra),
     )
 
 

@@ -146,13 +146,48 @@ def test_one_batch_that_cannot_be_written_does_not_take_its_commit_down(engine: 
     engine.db.run = original  # type: ignore[method-assign]
 
 
+def test_nobody_waits_for_a_batch_that_is_still_being_read(engine: Engine, monkeypatch: pytest.MonkeyPatch):
+    read = threading.Event()
+    gate = threading.Lock()
+
+    class Slow:
+        """A reader with one answer ready; what follows takes until it is let go."""
+
+        alive = ready = True
+        given = 0
+
+        @property
+        def answered(self) -> bool:
+            return self.given == 0 or read.is_set()
+
+        def send(self, body: bytes, received_at: int) -> None: ...
+
+        def receive(self) -> bytes:
+            if self.given:
+                read.wait(30)
+            self.given += 1
+            with gate:  # until both wait
+                return b""
+
+        def close(self) -> None: ...
+
+    monkeypatch.setattr(engine, "_reader", Slow())
+    with gate:
+        first, second = (engine.submit(body(event("impression", name), batch=name)) for name in ("b1", "b2"))
+    assert codes(answer(first)) == ["f_accepted"]
+    assert isinstance(second, Future)
+    assert not second.done()
+    read.set()
+    assert codes(answer(second)) == ["f_billing_conflict_duplicate_impression"]
+
+
 def test_one_batch_that_cannot_be_read_costs_no_other_its_turn(engine: Engine, monkeypatch: pytest.MonkeyPatch):
     gate = threading.Lock()
 
     class Silent:
         """A reader that says nothing, so that the writer reads for itself."""
 
-        alive = ready = True
+        alive = ready = answered = True
 
         def send(self, body: bytes, received_at: int) -> None: ...
 

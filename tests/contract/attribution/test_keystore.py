@@ -27,7 +27,8 @@ def key(n: int) -> bytes:
 
 
 def claim(keys: Keys, tx: Tx, numbers: list[int], at: int = T0, window: int = BILLING_WINDOW) -> list[str]:
-    """What `commit` does with its keys: load, decide, write."""
+    """What `commit` does with its keys: refresh, load, decide, write."""
+    keys.refresh(tx)
     ledger = keys.load(tx, {key(n) for n in numbers})
     said: list[str] = []
     for place, n in enumerate(numbers):

@@ -10,7 +10,7 @@ import pytest
 
 from patra.attribution.engine import Engine, Limits, NotTaken
 from patra.attribution.intake import Refused
-from patra.attribution.reader import Reader
+from patra.attribution.reader import Reader, batch_of
 from patra.kernel.clock import parse_instant
 from patra.kernel.db import Database, migrate
 from patra.kernel.testing import FaultyDatabase, ManualClock
@@ -131,6 +131,23 @@ def test_a_reader_that_ends_before_it_began_is_never_ready(monkeypatch: pytest.M
     assert not reader.ready
     assert not reader.alive
     reader.close()
+
+
+def test_an_answer_is_there_or_not_without_waiting_for_it():
+    reader = Reader()
+    reader._came.poll(30_000)
+    assert reader.ready
+    assert not reader.answered
+    sent = [body(event("click"), batch=name) for name in ("b1", "b2")]
+    for one in sent:
+        reader.send(one, T0)
+    while not reader.answered:
+        reader._came.poll(30_000)
+    found = [batch_of(reader.receive(), one, T0) for one in sent]
+    assert [one.envelope.batch_id for one in found] == ["b1", "b2"]
+    assert not reader.answered
+    reader.close()
+    assert reader.answered  # there is nobody to wait for
 
 
 def test_a_reader_whose_server_is_gone_ends():
