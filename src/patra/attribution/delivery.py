@@ -16,7 +16,7 @@ from patra.attribution.closure import Status
 from patra.attribution.commit import Hand
 from patra.attribution.decide import Superseded
 from patra.attribution.facts import Decision
-from patra.attribution.reading import Archived, decisions_by_id
+from patra.attribution.reading import CHANNEL, Archived, decisions_by_id
 from patra.attribution.reasons import R
 from patra.attribution.records import (
     RANK,
@@ -38,8 +38,8 @@ from patra.kernel.machine import Move, journal
 from patra.kernel.outbox import Delivered, Message, Pending, Policy, Relay, Retry, Settled, State, Untried, append
 from patra.kernel.outbox import Outcome as Sent
 from patra.kernel.retry import DelayTable
+from patra.kernel.telemetry import counter, get_logger
 
-CHANNEL = "attribution.archive"
 POLICY = Policy(
     delays=DelayTable((SECOND, 5 * SECOND, 30 * SECOND, 120 * SECOND), cycle=True),
     window=15 * MINUTE,
@@ -80,6 +80,15 @@ def open_archive(where: str) -> Archive | None:
             )
 
 
+log = get_logger()
+
+RECORDS = counter(
+    "patra_attribution_records_total",
+    "Output records by what an archive outside the store did with them: written, again, refused, given_up.",
+    "outcome",
+)
+
+
 class Fate(NamedTuple):
     """What became of one record in the last attempt: where it stands now, and why if not as planned."""
 
@@ -109,11 +118,13 @@ class Delivery:
         self._db = db
         self._archive = archive
         self._fates: dict[int, list[Fate]] = {}
+        self._failing = False
         self.relay = Relay(db, CHANNEL, self._deliver, POLICY, clock, self._settled)
 
     def _deliver(self, messages: Sequence[Pending]) -> list[Sent]:
         at_hand = messages[:MOST]
         self._fates = self._attempt(at_hand)
+        self._tell([fate.outcome for fates in self._fates.values() for fate in fates])
         stopped: dict[bytes, int] = {}
         sent: list[Sent] = []
         for message in at_hand:
@@ -129,6 +140,21 @@ class Delivery:
             codes = [outcome.code for outcome in failed if isinstance(outcome, Again)]
             sent.append(Retry((codes or [R.ARCHIVE_UNAVAILABLE])[0].value))
         return sent + [Untried()] * (len(messages) - len(at_hand))
+
+    def _tell(self, outcomes: Sequence[Outcome | None]) -> None:
+        """Count, and say once that the archive has begun to fail, and once that it has stopped."""
+        written = sum(isinstance(outcome, Written) for outcome in outcomes)
+        refused = [outcome.code for outcome in outcomes if isinstance(outcome, Never)]
+        failed = [outcome.code.value for outcome in outcomes if isinstance(outcome, Again)]
+        for name, count in (("written", written), ("refused", len(refused)), ("again", len(failed))):
+            RECORDS.labels(name).inc(count)
+        if refused:
+            log.error("attribution_archive_refused", codes=sorted(set(refused)), records=len(refused))
+        if failed and not self._failing:
+            log.warning("attribution_archive_failing", codes=sorted(set(failed)), records=len(failed))
+        elif written and not failed and self._failing:
+            log.info("attribution_archive_well_again")
+        self._failing = bool(failed) or (self._failing and not written)
 
     def _attempt(self, messages: Sequence[Pending]) -> dict[int, list[Fate]]:
         """Write the records of all messages, type by type; a fact only after the audit of its decision.
@@ -168,15 +194,36 @@ class Delivery:
 
     def _settled(self, tx: Tx, settled: Sequence[Settled], now: int) -> None:
         """Move the records of messages that are over, in the transaction that takes the messages out."""
+        told = [(one, self._untold(one)) for one in settled if one.message.payload == SUPERSEDED]
+        untold: list[Row] = [(int(one.message.key), now, code) for one, code in told if code is not None]
+        tx.execute(Q["superseding_untold"], {"exhausted": _EXHAUSTED}, rows=sorted(untold))
         over = {int(one.message.key): one for one in settled if one.message.payload != SUPERSEDED}
         moved: list[tuple[Archived, dict[RecordType, Moved]]] = []
         for archived in decisions_by_id(tx, over):
             one = over[archived.id]
             own = {record.key for record in archived.records}
-            fates = {f.record.type: f for f in self._fates.get(one.message.seq, ()) if f.record.key in own}
+            fates = {f.record.type: f for f in self._of(one) if f.record.key in own}
             given_up = one.state is State.GIVEN_UP
             moved.append((archived, {kind: _move(fate, given_up=given_up) for kind, fate in fates.items()}))
         _write_moves(tx, moved, now)
+        self._tell_given_up([one for one in settled if one.state is State.GIVEN_UP])
+
+    def _tell_given_up(self, given_up: Sequence[Settled]) -> None:
+        """Nobody sends these again, and settlement will never count them: somebody has to know."""
+        lost = sum(not isinstance(f.outcome, Written | Never) for one in given_up for f in self._of(one))
+        RECORDS.labels("given_up").inc(lost)
+        if given_up:
+            log.error("attribution_archive_gave_up", decisions=len(given_up), records=lost, code=_EXHAUSTED)
+
+    def _of(self, one: Settled) -> Sequence[Fate]:
+        return self._fates.get(one.message.seq, ())
+
+    def _untold(self, one: Settled) -> str | None:
+        """Why the archive does not know that a record was superseded, which it stays; None where it does."""
+        if one.state is State.GIVEN_UP:
+            return _EXHAUSTED
+        outcomes = [fate.outcome for fate in self._of(one)]
+        return next((outcome.code for outcome in outcomes if isinstance(outcome, Never)), None)
 
 
 _EXHAUSTED = R.COMPENSATION_EXHAUSTED.value

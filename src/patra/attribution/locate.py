@@ -8,7 +8,7 @@ search reads one bucket of every run, and looks through what no run has reached 
 need no index.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 
 import msgspec
@@ -271,7 +271,7 @@ def find(tx: Tx, key: str, only: Only = ANY, *, after: int = -1, limit: int = MO
 
     found = _search(tx, batch | _located(tx, sought.keys), meets, (after + 1) >> ITEM_BITS, limit)
     page = found[:limit]
-    return Results(found=_with_batches(tx, page), next=page[-1].id if len(found) > limit else None)
+    return Results(found=with_batches(tx, page), next=page[-1].id if len(found) > limit else None)
 
 
 def _search(tx: Tx, items: Collection[int], meets: Meets, first: int, limit: int) -> list[Archived]:
@@ -313,7 +313,7 @@ def decisions_of_batch(tx: Tx, batch_id: str, event_id: str = "", only: Only = A
             MOST_FOUND,
         )
     answer = {one.id: one for one in found}
-    return _with_batches(tx, [answer[number] for number in sorted(answer)])
+    return with_batches(tx, [answer[number] for number in sorted(answer)])
 
 
 def _log_of_batch(tx: Tx, batch_id: str) -> list[int]:
@@ -342,7 +342,8 @@ def _stands_for(key: str) -> list[str]:
     return [*fact, *(keys.server_event_key(dedup, cycle) for cycle in range(1, MOST_CYCLES + 1))]
 
 
-def _with_batches(tx: Tx, found: list[Archived]) -> list[Found]:
+def with_batches(tx: Tx, found: Sequence[Archived]) -> list[Found]:
+    """Decisions, each with the batch of its event as far as the log has it."""
     rows: list[Row] = [(number,) for number in sorted({one.id >> ITEM_BITS for one in found})]
     batches = dict(tx.fetch(Q["batch_ids"], rows=rows))
     return [

@@ -194,7 +194,8 @@ def _decisions(found: list[Any], *, as_json: bool) -> None:
                 one.count,
                 one.billable["billingKey"] if one.billable else "",
                 one.attribution["attributionType"] if one.attribution else "",
-                " ".join(str(record["recordStatus"]) for record in one.records),
+                " ".join(str(record["recordStatus"]) for record in one.records)
+                + (f" ({one.archiveCode})" if one.archiveCode else ""),
             ]
             for one in found
         ],

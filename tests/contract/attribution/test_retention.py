@@ -50,7 +50,8 @@ class House:
             pass
 
     def purge(self, **kept: Any) -> Purged:
-        keep = kept.pop("keep", None)
+        files: list[Record] = []
+        keep = kept.pop("keep", files.extend)
         names = Purged.__struct_fields__
         total = dict.fromkeys(names, 0)
         while True:
