@@ -46,9 +46,7 @@ POLICY = Policy(
     hold=150 * SECOND,
     groups=128,
 )
-"""A turn is over before its hold is: it makes four calls of an archive at most, and none takes longer than 35 s. Only
-an HTTP archive that is slow and refuses records, so that they are sent in halves, may outlast it: then another process
-may send the same again, which the archive knows by its `recordKey`, and the later of the two settles nothing."""
+"""A turn is over before its hold is: it makes four calls of an archive at most, and none takes longer than 35 s."""
 MOST = 500
 """Decisions of one turn, so records of one call of the archive; the rest of what is held waits for the next turn."""
 SUPERSEDED = b"superseded"

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from patra.attribution.archive import Again, Never, Written
+from patra.attribution.archive import Again, Never, Outcome, Written
 from patra.attribution.delivery import open_archive
 from patra.attribution.http import HttpArchive
 from patra.attribution.parquet import ParquetArchive
@@ -119,6 +119,7 @@ class Endpoint:
         self.bodies: list[Any] = []
         self.answers: list[tuple[int, bytes]] = []
         self.refuses: set[str] = set()
+        self.takes: Callable[[], object] = lambda: None
 
 
 @contextmanager
@@ -129,6 +130,7 @@ def endpoint() -> Iterator[tuple[Endpoint, str]]:
         def do_POST(self):
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             state.bodies.append(body)
+            state.takes()
             status, answer = state.answers.pop(0) if state.answers else (200, b"")
             if {entry["record"]["recordKey"] for entry in body["records"]} & state.refuses:
                 status, answer = 422, b'{"code": "too_odd"}'
@@ -219,6 +221,7 @@ def test_an_endpoint_may_answer_for_each_record():
         {"recordKey": records[0].key, "status": "written"},
         {"recordKey": records[1].key, "status": "retry", "code": "g_archive_rate_limited"},
         {"recordKey": records[2].key, "status": "refused", "code": "f_output_recordkey_payload_mismatch"},
+        {"recordKey": records[3].key, "status": "written"},
     ]
     with endpoint() as (state, url):
         archive = HttpArchive(url)
@@ -230,6 +233,73 @@ def test_an_endpoint_may_answer_for_each_record():
             Written(),
         ]
         archive.close()
+
+
+def test_a_record_that_the_results_do_not_name_is_sent_again():
+    """§3.8.29: nobody confirmed that it is written."""
+    records = some_records()[:3]
+    named = {"results": [{"recordKey": records[1].key, "status": "written"}]}
+    with endpoint() as (state, url):
+        archive = HttpArchive(url)
+        state.answers = [(200, json.dumps(named).encode()), (200, b'{"results": []}')]
+        assert archive.write(records) == [Again(R.ARCHIVE_UNAVAILABLE), Written(), Again(R.ARCHIVE_UNAVAILABLE)]
+        assert archive.write(records) == [Again(R.ARCHIVE_UNAVAILABLE)] * 3
+        state.answers = [(200, b'{"taken": 3}'), (204, b"")]
+        assert [archive.write(records) for _ in range(2)] == [[Written()] * 3] * 2
+        archive.close()
+
+
+def test_a_page_that_somebody_else_answers_with_is_not_taken_for_written():
+    with endpoint() as (state, url):
+        archive = HttpArchive(url)
+        state.answers = [(200, b"\n<!doctype html><title>Log in</title>")]
+        assert archive.write(some_records()[:1]) == [Again(R.ARCHIVE_UNAVAILABLE)]
+        archive.close()
+
+
+@pytest.mark.parametrize("code", ["a\x00b", "x" * 129, "two words", "\u2713", "a\n"])
+def test_a_code_that_is_none_is_told_by_our_own(code: str):
+    records = some_records()[:1]
+    refused = {"results": [{"recordKey": records[0].key, "status": "refused", "code": code}]}
+    with endpoint() as (state, url):
+        archive = HttpArchive(url)
+        state.answers = [(200, json.dumps(refused).encode()), (400, json.dumps({"code": code}).encode())]
+        assert [archive.write(records) for _ in range(2)] == [[Never(R.ARCHIVE_REFUSED)]] * 2
+        archive.close()
+
+
+def test_sending_in_halves_ends_when_the_time_of_one_call_is_up():
+    records = some_records()
+    now = [0.0]
+    with endpoint() as (state, url):
+        state.takes = lambda: now.__setitem__(0, now[0] + 10)  # seconds, whatever it answers
+        state.refuses = {record.key for record in records}
+        archive = HttpArchive(url, connect=5, read=30, monotonic=lambda: now[0])
+        left, asked, found = records, list[int](), list[Outcome]()
+        while left:
+            outcomes = archive.write(left)
+            asked.append(len(state.bodies) - sum(asked))
+            found += [outcome for outcome in outcomes if outcome != Again(R.ARCHIVE_TIMEOUT)]
+            left = [r for r, outcome in zip(left, outcomes, strict=True) if outcome == Again(R.ARCHIVE_TIMEOUT)]
+        state.refuses, state.takes = set(), lambda: None
+        sizes = len(state.bodies)
+        for _ in range(4):
+            archive.write(records)
+        archive.close()
+    assert max(asked) == 4  # the fourth is asked in the last 5 seconds
+    assert found == [Never("too_odd")] * len(records)
+    assert [len(body["records"]) for body in state.bodies[sizes:]][-1] == len(records)  # all at once again
+
+
+def test_nothing_of_a_group_is_sent_behind_a_half_that_failed():
+    records = [record for record in some_records() if record.group == "ref|ra|trace"][:4]
+    assert len(records) == 4
+    with endpoint() as (state, url):
+        archive = HttpArchive(url)
+        state.answers = [(400, b""), (503, b"")]
+        assert archive.write(records) == [Again(R.ARCHIVE_UNAVAILABLE)] * 4
+        archive.close()
+    assert len(state.bodies) == 2
 
 
 def test_an_answer_that_cannot_be_understood_is_not_taken_for_written():
