@@ -18,7 +18,7 @@ from patra.attribution.batch import read_batch
 from patra.attribution.closure import Action
 from patra.attribution.contract import NA
 from patra.attribution.decide import ITEM_BITS
-from patra.attribution.facts import Decision, attribution_key_of, billing_key_of
+from patra.attribution.facts import Decision, attribution_key_of, audit_key_of, billing_key_of
 from patra.attribution.pack import decompressed, unpacked
 from patra.attribution.reading import Archived, Meets, decisions_from, decisions_of_items
 from patra.attribution.records import record_keys
@@ -101,6 +101,7 @@ class _Sought:
         self.keys = frozenset(names) - {NA}
         self._derived = any(key.startswith(("af_", "bf_", "attr_")) or "|billable_" in key for key in names)
         self._record = any(len(key) == 64 for key in names)
+        self._audits = {key for key in names if key.startswith("fe_") and "|" in key}
 
     def met_by(self, decision: Decision) -> bool:
         """Whether any key of a decision, or of one of its records, is this one; hashes are made only where needed."""
@@ -119,7 +120,13 @@ class _Sought:
             or subject.dedup in sought
             or (self._derived and not sought.isdisjoint(_derived(decision)))
             or (self._record and not sought.isdisjoint(record_keys(decision)))
+            or (bool(self._audits) and audit_key_of(decision) in self._audits)
         )
+
+    @property
+    def places(self) -> frozenset[str]:
+        """Keys of the index that lead to it: an audit's own, its `payloadKey`, begins with its source."""
+        return self.keys.union(key.partition("|")[0] for key in self._audits)
 
 
 def _derived(decision: Decision) -> set[str]:
@@ -269,7 +276,7 @@ def find(tx: Tx, key: str, only: Only = ANY, *, after: int = -1, limit: int = MO
         of_batch = number >> ITEM_BITS in batch and decision.subject.index is not None
         return number > after and only.met_by(decision) and (of_batch or sought.met_by(decision))
 
-    found = _search(tx, batch | _located(tx, sought.keys), meets, (after + 1) >> ITEM_BITS, limit)
+    found = _search(tx, batch | _located(tx, sought.places), meets, (after + 1) >> ITEM_BITS, limit)
     page = found[:limit]
     return Results(found=with_batches(tx, page), next=page[-1].id if len(found) > limit else None)
 

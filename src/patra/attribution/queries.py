@@ -48,8 +48,8 @@ class ClosureView(msgspec.Struct, frozen=True, kw_only=True):
     openedAt: str  # noqa: N815
     nextDeadline: str | None  # noqa: N815
     click: str | None
-    aggregate: str | None = None
-    """None once what was decided about it has been purged."""
+    aggregate: str | msgspec.UnsetType | None = msgspec.UNSET
+    """Of one closure, not of a list; None once what was decided about it has been purged."""
 
 
 class RejectView(msgspec.Struct, frozen=True, kw_only=True):

@@ -80,7 +80,9 @@ def log_group() -> None:
 
 
 @log_group.command("export")
-@click.option("--out", type=click.File("wb"), default="-", metavar="FILE", help="Instead of standard output.")
+@click.option(
+    "--out", type=click.File("wb", lazy=False), default="-", metavar="FILE", help="Instead of standard output."
+)
 @config_option
 def export(out: Any, config: str | None) -> None:
     """Write what came in, in the order of decision, as `replay` reads it.
@@ -137,7 +139,7 @@ def find(key: str, app: str, code: str, after: int, limit: int, config: str | No
     """What was decided about a KEY, in order.
 
     KEY is a batchId, eventId, sourceEventId, traceKey, requestKey, attemptKey, opportunityKey, responseReference,
-    renderAttemptId, closureKey, billingKey, attributionKey, canonicalDedupKey, factId, recordKey or appId.
+    renderAttemptId, closureKey, billingKey, attributionKey, canonicalDedupKey, factId, recordKey, payloadKey or appId.
     """
     from patra.attribution.locate import Only
     from patra.attribution.queries import timeline
@@ -369,6 +371,9 @@ def settle(begin: str, end: str, by: Any, form: str | None, out: str | None, con
         raise click.UsageError("--format parquet needs --out FILE")
     with opened(config) as patra:
         found = patra.db.read(lambda tx: settled(tx, first, last, by))
+    if found.uncounted:
+        left = ", ".join(f"{count} {status}" for status, count in found.uncounted.items())
+        click.echo(f"not counted, since the archive does not have them: {left}", err=True)
     if form == "parquet":
         as_parquet(found, out or "")
     elif form == "table":

@@ -58,13 +58,23 @@ def test_every_key_of_a_record_leads_to_its_decision(house: House):
     keys: set[str] = {"app-1", click.audit["sourceEventId"], click.billable["factId"], click.attribution["factId"]}  # type: ignore[index]
     for record in click.records:
         keys |= {*record["sourceKeys"].values(), *record["relationKeys"].values(), record["recordKey"]} - {"NA"}
+        keys.add(record["payloadRef"]["payloadKey"])
     assert {"e-1", "a-1", "ra-1", "ref-1|ra-1", "ref-1|ra-1|billable_click"} <= keys
-    assert len(keys) == 18
+    assert len(keys) == 19
     for _ in both(house):
         for key in keys:
             found = house.db.read(lambda tx, key=key: find(tx, key)).found
             assert click.number in [one.archived.id for one in found], key
             assert {one.archived.decision.subject.app for one in found} == {"app-1"}, key
+
+
+def test_the_payload_key_of_an_audit_leads_to_that_decision_alone(house: House):
+    house.take(event("impression", "i"), event("impression", "i"))
+    accepted, dropped = [one.records[0] for one in house.db.read(lambda tx: timeline(tx, "i")).decisions]
+    for _ in both(house):
+        for record in (accepted, dropped):
+            found = house.db.read(lambda tx, one=record: timeline(tx, one["payloadRef"]["payloadKey"]))
+            assert [one.records[0]["recordKey"] for one in found.decisions] == [record["recordKey"]]
 
 
 def test_rejected_events_are_found_by_what_can_be_read_of_them(house: House):
