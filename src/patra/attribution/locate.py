@@ -4,8 +4,8 @@
 
 Decisions are indexed behind the writer, a run of items at a time, so that finding them costs the intake nothing: a run
 is cut into buckets by the first byte of a key's hash; each bucket of a run is one value, appended and never changed. A
-search reads one bucket of every run, and looks through what no run has reached yet. Batches name rows of their own and
-need no index.
+search reads one bucket of every run, and looks through what no run has reached yet. Batches name rows of the log; they
+are indexed too, since facts outlive the log.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,6 +19,7 @@ from patra.attribution.closure import Action
 from patra.attribution.contract import NA
 from patra.attribution.decide import ITEM_BITS
 from patra.attribution.facts import Decision, attribution_key_of, audit_key_of, billing_key_of
+from patra.attribution.intake import legal_id
 from patra.attribution.pack import decompressed, unpacked
 from patra.attribution.reading import Archived, Meets, decisions_from, decisions_of_items
 from patra.attribution.records import record_keys
@@ -164,9 +165,10 @@ class Indexer:
             fresh = []
         if not (fresh or late or lost):
             return Indexed()
-        items = {item: bytes(body) for item, _, body in (*late, *fresh)}
+        items = {item: bytes(body) for item, _, body, _ in (*late, *fresh)}
         newest = max([indexed, *items])
-        rows = run_of(items)  # decoded and hashed outside of any transaction that writes: the writer is first
+        batches = {item: batch_id for item, _, _, batch_id in (*late, *fresh) if batch_id is not None}
+        rows = run_of(items, batches)  # decoded and hashed outside of any transaction that writes: the writer is first
         missing = [(item,) for item in range(indexed + 1, newest) if item not in items]
         closed = sorted({item for item, *_ in late}.union(lost))
 
@@ -205,8 +207,12 @@ def _waiting(tx: Tx, limit: int, before: int) -> tuple[int, list[Row], list[Row]
     return indexed, tx.fetch(Q["fresh_items"], {"after": indexed, "limit": limit}), late, lost
 
 
-def run_of(items: Mapping[int, bytes]) -> list[Row]:
-    """The buckets of a run: for each key of a decision, the bytes of its hash and the distance of its item."""
+def run_of(items: Mapping[int, bytes], batches: Mapping[int, str]) -> list[Row]:
+    """The buckets of a run: for each key of a decision, the bytes of its hash and the distance of its item.
+
+    A decision tells its own keys, so a hash that is another's too misleads nobody. It does not tell its batch: that has
+    two entries, so that no other is taken for it.
+    """
     if not items:
         return []
     base = min(items)
@@ -218,12 +224,33 @@ def run_of(items: Mapping[int, bytes]) -> list[Row]:
             found.update(_hashes(located_by(decision)))
         for hashed in found:
             buckets.setdefault(hashed[0], []).append(hashed[1:] + place)
+        if item in batches:
+            bucket, *parts = _batch_hashes(batches[item])
+            buckets.setdefault(bucket[0], []).extend(part + place for part in parts)
     head = base.to_bytes(_BASE, "big")
     return [(bucket, head + b"".join(entries)) for bucket, entries in sorted(buckets.items())]
 
 
 def _hashes(found: Iterable[str]) -> list[bytes]:
     return [sha256(key.encode()).digest()[: _KEY + 1] for key in found]
+
+
+def _batch_hashes(batch_id: str) -> tuple[bytes, bytes, bytes]:
+    """The bucket of a batch, and the two hashes that stand for it there."""
+    hashed = sha256(f"batchId|{batch_id}".encode()).digest()  # no key of a decision but an odd one begins so
+    return hashed[:1], hashed[1 : 1 + _KEY], hashed[1 + _KEY : 1 + 2 * _KEY]
+
+
+def _items_of_batch(tx: Tx, batch_id: str) -> set[int]:
+    """The items of a batch, by the log and by the index, which knows it longer."""
+    if not legal_id(batch_id):
+        return set()
+    found = {number for (number,) in tx.fetch(Q["log_of_batch"], {"batch_id": batch_id})}
+    (bucket,), *parts = _batch_hashes(batch_id)
+    for (body,) in tx.fetch(Q["runs_of_bucket"], {"bucket": bucket}):
+        first, second = (set(_items(bytes(body), part)) for part in parts)
+        found |= first & second
+    return found
 
 
 def _located(tx: Tx, wanted: Collection[str]) -> set[int]:
@@ -269,7 +296,7 @@ def find(tx: Tx, key: str, only: Only = ANY, *, after: int = -1, limit: int = MO
 
     A batch's id stands for all of its events. An app's id matches very many: it is found page by page, like any key.
     """
-    batch = set(_log_of_batch(tx, key))
+    batch = _items_of_batch(tx, key)
     sought = _Sought(key, *_stands_for(key))
 
     def meets(number: int, decision: Decision) -> bool:
@@ -278,7 +305,9 @@ def find(tx: Tx, key: str, only: Only = ANY, *, after: int = -1, limit: int = MO
 
     found = _search(tx, batch | _located(tx, sought.places), meets, (after + 1) >> ITEM_BITS, limit)
     page = found[:limit]
-    return Results(found=with_batches(tx, page), next=page[-1].id if len(found) > limit else None)
+    return Results(
+        found=with_batches(tx, page, dict.fromkeys(batch, key)), next=page[-1].id if len(found) > limit else None
+    )
 
 
 def _search(tx: Tx, items: Collection[int], meets: Meets, first: int, limit: int) -> list[Archived]:
@@ -309,7 +338,8 @@ def decisions_of_batch(tx: Tx, batch_id: str, event_id: str = "", only: Only = A
         asked = decision.subject.index is not None and (not event_id or decision.subject.event_id == event_id)
         return asked and only.met_by(decision)
 
-    found = decisions_of_items(tx, _log_of_batch(tx, batch_id), meets)
+    items = _items_of_batch(tx, batch_id)
+    found = decisions_of_items(tx, items, meets)
     if event_id:
         sought = _Sought(*_dropped_as(tx, batch_id, event_id, only.app))
         found += _search(
@@ -320,11 +350,7 @@ def decisions_of_batch(tx: Tx, batch_id: str, event_id: str = "", only: Only = A
             MOST_FOUND,
         )
     answer = {one.id: one for one in found}
-    return with_batches(tx, [answer[number] for number in sorted(answer)])
-
-
-def _log_of_batch(tx: Tx, batch_id: str) -> list[int]:
-    return [] if "\x00" in batch_id else [number for (number,) in tx.fetch(Q["log_of_batch"], {"batch_id": batch_id})]
+    return with_batches(tx, [answer[number] for number in sorted(answer)], dict.fromkeys(items, batch_id))
 
 
 def _dropped_as(tx: Tx, batch_id: str, event_id: str, app: str) -> set[str]:
@@ -349,10 +375,10 @@ def _stands_for(key: str) -> list[str]:
     return [*fact, *(keys.server_event_key(dedup, cycle) for cycle in range(1, MOST_CYCLES + 1))]
 
 
-def with_batches(tx: Tx, found: Sequence[Archived]) -> list[Found]:
-    """Decisions, each with the batch of its event as far as the log has it."""
+def with_batches(tx: Tx, found: Sequence[Archived], known: Mapping[int, str] | None = None) -> list[Found]:
+    """Decisions, each with the batch of its event as far as the log has it, or it is known."""
     rows: list[Row] = [(number,) for number in sorted({one.id >> ITEM_BITS for one in found})]
-    batches = dict(tx.fetch(Q["batch_ids"], rows=rows))
+    batches = {**(known or {}), **dict(tx.fetch(Q["batch_ids"], rows=rows))}
     return [
         Found(
             archived=one,

@@ -13,8 +13,8 @@ from patra.attribution.batch import Tick, read_batch
 from patra.attribution.commit import EVERYTHING, commit
 from patra.attribution.export import exported
 from patra.attribution.keystore import PURGED, Keys, carry_once
-from patra.attribution.locate import INDEXED, LATEST_COMMIT, PATIENCE, Indexer, find
-from patra.attribution.queries import rejects
+from patra.attribution.locate import INDEXED, LATEST_COMMIT, PATIENCE, Indexer, Only, find
+from patra.attribution.queries import events_of_batch, rejects, timeline
 from patra.attribution.reading import every_closure, every_decision
 from patra.attribution.records import Record
 from patra.attribution.retention import ON_THE_WAY, Purged, Retention, _rewrite, into_files, purge_once
@@ -226,6 +226,25 @@ def test_the_log_and_rejects_go_after_their_time_and_facts_stay(house: House):
     assert len(list(every_decision(house.db))) == 3
     assert len(list(every_closure(house.db))) == 1
     assert house.db.read(lambda tx: rejects(tx, limit=10)).rejects == []
+
+
+def test_a_batch_is_found_by_its_id_although_the_log_has_forgotten_it(house: House):
+    """§3.8.8: any rejection is found by batch, event and code, as long as there is something to be found."""
+    house.take(event("impression", "i"), event("view", "v"), batch="b1")
+    house.take(event("click", "c", traceKey="batchId|b1"), batch="b2")
+    house.clock.advance(DAY)
+    house.take(event("interaction", "x", eventAt=at(86_400)), batch="b1")  # the same id again
+    house.index()
+    house.clock.advance(20 * DAY)
+    house.take(event("interaction", "y", eventAt=at(21 * 86_400)), batch="newest")
+    assert house.purge(log=10 * DAY).log == 3
+    found = house.db.read(lambda tx: timeline(tx, "b1"))
+    sent_as = [(one.records[0]["sourceKeys"]["eventId"], one.batchId) for one in found.decisions]
+    assert sent_as == [("v", "b1"), ("i", "b1"), ("x", "b1")]
+    (lost,) = house.db.read(lambda tx: events_of_batch(tx, "b1", "v", Only(code="f_event_type_unsupported"))).decisions
+    assert lost.audit["decisionReasonCode"] == "f_event_type_unsupported"
+    assert [one.batchId for one in house.db.read(lambda tx: timeline(tx, "b2")).decisions] == ["b2"]
+    assert house.db.read(lambda tx: timeline(tx, "b3")).decisions == []
 
 
 def test_what_is_exactly_as_old_as_it_is_kept_for_stays(house: House):
