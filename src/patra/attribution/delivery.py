@@ -8,7 +8,7 @@ under the same keys after 1 s, 5 s, 30 s, 120 s and so on; after 15 minutes what
 and the row says so.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from patra.attribution.archive import Again, Archive, Never, Outcome, Written
@@ -160,25 +160,21 @@ class Delivery:
         Nothing of a group is written once something of it has to be tried again: it comes in order or not yet.
         """
         owners = self._records(messages)
-        outcomes: dict[tuple[str, Status], Outcome] = {}
+        outcomes: dict[int, Outcome] = {}  # by the record itself: two may have one key, and fare differently
         waiting: set[str] = set()
         for turn in range(AFTER_ALL + 1):
             ready = [
                 record
                 for found in owners.values()
                 for record in found
-                if _turn(record) == turn and (record is found[0] or isinstance(outcomes.get(_told(found[0])), Written))
+                if _turn(record) == turn and (record is found[0] or isinstance(outcomes.get(id(found[0])), Written))
             ]
             part = [record for record in in_write_order(ready) if record.group not in waiting]
             for record, outcome in zip(part, self._archive.write(part) if part else (), strict=True):
-                outcomes[_told(record)] = outcome
+                outcomes[id(record)] = outcome
                 if isinstance(outcome, Again):
                     waiting.add(record.group)
-        refused = {seq for seq, found in owners.items() if isinstance(outcomes.get(_told(found[0])), Never)}
-        return {
-            seq: [Fate(r, outcomes.get(_told(r), outcomes[_told(found[0])] if seq in refused else None)) for r in found]
-            for seq, found in owners.items()
-        }
+        return {seq: [Fate(one, _outcome(one, found[0], outcomes)) for one in found] for seq, found in owners.items()}
 
     def _records(self, messages: Sequence[Pending]) -> dict[int, list[Record]]:
         """The records of each message, as they will stand once written; none for a decision that was purged."""
@@ -297,6 +293,7 @@ def _turn(record: Record) -> int:
     return AFTER_ALL if record.status is Status.SUPERSEDED else RANK[record.type]
 
 
-def _told(record: Record) -> tuple[str, Status]:
-    """A record in one of the states that the archive is told of."""
-    return record.key, record.status
+def _outcome(record: Record, first: Record, outcomes: Mapping[int, Outcome]) -> Outcome | None:
+    """What became of a record; one that was not sent because the first of its decision was refused, is refused too."""
+    refused = outcomes.get(id(first))
+    return outcomes.get(id(record), refused if isinstance(refused, Never) else None)

@@ -13,6 +13,7 @@ import duckdb
 import pytest
 
 from patra.attribution.archive import Again, Never, Outcome, Written
+from patra.attribution.closure import Status
 from patra.attribution.delivery import open_archive
 from patra.attribution.http import HttpArchive
 from patra.attribution.parquet import ParquetArchive
@@ -68,6 +69,21 @@ def test_a_record_in_a_new_status_is_added_and_another_payload_is_a_mismatch(tmp
         Never(R.RECORDKEY_MISMATCH)
     ]
     assert [row[1] for row in rows(tmp_path)] == ["committed", "superseded"]
+
+
+def test_two_records_of_one_call_with_one_key_are_told_apart(tmp_path: Path):
+    record = some_records()[0]
+    other = record._replace(payload={**record.payload, "decidedAt": "later"})
+    superseded = record._replace(status=Status.SUPERSEDED)
+    archive = ParquetArchive(str(tmp_path))
+    assert archive.write([record, other, record, superseded]) == [
+        Written(),
+        Never(R.RECORDKEY_MISMATCH),
+        Written(),
+        Written(),
+    ]
+    assert [(row[0], row[1]) for row in rows(tmp_path)] == [(record.key, "committed"), (record.key, "superseded")]
+    archive.close()
 
 
 def test_a_file_that_a_crash_left_behind_does_not_count(tmp_path: Path):

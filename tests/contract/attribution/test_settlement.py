@@ -8,10 +8,11 @@ import pytest
 
 from patra.attribution.archive import Again, Never, Outcome
 from patra.attribution.batch import read_batch
-from patra.attribution.closure import Status
+from patra.attribution.closure import C, Status, Terminal
 from patra.attribution.commit import commit
 from patra.attribution.delivery import RECORDS
 from patra.attribution.queries import closure_by_key, timeline
+from patra.attribution.reading import every_closure
 from patra.attribution.reasons import R
 from patra.attribution.records import Record, RecordType
 from patra.attribution.retention import FACTS, Retention, purge_once
@@ -293,3 +294,25 @@ def test_an_archive_that_fails_is_told_once_and_what_is_given_up_is_told_too(
     assert counted("refused") - before["refused"] == 1
     assert counted("again") > before["again"]
     assert counted("written") > before["written"]
+
+
+def test_timeouts_whose_keys_join_to_the_same_text_cost_nobody_a_billable_fact(house: House):
+    """Fields that contain `|` may give the failures of two closures one key; their impressions have keys of their own."""
+    one = {"opportunityKey": "o", "responseReference": "x|y", "renderAttemptId": "z"}
+    two = {"opportunityKey": "o|x", "responseReference": "y", "renderAttemptId": "z"}
+    house.take(sent(0, event("ad_filled", "f1", **one)))
+    house.clock.advance(SECOND)
+    house.take(sent(1, event("ad_filled", "f2", **two), batch="b2"), 200)
+    house.deliver()
+    timeouts = [d for d in house.decisions() if d.decision.reason == R.TIMEOUT.value]
+    assert {d.records[1].key for d in timeouts} == {timeouts[0].records[1].key}
+    assert [d.settled_code for d in timeouts] == [None, R.RECORDKEY_MISMATCH.value]  # the archive has the first
+    house.clock.set(T0 + 300 * SECOND)
+    for n, link in enumerate((one, two)):
+        house.take(sent(300, event("impression", f"i{n}", **link), batch=f"late{n}"))
+        house.take(sent(300, event("click", f"c{n}", **link), batch=f"later{n}"))
+    house.deliver()
+    assert house.settled() == [("app", "", 2, 2)]
+    states = {c.closure: (c.state, c.source) for c in every_closure(house.db)}
+    assert states == dict.fromkeys(["x|y|z", "y|z"], (C.CLOSED_SUCCESS, Terminal.IMPRESSION))
+    assert {d.decision.billable for d in house.decisions()} == {None, "billable_impression", "billable_click"}
