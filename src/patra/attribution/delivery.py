@@ -55,8 +55,8 @@ AFTER_ALL = len(RANK)
 """The turn of such records."""
 
 
-def open_archive(where: str) -> Archive | None:
-    """`store` (None: the store itself is the archive), `parquet:FOLDER`, or `http://…`, `https://…`."""
+def open_archive(where: str, key: str = "") -> Archive | None:
+    """`store` (None: the store itself is the archive), `parquet:FOLDER`, or `http://…`, `https://…` with its key."""
     kind, _, place = where.partition(":")
     match kind:
         case "store":
@@ -68,7 +68,7 @@ def open_archive(where: str) -> Archive | None:
         case "http" | "https":
             from patra.attribution.http import HttpArchive  # noqa: PLC0415  (urllib3 costs a moment to import)
 
-            return HttpArchive(where)
+            return HttpArchive(where, key=key)
         case _:
             raise ConfigInvalid(
                 "config_archive_unknown",

@@ -60,11 +60,13 @@ class HttpArchive:
         self,
         url: str,
         *,
+        key: str = "",
         connect: float = CONNECT_SECONDS,
         read: float = READ_SECONDS,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._url = url
+        self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
         self._connect = connect
         self._read = read
         self._monotonic = monotonic
@@ -134,7 +136,7 @@ class HttpArchive:
             "POST",
             self._url,
             body=body,
-            headers={"Content-Type": "application/json"},
+            headers=self._headers,
             timeout=urllib3.Timeout(connect=min(self._connect, left), read=read),
             preload_content=False,
         )

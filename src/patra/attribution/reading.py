@@ -47,6 +47,11 @@ def decisions_by_id(tx: Tx, ids: Collection[int]) -> list[Archived]:
     return _archived(tx, [one for row in rows for one in _unpacked(row) if one.id in wanted])
 
 
+def deliveries(tx: Tx) -> dict[str, int]:
+    """How many decisions are on their way to an archive outside the store (`pending`), or were `given_up`."""
+    return dict(tx.fetch(Q["deliveries"], {"channel": CHANNEL}))
+
+
 def untold(tx: Tx, found: Sequence[Archived]) -> set[int]:
     """Which of some decisions have a superseded record that is still on its way to the archive as such."""
     rows = [

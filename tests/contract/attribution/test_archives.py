@@ -136,6 +136,7 @@ class Endpoint:
         self.answers: list[tuple[int, bytes]] = []
         self.refuses: set[str] = set()
         self.takes: Callable[[], object] = lambda: None
+        self.keys: list[str | None] = []
 
 
 @contextmanager
@@ -146,6 +147,7 @@ def endpoint() -> Iterator[tuple[Endpoint, str]]:
         def do_POST(self):
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             state.bodies.append(body)
+            state.keys.append(self.headers.get("Authorization"))
             state.takes()
             status, answer = state.answers.pop(0) if state.answers else (200, b"")
             if {entry["record"]["recordKey"] for entry in body["records"]} & state.refuses:
@@ -167,6 +169,16 @@ def endpoint() -> Iterator[tuple[Endpoint, str]]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+def test_an_endpoint_is_told_the_key_where_there_is_one():
+    with endpoint() as (state, url):
+        for key in ("secret", ""):
+            archive = open_archive(url, key)
+            assert archive is not None
+            assert archive.write(some_records()[:1]) == [Written()]
+            archive.close()
+    assert state.keys == ["Bearer secret", None]
 
 
 def test_an_endpoint_gets_record_payload_and_digest():

@@ -20,3 +20,6 @@ SELECT 1 FROM att_closure WHERE due_at <= :now LIMIT 1
 -- rows: group_key blob, message_key text
 SELECT o.message_key FROM rows JOIN krn_outbox o ON o.group_key = rows.group_key AND o.message_key = rows.message_key
 WHERE o.channel || '' = :channel AND o.status = 'pending'
+
+-- name: deliveries
+SELECT status, count(*) FROM krn_outbox WHERE channel = :channel GROUP BY status
