@@ -39,6 +39,8 @@ MOST_FOUND = 1000
 """Decisions of one page of an answer, unless one asks for fewer."""
 STEP = 100
 """Items that are read at a time."""
+MOST_BODIES = 1000
+"""Batches of one id, the newest, that are read again for an event that was dropped."""
 MOST_CYCLES = 9
 """Cycles of a dedup key that a search by the key looks for."""
 
@@ -314,12 +316,8 @@ def _search(tx: Tx, items: Collection[int], meets: Meets, first: int, limit: int
     """Decisions of some items from one on, and of all that no run has reached; at most a step past the limit."""
     indexed = mark(tx, INDEXED)
     gaps = {item for (item,) in tx.fetch(Q["gaps"])}
-    early = sorted(item for item in gaps.union(items) if first <= item <= indexed)
-    found: list[Archived] = []
-    for start in range(0, len(early), STEP):
-        found += decisions_of_items(tx, early[start : start + STEP], meets)
-        if len(found) > limit:
-            return found
+    early = [item for item in gaps.union(items) if item <= indexed]
+    found = _step_by_step(tx, early, meets, first, limit)
     item: int | None = max(indexed + 1, first)
     while item is not None and len(found) <= limit:
         some, item = decisions_from(tx, item, STEP, meets)
@@ -327,36 +325,52 @@ def _search(tx: Tx, items: Collection[int], meets: Meets, first: int, limit: int
     return found
 
 
-def decisions_of_batch(tx: Tx, batch_id: str, event_id: str = "", only: Only = ANY) -> list[Found]:
-    """What was decided about the events of a batch, or about one of them.
+def _step_by_step(tx: Tx, items: Iterable[int], meets: Meets, first: int, limit: int) -> list[Archived]:
+    """Decisions of some items from one on, at most a step past the limit."""
+    wanted = sorted(item for item in items if item >= first)
+    found: list[Archived] = []
+    for start in range(0, len(wanted), STEP):
+        found += decisions_of_items(tx, wanted[start : start + STEP], meets)
+        if len(found) > limit:
+            break
+    return found
+
+
+def decisions_of_batch(
+    tx: Tx, batch_id: str, event_id: str = "", only: Only = ANY, *, after: int = -1, limit: int = MOST_FOUND
+) -> Results:
+    """What was decided about the events of a batch, or about one of them: those that follow a number, so many of them.
 
     An event that was dropped before for the same reason, in another batch, left its audit there (F20): of one event
-    that is asked for by its id, that audit is found too.
+    that is asked for by its id, that audit is found too. An id that an SDK gave to all of its batches finds many.
     """
+    first = (after + 1) >> ITEM_BITS
 
-    def meets(_: int, decision: Decision) -> bool:
+    def meets(number: int, decision: Decision) -> bool:
         asked = decision.subject.index is not None and (not event_id or decision.subject.event_id == event_id)
-        return asked and only.met_by(decision)
+        return number > after and asked and only.met_by(decision)
 
     items = _items_of_batch(tx, batch_id)
-    found = decisions_of_items(tx, items, meets)
+    found = _step_by_step(tx, items, meets, first, limit)
     if event_id:
         sought = _Sought(*_dropped_as(tx, batch_id, event_id, only.app))
-        found += _search(
-            tx,
-            _located(tx, sought.keys),
-            lambda _, one: one.action == Action.DROP.value and only.met_by(one) and sought.met_by(one),
-            0,
-            MOST_FOUND,
-        )
+
+        def dropped(number: int, one: Decision) -> bool:
+            return number > after and one.action == Action.DROP.value and only.met_by(one) and sought.met_by(one)
+
+        found += _search(tx, _located(tx, sought.keys), dropped, first, limit)
     answer = {one.id: one for one in found}
-    return with_batches(tx, [answer[number] for number in sorted(answer)], dict.fromkeys(items, batch_id))
+    page = [answer[number] for number in sorted(answer)[:limit]]
+    return Results(
+        found=with_batches(tx, page, dict.fromkeys(items, batch_id)),
+        next=page[-1].id if len(answer) > limit else None,
+    )
 
 
 def _dropped_as(tx: Tx, batch_id: str, event_id: str, app: str) -> set[str]:
     """Sources that an event of a batch has by its dedup key, as far as the log still has the batch."""
     found: set[str] = set()
-    for app_id, at, body in tx.fetch(Q["bodies_of_batch"], {"batch_id": batch_id}):
+    for app_id, at, body in tx.fetch(Q["bodies_of_batch"], {"batch_id": batch_id, "limit": MOST_BODIES}):
         events = read_batch(decompressed(bytes(body)), at).events if app in {"", app_id} else []
         dedups = {event.subject.dedup or "" for event in events if event.sent_id == event_id}
         found.update(keys.server_event_key(dedup, cycle) for dedup in dedups for cycle in range(1, MOST_CYCLES + 1))

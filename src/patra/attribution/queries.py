@@ -121,10 +121,12 @@ def timeline(tx: Tx, key: str, only: Only = ANY, *, after: int = -1, limit: int 
     return Timeline(decisions=_views(tx, results.found), next=results.next, refused=unread)
 
 
-def events_of_batch(tx: Tx, batch_id: str, event_id: str = "", only: Only = ANY) -> Timeline:
-    """What was decided about the events of a batch, or about one of them (§3.8.8)."""
-    found = _views(tx, decisions_of_batch(tx, batch_id, event_id, only))
-    return Timeline(decisions=found, refused=_refused_as(tx, batch_id, only))
+def events_of_batch(
+    tx: Tx, batch_id: str, event_id: str = "", only: Only = ANY, *, after: int = -1, limit: int = MOST_FOUND
+) -> Timeline:
+    """What was decided about the events of a batch, or about one of them (§3.8.8), page by page."""
+    results = decisions_of_batch(tx, batch_id, event_id, only, after=after, limit=limit)
+    return Timeline(decisions=_views(tx, results.found), next=results.next, refused=_refused_as(tx, batch_id, only))
 
 
 MOST_REFUSED = 100

@@ -157,17 +157,22 @@ def find(key: str, app: str, code: str, after: int, limit: int, config: str | No
 @click.option("--event", "event_id", default="", metavar="ID", callback=_text, help="The event; all by default.")
 @app_option
 @code_option
+@after_option
+@most_option
 @config_option
 @json_option
-def event(batch_id: str, event_id: str, app: str, code: str, config: str | None, as_json: bool) -> None:
+def event(
+    batch_id: str, event_id: str, app: str, code: str, after: int, limit: int, config: str | None, as_json: bool
+) -> None:
     """What was decided about the events of a batch, by batchId, eventId and reason code."""
     from patra.attribution.locate import Only
     from patra.attribution.queries import events_of_batch
 
     only = Only(app=app, code=code)
     with opened(config) as patra:
-        found = patra.db.read(lambda tx: events_of_batch(tx, batch_id, event_id, only))
+        found = patra.db.read(lambda tx: events_of_batch(tx, batch_id, event_id, only, after=after, limit=limit))
     _decisions(found.decisions, as_json=as_json)
+    _more(found.next)
     _unread(found.refused)
 
 

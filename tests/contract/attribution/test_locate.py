@@ -103,6 +103,25 @@ def test_a_key_that_matches_many_is_answered_page_by_page(house: House):
             assert seen == sorted(set(seen))
 
 
+def test_an_id_that_all_batches_of_an_app_have_is_answered_page_by_page(house: House):
+    for number in range(7):
+        house.take(event("interaction", f"i{number}"), event("interaction", "same", traceKey=f"t{number}"), batch="b")
+    for _ in both(house):
+        for event_id, count in (("", 14), ("same", 7), ("i3", 1)):
+            whole = house.db.read(lambda tx, e=event_id: events_of_batch(tx, "b", e)).decisions
+            for limit in (1, 3, count, count + 1):
+                seen: list[int] = []
+                after: int | None = -1
+                while after is not None:
+                    page = house.db.read(
+                        lambda tx, e=event_id, a=after, n=limit: events_of_batch(tx, "b", e, after=a, limit=n)
+                    )
+                    assert len(page.decisions) <= limit
+                    seen += [one.number for one in page.decisions]
+                    after = page.next
+                assert seen == [one.number for one in whole], (event_id, limit)
+
+
 def test_lists_can_be_of_one_app_and_go_on_where_a_page_ended(house: House):
     for number in range(4):
         house.take(event("impression", "i", renderAttemptId=f"r{number}"), batch=f"b{number}", app=f"app{number % 2}")

@@ -2,7 +2,8 @@
 SELECT number FROM att_log WHERE batch_id = :batch_id ORDER BY number
 
 -- name: bodies_of_batch
-SELECT app_id, at, body FROM att_log WHERE batch_id = :batch_id AND body IS NOT NULL AND kind = 'batch' ORDER BY number
+SELECT app_id, at, body FROM att_log WHERE batch_id = :batch_id AND body IS NOT NULL AND kind = 'batch'
+ORDER BY number DESC LIMIT :limit
 
 -- name: batch_ids
 -- rows: number int
