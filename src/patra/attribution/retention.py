@@ -72,13 +72,16 @@ class Purged(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def purge_once(db: Database, now: int, retention: Retention, *, keep: Keep | None = None) -> Purged:
-    """Take one bite of everything that is past its time."""
+    """Take one bite of everything that is past its time; what needs no file goes first, lest a full disk keeps it."""
+    ledger = db.run(lambda tx: _purge_ledger(tx, now))
+    log = db.run(lambda tx: _purge_log(tx, now, retention.log))
+    rejects = db.run(lambda tx: _purge_rejects(tx, now, retention.rejects))
     audits, passed_by = _purge_decisions(db, AUDITS, now, retention.audits, keep)
     facts, passed = _purge_decisions(db, FACTS, now, retention.facts, keep)
     return Purged(
-        ledger=db.run(lambda tx: _purge_ledger(tx, now)),
-        log=db.run(lambda tx: _purge_log(tx, now, retention.log)),
-        rejects=db.run(lambda tx: _purge_rejects(tx, now, retention.rejects)),
+        ledger=ledger,
+        log=log,
+        rejects=rejects,
         audits=audits,
         facts=facts,
         passed=passed_by + passed,

@@ -315,6 +315,20 @@ def test_facts_go_into_a_file_before_they_go(house: House, tmp_path: Path):
     assert house.found("ref|ra") == []
 
 
+def test_a_folder_that_cannot_be_written_keeps_facts_and_nothing_else(house: House, tmp_path: Path):
+    house.take(event("impression", "i"), event("view", "v"))
+    house.take(event("ad_filled", "f"), batch="newest")
+    house.wait(HOUR)
+    house.clock.set(T0 + 20 * DAY)
+    (tmp_path / "file").write_text("no folder")
+    kept = Retention(log=DAY, rejects=DAY, facts=DAY)
+    with pytest.raises(OSError, match="file"):
+        purge_once(house.db, house.clock.now(), kept, keep=into_files(tmp_path / "file"))
+    assert len(list(every_decision(house.db))) == 3
+    assert house.db.read(lambda tx: tx.lookup("att_reject", columns=("code",), key=("app_id",), keys=[("app",)])) == []
+    assert house.purge(log=DAY, rejects=DAY, facts=DAY) == Purged(facts=2, passed=1)
+
+
 def test_of_two_who_purge_at_once_none_takes_the_file_of_the_other(house: House, tmp_path: Path):
     for n in range(3):
         house.clock.set(T0 + n * SECOND)
