@@ -6,7 +6,8 @@ their fates differ; results name every record, and one that they do not name is 
 (§3.8.29). 400, 409, 413 and 422 speak of a record: a batch that gets one is sent again in halves until the record is
 found, and that one is refused. Whatever else comes back (408, 429, 5xx, but also 401, 404 or a redirect) speaks of the
 endpoint and asks for another attempt of all; so does a result with an unknown status, an object that cannot be read, a
-page of HTML, and an answer that is too long or takes too long.
+page of HTML, and an answer that is too long or takes too long. After 500 and 502 the halves are tried at once, as long
+as some of them are taken: one record that an endpoint stumbles over shall not cost the others their 15 minutes.
 
 One call ends within the time that one answer may take, halves and all: what was not reached by then is tried again. The
 next call then begins with smaller parts, so that it gets further.
@@ -31,6 +32,9 @@ MOST_BYTES = 4 * 1024 * 1024
 MOST_RECORDS = 1000
 """Of one request."""
 REFUSALS = frozenset({400, 409, 413, 422})
+STUMBLES = frozenset({500, 502})
+HOPE = 8
+"""How often in a row a batch that an endpoint stumbles over is cut in halves before it counts as down."""
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -73,9 +77,10 @@ class HttpArchive:
         self._pool = urllib3.PoolManager(maxsize=4, retries=False)
         self._part = MOST_RECORDS
         self._refused: list[int] = []
+        self._hope = HOPE
 
     def write(self, records: Sequence[Record]) -> list[Outcome]:
-        self._refused = []
+        self._refused, self._hope = [], HOPE
         end = self._monotonic() + self._connect + self._read
         outcomes = self._write(records, end)
         if not self._refused:
@@ -102,6 +107,7 @@ class HttpArchive:
             return [Again(R.ARCHIVE_UNAVAILABLE)] * len(records)
         match status:
             case _ if 200 <= status < 300:
+                self._hope = HOPE
                 return _results(records, answer)
             case 408:
                 return [Again(R.ARCHIVE_TIMEOUT)] * len(records)
@@ -110,13 +116,16 @@ class HttpArchive:
             case _ if status in REFUSALS and len(records) > 1:
                 self._refused.append(len(records))
                 return self._in_halves(records, end)
+            case _ if status in STUMBLES and len(records) > 1 and self._hope:
+                self._hope -= 1
+                return self._in_halves(records, end)
             case _ if status in REFUSALS:
                 return [Never(_code(answer))]
             case _:
                 return [Again(R.ARCHIVE_UNAVAILABLE)] * len(records)
 
     def _in_halves(self, records: Sequence[Record], end: float) -> list[Outcome]:
-        """Find the record that is refused, so that it does not take the others along."""
+        """Find the record that is in the way, so that it does not take the others along."""
         half = len(records) // 2
         first = self._write(records[:half], end)
         waiting = {

@@ -15,7 +15,7 @@ import pytest
 from patra.attribution.archive import Again, Never, Outcome, Written
 from patra.attribution.closure import Status
 from patra.attribution.delivery import open_archive
-from patra.attribution.http import HttpArchive
+from patra.attribution.http import HOPE, HttpArchive
 from patra.attribution.parquet import ParquetArchive
 from patra.attribution.reading import every_decision
 from patra.attribution.reasons import R
@@ -135,6 +135,7 @@ class Endpoint:
         self.bodies: list[Any] = []
         self.answers: list[tuple[int, bytes]] = []
         self.refuses: set[str] = set()
+        self.refusal = 422
         self.takes: Callable[[], object] = lambda: None
         self.keys: list[str | None] = []
 
@@ -151,7 +152,7 @@ def endpoint() -> Iterator[tuple[Endpoint, str]]:
             state.takes()
             status, answer = state.answers.pop(0) if state.answers else (200, b"")
             if {entry["record"]["recordKey"] for entry in body["records"]} & state.refuses:
-                status, answer = 422, b'{"code": "too_odd"}'
+                status, answer = state.refusal, b'{"code": "too_odd"}'
             self.send_response(status)
             self.send_header("Content-Length", str(len(answer)))
             self.end_headers()
@@ -209,7 +210,7 @@ def test_an_endpoint_gets_record_payload_and_digest():
 def test_an_endpoint_that_cannot_now_is_tried_again(status: int, code: R):
     with endpoint() as (state, url):
         archive = HttpArchive(url)
-        state.answers = [(status, b"")]
+        state.answers = [(status, b"")] * 3
         assert archive.write(some_records()[:2]) == [Again(code)] * 2
         archive.close()
 
@@ -231,6 +232,32 @@ def test_one_record_that_is_refused_does_not_take_the_others_along():
         outcomes = archive.write(records)
         archive.close()
     assert outcomes == [Never("too_odd") if record is records[2] else Written() for record in records]
+
+
+def test_one_record_that_the_endpoint_stumbles_over_does_not_take_the_others_along():
+    records = [
+        record._replace(body={**record.body, "relationKeys": {**record.body["relationKeys"], "closureKeyOrNA": str(n)}})
+        for n, record in enumerate(some_records() * 40)
+    ]
+    records = [record._replace(key=f"{n:064x}") for n, record in enumerate(records)]
+    records = [record._replace(body={**record.body, "recordKey": record.key}) for record in records]
+    with endpoint() as (state, url):
+        archive = HttpArchive(url)
+        state.refuses, state.refusal = {records[123].key, records[301].key}, 500
+        outcomes = archive.write(records)
+        archive.close()
+    assert [n for n, outcome in enumerate(outcomes) if outcome != Written()] == [123, 301]
+    assert {outcomes[123], outcomes[301]} == {Again(R.ARCHIVE_UNAVAILABLE)}
+
+
+def test_an_endpoint_that_is_down_is_not_asked_for_every_half():
+    with endpoint() as (state, url):
+        archive = HttpArchive(url)
+        records = some_records() * 40
+        state.answers = [(500, b"")] * 100
+        assert set(archive.write(records)) == {Again(R.ARCHIVE_UNAVAILABLE)}
+        archive.close()
+    assert len(state.bodies) <= 2 * HOPE + 1
 
 
 def test_a_refusal_that_names_no_code_is_told_by_our_own():
