@@ -316,3 +316,15 @@ def test_timeouts_whose_keys_join_to_the_same_text_cost_nobody_a_billable_fact(h
     states = {c.closure: (c.state, c.source) for c in every_closure(house.db)}
     assert states == dict.fromkeys(["x|y|z", "y|z"], (C.CLOSED_SUCCESS, Terminal.IMPRESSION))
     assert {d.decision.billable for d in house.decisions()} == {None, "billable_impression", "billable_click"}
+
+
+def test_a_decision_whose_records_cannot_be_written_costs_an_earlier_one_of_its_group_nothing(house: House):
+    house.take(sent(0, event("impression")), sent(0, event("click"), batch="b2"))
+    house.archive.fails = lambda record: (
+        Again(R.ARCHIVE_UNAVAILABLE) if record.body["sourceKeys"]["eventId"] == "click" else None
+    )
+    house.give_up()
+    assert house.settled() == [("app", "", 1, 0)]
+    assert house.aggregate() == "partial_timeout"
+    order = [(record.type, record.body["sourceKeys"]["eventId"]) for record in house.archive.written]
+    assert order == [(kind, "impression") for kind in RecordType]
