@@ -9,10 +9,10 @@ This is how an SDK must behave (§3.8.6, §3.8.7), small enough to be read as it
 - 200: every item is answered. Those that are `rejected` and `retryable` go back to the front of the queue, in order,
   under their old `batchId` and no other; `accepted`, `duplicate` and other `rejected` items are never sent again.
 - 400, 401, 403, 413, 415: sending the same again is of no use. The batch is given up, and its events are answered with
-  the code of the refusal.
-- 503, whatever else a server or a proxy in front of it says (a 404 in the middle of a deployment), or no answer at all:
-  the same events are sent again, after `Retry-After` if there is one (seconds or a date, an hour at most), else after a
-  pause that doubles each time and varies, so that clients do not come back together.
+  the code of the refusal. So is an event that is too large for any batch, without being sent.
+- 503, whatever else a server or a proxy in front of it says (a 404 in the middle of a deployment, the ACK of another
+  batch), or no answer in time: the same events are sent again, after `Retry-After` if there is one (seconds or a date,
+  an hour at most), else after a pause that doubles each time and varies, so that clients do not come back together.
 """
 
 import gzip
@@ -23,13 +23,15 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import urllib3
 
 MOST_EVENTS = 100
-MOST_BYTES = 900 * 1024  # of a batch before compression; the server takes 1 MiB
+MOST_BYTES = 900 * 1024  # of a batch before compression
+TAKEN_BYTES = 1024 * 1024  # of a batch by the server
+ANSWER_BYTES = 4 * TAKEN_BYTES  # of an answer, which repeats the ids of the events
 LARGE = 1024  # bytes from which compressing pays
 PAUSES = (0.5, 60.0)  # seconds: the first, and the longest
 LONGEST = 3600.0  # seconds that a server may ask for
@@ -47,13 +49,20 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Item(msgspec.Struct, frozen=True):
     retryable: bool
-    ackStatus: str  # noqa: N815  names of the specification
+    eventIndex: int  # noqa: N815  names of the specification
+    ackStatus: Literal["accepted", "duplicate", "rejected"]  # noqa: N815
     ackReasonCode: str  # noqa: N815
     serverEventKey: str  # noqa: N815
 
 
 class _Ack(msgspec.Struct, frozen=True):
+    batchId: str  # noqa: N815
     ackItems: list[_Item]  # noqa: N815
+
+    def answers(self, batch: "_Batch") -> bool:
+        """Whether it speaks of these events, item by item, and not of what somebody else sent."""
+        places = [item.eventIndex for item in self.ackItems]
+        return self.batchId == batch.batch_id and places == list(range(len(batch.events)))
 
 
 class _Problem(msgspec.Struct, frozen=True):
@@ -64,6 +73,12 @@ class _Queued(msgspec.Struct, frozen=True):
     """An event, and its JSON as it was when it was queued."""
 
     event: dict[str, Any]
+    body: bytes
+
+
+class _Reply(msgspec.Struct, frozen=True):
+    status: int
+    retry_after: str
     body: bytes
 
 
@@ -105,9 +120,11 @@ class Client:
         self._on_answer = on_answer or _nobody
         self._most_waiting = most_waiting
         self._sleep = sleep
+        self._timeout = timeout
         self._http = urllib3.PoolManager(maxsize=1, retries=False, timeout=timeout)
         self._waiting: deque[_Queued] = deque()
         self._underway: deque[_Batch] = deque()
+        self._answers: deque[Answer] = deque()
 
     def add(self, event: dict[str, Any]) -> bool:
         """Queue an event; False when the queue is full. Raises TypeError or ValueError where it has no JSON form."""
@@ -118,30 +135,47 @@ class Client:
 
     def flush(self) -> None:
         """Send everything that waits, however long it takes."""
-        while self._waiting or self._underway:
+        while self._waiting or self._underway or self._answers:
             self._sleep(self.send_once())
 
     def send_once(self) -> float:
         """Send the oldest batch once; gives the seconds to wait before the next attempt."""
+        self._tell()
         batch = self._next_batch()
-        if batch is None:
-            return 0.0
-        body, headers = self._body(batch)
+        pause = 0.0 if batch is None else self._send(batch)
+        self._tell()
+        return pause
+
+    def _send(self, batch: _Batch) -> float:
+        body = self._body(batch)
+        if len(body) > TAKEN_BYTES:
+            return self._give_up(batch, "f_body_too_large")
         try:
-            answer = self._http.request("POST", self._url, body=body, headers=headers)
+            reply = self._post(body)
         except urllib3.exceptions.HTTPError:
             return self._pause(batch, None)
-        ack = _decoded(answer.data, _Ack)
-        if ack is not None and len(ack.ackItems) == len(batch.events):
-            return self._settle(batch, ack, answer)
-        if answer.status not in USELESS:
-            return self._pause(batch, answer)
-        self._underway.popleft()
-        problem = _decoded(answer.data, _Problem)
-        code = (problem.code if problem else "") or f"http_{answer.status}"
-        for queued in batch.events:
-            self._on_answer(Answer(event=queued.event, status="rejected", code=code))
-        return 0.0
+        ack = _decoded(reply.body, _Ack)
+        if ack is not None and ack.answers(batch):
+            return self._settle(batch, ack, reply)
+        if reply.status not in USELESS:
+            return self._pause(batch, reply)
+        problem = _decoded(reply.body, _Problem)
+        return self._give_up(batch, (problem.code if problem else "") or f"http_{reply.status}")
+
+    def _post(self, body: bytes) -> _Reply:
+        """The answer to a batch, which has to be there in time, not only its every byte."""
+        until = time.monotonic() + self._timeout
+        headers = self._headers
+        if len(body) >= LARGE:
+            body, headers = gzip.compress(body, 6), {**headers, "Content-Encoding": "gzip"}
+        answer = self._http.request("POST", self._url, body=body, headers=headers, preload_content=False)
+        try:
+            data = _whole(answer, until)
+        except BaseException:
+            answer.close()
+            raise
+        answer.release_conn()
+        return _Reply(answer.status, answer.headers.get("Retry-After", ""), data)
 
     def close(self) -> None:
         self._http.clear()
@@ -159,8 +193,8 @@ class Client:
             self._underway.append(_Batch(batch_id=str(uuid.uuid4()), events=events))
         return self._underway[0] if self._underway else None
 
-    def _body(self, batch: _Batch) -> tuple[bytes, dict[str, str]]:
-        body = msgspec.json.encode(
+    def _body(self, batch: _Batch) -> bytes:
+        return msgspec.json.encode(
             {
                 "batchId": batch.batch_id,
                 "appId": self._app_id,
@@ -171,11 +205,8 @@ class Client:
                 "events": [msgspec.Raw(queued.body) for queued in batch.events],
             }
         )
-        if len(body) < LARGE:
-            return body, self._headers
-        return gzip.compress(body, 6), {**self._headers, "Content-Encoding": "gzip"}
 
-    def _settle(self, batch: _Batch, ack: _Ack, answer: urllib3.BaseHTTPResponse) -> float:
+    def _settle(self, batch: _Batch, ack: _Ack, reply: _Reply) -> float:
         """Answer what is settled; keep, in order, what the server asks for again."""
         again: list[_Queued] = []
         for queued, item in zip(batch.events, ack.ackItems, strict=True):
@@ -185,28 +216,48 @@ class Client:
             said = Answer(
                 event=queued.event, status=item.ackStatus, code=item.ackReasonCode, server_event_key=item.serverEventKey
             )
-            self._on_answer(said)
+            self._answers.append(said)
         if again:
             batch.events = again
-            return self._pause(batch, answer)
+            return self._pause(batch, reply)
         self._underway.popleft()
         return 0.0
 
-    def _pause(self, batch: _Batch, answer: urllib3.BaseHTTPResponse | None) -> float:
-        """How long to wait before the same batch is sent again."""
+    def _give_up(self, batch: _Batch, code: str) -> float:
+        """Nobody will ever take the batch: its events are answered with the reason."""
+        self._underway.popleft()
+        self._answers += [Answer(event=queued.event, status="rejected", code=code) for queued in batch.events]
+        return 0.0
+
+    def _tell(self) -> None:
+        """Tell what is settled, each answer once: one who fails to listen costs nobody else theirs."""
+        while self._answers:
+            self._on_answer(self._answers.popleft())
+
+    def _pause(self, batch: _Batch, reply: _Reply | None) -> float:
+        """How long to wait before the same batch is sent again; a server that says 0 is not asked without end."""
         batch.attempts += 1
-        asked = _seconds(answer.headers.get("Retry-After", "")) if answer is not None else None
-        if asked is not None:
+        asked = _seconds(reply.retry_after) if reply is not None else None
+        if asked:
             return min(asked, LONGEST)
         first, longest = PAUSES
         return random.uniform(0.5, 1.0) * min(longest, first * 2 ** (batch.attempts - 1))
+
+
+def _whole(answer: urllib3.BaseHTTPResponse, until: float) -> bytes:
+    data = bytearray()
+    while part := answer.read1(65536):
+        data += part
+        if len(data) > ANSWER_BYTES or time.monotonic() > until:
+            raise urllib3.exceptions.ProtocolError("the answer has no end")
+    return bytes(data)
 
 
 def _seconds(asked: str) -> float | None:
     """A `Retry-After` of seconds or of a date, as the seconds from now."""
     if asked.isascii() and asked.isdecimal():
         return float(asked)
-    with suppress(ValueError):
+    with suppress(ValueError, OverflowError):
         return max(parsedate_to_datetime(asked).timestamp() - time.time(), 0.0)
     return None
 

@@ -1,6 +1,7 @@
 """Settings and common ground go in; the attribution engine, its loops and checks come out."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import msgspec
 from patra.app.attribution_events import BusArchive
 from patra.app.loops import Loop
 from patra.app.parts import Check, Ground, Health, Joined
+from patra.app.references import resolve
 from patra.app.settings import AttributionSettings
 from patra.attribution.apps import Keyring
 from patra.attribution.archive import Archive
@@ -16,10 +18,12 @@ from patra.attribution.delivery import Delivery, handing, open_archive
 from patra.attribution.engine import Engine, Limits
 from patra.attribution.locate import Indexer
 from patra.attribution.placements import Carrier
+from patra.attribution.reading import deliveries
 from patra.attribution.retention import Keep, Purged, Retention, into_files, purge_once
 from patra.bus.runtime import BusEngine
 from patra.kernel.clock import DAY, MINUTE, SECOND
 from patra.kernel.errors import ConfigInvalid
+from patra.kernel.redact import redact_url
 
 
 class Attribution(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,15 +71,17 @@ def join(ground: Ground) -> Joined:
     return Joined(
         engine=built,
         loops=loops,
-        checks=[lambda: _archive_check(settings.archive)],
+        checks=[lambda: _archive_check(settings.archive, ground.db.read(deliveries))],
         stop_intake=built.engine.close,
         release=lambda: _release(built, archive),
     )
 
 
 def _archive(ground: Ground) -> Archive | None:
-    where = ground.settings.attribution.archive
-    return BusArchive(ground.db, ground.engine(BusEngine).bus) if where == "bus" else open_archive(where)
+    settings = ground.settings.attribution
+    if settings.archive == "bus":
+        return BusArchive(ground.db, ground.engine(BusEngine).bus)
+    return open_archive(settings.archive, resolve(settings.archive_key, "attribution.archive_key"))
 
 
 def _retention(settings: AttributionSettings) -> tuple[Retention, Keep | None]:
@@ -99,8 +105,24 @@ def _retention(settings: AttributionSettings) -> tuple[Retention, Keep | None]:
     return kept, into_files(Path(settings.purge_folder)) if settings.purge_folder else None
 
 
-def _archive_check(where: str) -> Check:
-    found = "the store itself" if where == "store" else where.partition("?")[0]
+def _archive_check(where: str, deliveries: Mapping[str, int]) -> Check:
+    """Where records go, and what of them is left behind."""
+    found = "the store itself" if where == "store" else redact_url(where.partition("?")[0])
+    pending, given_up = deliveries.get("pending", 0), deliveries.get("given_up", 0)
+    if pending and where == "store":
+        return Check(
+            name="attribution archive",
+            health=Health.WARNING,
+            found=f"{found}, and the records of {pending} decisions wait for another that is no longer named",
+            advice="name that archive again until they are delivered: no settlement counts them before",
+        )
+    if given_up:
+        return Check(
+            name="attribution archive",
+            health=Health.WARNING,
+            found=f"{found}, which did not take the records of {given_up} decisions within 15 minutes",
+            advice="no settlement counts them; `patra attribution settle` tells how many, `find` of which it is",
+        )
     return Check(name="attribution archive", health=Health.OK, found=found)
 
 

@@ -148,6 +148,14 @@ class AttributionSettings(Section, frozen=True):
             extra=URL,
         ),
     ] = "store"
+    archive_key: Annotated[
+        str,
+        Meta(
+            description="What an endpoint that takes output records is told as `Authorization: Bearer`; empty: "
+            "nothing. A reference.",
+            extra=SECRET,
+        ),
+    ] = ""
     waiting_batches: Annotated[
         int, Meta(description="Batches that may wait for the writer; more are answered with 503.", ge=1, le=100_000)
     ] = 256

@@ -4,11 +4,11 @@
 
 Decisions are indexed behind the writer, a run of items at a time, so that finding them costs the intake nothing: a run
 is cut into buckets by the first byte of a key's hash; each bucket of a run is one value, appended and never changed. A
-search reads one bucket of every run, and looks through what no run has reached yet. Batches name rows of their own and
-need no index.
+search reads one bucket of every run, and looks through what no run has reached yet. Batches name rows of the log; they
+are indexed too, since facts outlive the log.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 
 import msgspec
@@ -18,8 +18,9 @@ from patra.attribution.batch import read_batch
 from patra.attribution.closure import Action
 from patra.attribution.contract import NA
 from patra.attribution.decide import ITEM_BITS
-from patra.attribution.facts import Decision, attribution_key_of, billing_key_of
+from patra.attribution.facts import Decision, attribution_key_of, audit_key_of, billing_key_of
 from patra.attribution.frame import decompressed
+from patra.attribution.intake import legal_id
 from patra.attribution.pack import unpacked
 from patra.attribution.reading import Archived, Meets, decisions_from, decisions_of_items
 from patra.attribution.records import record_keys
@@ -39,6 +40,8 @@ MOST_FOUND = 1000
 """Decisions of one page of an answer, unless one asks for fewer."""
 STEP = 100
 """Items that are read at a time."""
+MOST_BODIES = 1000
+"""Batches of one id, the newest, that are read again for an event that was dropped."""
 MOST_CYCLES = 9
 """Cycles of a dedup key that a search by the key looks for."""
 
@@ -102,6 +105,7 @@ class _Sought:
         self.keys = frozenset(names) - {NA}
         self._derived = any(key.startswith(("af_", "bf_", "attr_")) or "|billable_" in key for key in names)
         self._record = any(len(key) == 64 for key in names)
+        self._audits = {key for key in names if key.startswith("fe_") and "|" in key}
 
     def met_by(self, decision: Decision) -> bool:
         """Whether any key of a decision, or of one of its records, is this one; hashes are made only where needed."""
@@ -120,7 +124,13 @@ class _Sought:
             or subject.dedup in sought
             or (self._derived and not sought.isdisjoint(_derived(decision)))
             or (self._record and not sought.isdisjoint(record_keys(decision)))
+            or (bool(self._audits) and audit_key_of(decision) in self._audits)
         )
+
+    @property
+    def places(self) -> frozenset[str]:
+        """Keys of the index that lead to it: an audit's own, its `payloadKey`, begins with its source."""
+        return self.keys.union(key.partition("|")[0] for key in self._audits)
 
 
 def _derived(decision: Decision) -> set[str]:
@@ -158,9 +168,10 @@ class Indexer:
             fresh = []
         if not (fresh or late or lost):
             return Indexed()
-        items = {item: bytes(body) for item, _, body in (*late, *fresh)}
+        items = {item: bytes(body) for item, _, body, _ in (*late, *fresh)}
         newest = max([indexed, *items])
-        rows = run_of(items)  # decoded and hashed outside of any transaction that writes: the writer is first
+        batches = {item: batch_id for item, _, _, batch_id in (*late, *fresh) if batch_id is not None}
+        rows = run_of(items, batches)  # decoded and hashed outside of any transaction that writes: the writer is first
         missing = [(item,) for item in range(indexed + 1, newest) if item not in items]
         closed = sorted({item for item, *_ in late}.union(lost))
 
@@ -199,8 +210,12 @@ def _waiting(tx: Tx, limit: int, before: int) -> tuple[int, list[Row], list[Row]
     return indexed, tx.fetch(Q["fresh_items"], {"after": indexed, "limit": limit}), late, lost
 
 
-def run_of(items: Mapping[int, bytes]) -> list[Row]:
-    """The buckets of a run: for each key of a decision, the bytes of its hash and the distance of its item."""
+def run_of(items: Mapping[int, bytes], batches: Mapping[int, str]) -> list[Row]:
+    """The buckets of a run: for each key of a decision, the bytes of its hash and the distance of its item.
+
+    A decision tells its own keys, so a hash that is another's too misleads nobody. It does not tell its batch: that has
+    two entries, so that no other is taken for it.
+    """
     if not items:
         return []
     base = min(items)
@@ -212,12 +227,33 @@ def run_of(items: Mapping[int, bytes]) -> list[Row]:
             found.update(_hashes(located_by(decision)))
         for hashed in found:
             buckets.setdefault(hashed[0], []).append(hashed[1:] + place)
+        if item in batches:
+            bucket, *parts = _batch_hashes(batches[item])
+            buckets.setdefault(bucket[0], []).extend(part + place for part in parts)
     head = base.to_bytes(_BASE, "big")
     return [(bucket, head + b"".join(entries)) for bucket, entries in sorted(buckets.items())]
 
 
 def _hashes(found: Iterable[str]) -> list[bytes]:
     return [sha256(key.encode()).digest()[: _KEY + 1] for key in found]
+
+
+def _batch_hashes(batch_id: str) -> tuple[bytes, bytes, bytes]:
+    """The bucket of a batch, and the two hashes that stand for it there."""
+    hashed = sha256(f"batchId|{batch_id}".encode()).digest()  # no key of a decision but an odd one begins so
+    return hashed[:1], hashed[1 : 1 + _KEY], hashed[1 + _KEY : 1 + 2 * _KEY]
+
+
+def _items_of_batch(tx: Tx, batch_id: str) -> set[int]:
+    """The items of a batch, by the log and by the index, which knows it longer."""
+    if not legal_id(batch_id):
+        return set()
+    found = {number for (number,) in tx.fetch(Q["log_of_batch"], {"batch_id": batch_id})}
+    (bucket,), *parts = _batch_hashes(batch_id)
+    for (body,) in tx.fetch(Q["runs_of_bucket"], {"bucket": bucket}):
+        first, second = (set(_items(bytes(body), part)) for part in parts)
+        found |= first & second
+    return found
 
 
 def _located(tx: Tx, wanted: Collection[str]) -> set[int]:
@@ -263,28 +299,26 @@ def find(tx: Tx, key: str, only: Only = ANY, *, after: int = -1, limit: int = MO
 
     A batch's id stands for all of its events. An app's id matches very many: it is found page by page, like any key.
     """
-    batch = set(_log_of_batch(tx, key))
+    batch = _items_of_batch(tx, key)
     sought = _Sought(key, *_stands_for(key))
 
     def meets(number: int, decision: Decision) -> bool:
         of_batch = number >> ITEM_BITS in batch and decision.subject.index is not None
         return number > after and only.met_by(decision) and (of_batch or sought.met_by(decision))
 
-    found = _search(tx, batch | _located(tx, sought.keys), meets, (after + 1) >> ITEM_BITS, limit)
+    found = _search(tx, batch | _located(tx, sought.places), meets, (after + 1) >> ITEM_BITS, limit)
     page = found[:limit]
-    return Results(found=_with_batches(tx, page), next=page[-1].id if len(found) > limit else None)
+    return Results(
+        found=with_batches(tx, page, dict.fromkeys(batch, key)), next=page[-1].id if len(found) > limit else None
+    )
 
 
 def _search(tx: Tx, items: Collection[int], meets: Meets, first: int, limit: int) -> list[Archived]:
     """Decisions of some items from one on, and of all that no run has reached; at most a step past the limit."""
     indexed = mark(tx, INDEXED)
     gaps = {item for (item,) in tx.fetch(Q["gaps"])}
-    early = sorted(item for item in gaps.union(items) if first <= item <= indexed)
-    found: list[Archived] = []
-    for start in range(0, len(early), STEP):
-        found += decisions_of_items(tx, early[start : start + STEP], meets)
-        if len(found) > limit:
-            return found
+    early = [item for item in gaps.union(items) if item <= indexed]
+    found = _step_by_step(tx, early, meets, first, limit)
     item: int | None = max(indexed + 1, first)
     while item is not None and len(found) <= limit:
         some, item = decisions_from(tx, item, STEP, meets)
@@ -292,39 +326,52 @@ def _search(tx: Tx, items: Collection[int], meets: Meets, first: int, limit: int
     return found
 
 
-def decisions_of_batch(tx: Tx, batch_id: str, event_id: str = "", only: Only = ANY) -> list[Found]:
-    """What was decided about the events of a batch, or about one of them.
+def _step_by_step(tx: Tx, items: Iterable[int], meets: Meets, first: int, limit: int) -> list[Archived]:
+    """Decisions of some items from one on, at most a step past the limit."""
+    wanted = sorted(item for item in items if item >= first)
+    found: list[Archived] = []
+    for start in range(0, len(wanted), STEP):
+        found += decisions_of_items(tx, wanted[start : start + STEP], meets)
+        if len(found) > limit:
+            break
+    return found
+
+
+def decisions_of_batch(
+    tx: Tx, batch_id: str, event_id: str = "", only: Only = ANY, *, after: int = -1, limit: int = MOST_FOUND
+) -> Results:
+    """What was decided about the events of a batch, or about one of them: those that follow a number, so many of them.
 
     An event that was dropped before for the same reason, in another batch, left its audit there (F20): of one event
-    that is asked for by its id, that audit is found too.
+    that is asked for by its id, that audit is found too. An id that an SDK gave to all of its batches finds many.
     """
+    first = (after + 1) >> ITEM_BITS
 
-    def meets(_: int, decision: Decision) -> bool:
+    def meets(number: int, decision: Decision) -> bool:
         asked = decision.subject.index is not None and (not event_id or decision.subject.event_id == event_id)
-        return asked and only.met_by(decision)
+        return number > after and asked and only.met_by(decision)
 
-    found = decisions_of_items(tx, _log_of_batch(tx, batch_id), meets)
+    items = _items_of_batch(tx, batch_id)
+    found = _step_by_step(tx, items, meets, first, limit)
     if event_id:
         sought = _Sought(*_dropped_as(tx, batch_id, event_id, only.app))
-        found += _search(
-            tx,
-            _located(tx, sought.keys),
-            lambda _, one: one.action == Action.DROP.value and only.met_by(one) and sought.met_by(one),
-            0,
-            MOST_FOUND,
-        )
+
+        def dropped(number: int, one: Decision) -> bool:
+            return number > after and one.action == Action.DROP.value and only.met_by(one) and sought.met_by(one)
+
+        found += _search(tx, _located(tx, sought.keys), dropped, first, limit)
     answer = {one.id: one for one in found}
-    return _with_batches(tx, [answer[number] for number in sorted(answer)])
-
-
-def _log_of_batch(tx: Tx, batch_id: str) -> list[int]:
-    return [] if "\x00" in batch_id else [number for (number,) in tx.fetch(Q["log_of_batch"], {"batch_id": batch_id})]
+    page = [answer[number] for number in sorted(answer)[:limit]]
+    return Results(
+        found=with_batches(tx, page, dict.fromkeys(items, batch_id)),
+        next=page[-1].id if len(answer) > limit else None,
+    )
 
 
 def _dropped_as(tx: Tx, batch_id: str, event_id: str, app: str) -> set[str]:
     """Sources that an event of a batch has by its dedup key, as far as the log still has the batch."""
     found: set[str] = set()
-    for app_id, at, body in tx.fetch(Q["bodies_of_batch"], {"batch_id": batch_id}):
+    for app_id, at, body in tx.fetch(Q["bodies_of_batch"], {"batch_id": batch_id, "limit": MOST_BODIES}):
         events = read_batch(decompressed(bytes(body)), at).events if app in {"", app_id} else []
         dedups = {event.dedup for event in events if event.sent_id == event_id}
         found.update(keys.server_event_key(dedup, cycle) for dedup in dedups for cycle in range(1, MOST_CYCLES + 1))
@@ -343,9 +390,10 @@ def _stands_for(key: str) -> list[str]:
     return [*fact, *(keys.server_event_key(dedup, cycle) for cycle in range(1, MOST_CYCLES + 1))]
 
 
-def _with_batches(tx: Tx, found: list[Archived]) -> list[Found]:
+def with_batches(tx: Tx, found: Sequence[Archived], known: Mapping[int, str] | None = None) -> list[Found]:
+    """Decisions, each with the batch of its event as far as the log has it, or it is known."""
     rows: list[Row] = [(number,) for number in sorted({one.id >> ITEM_BITS for one in found})]
-    batches = dict(tx.fetch(Q["batch_ids"], rows=rows))
+    batches = {**(known or {}), **dict(tx.fetch(Q["batch_ids"], rows=rows))}
     return [
         Found(
             archived=one,

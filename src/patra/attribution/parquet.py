@@ -103,7 +103,7 @@ class ParquetArchive:
         if not self._tidy:
             self._remove_leftovers()
             self._tidy = True
-        known = [self._known(record) for record in records]
+        known = _in_turn(records, [self._known(record) for record in records])
         new = [record for record, outcome in zip(records, known, strict=True) if outcome is None]
         if new:
             name = f"records-{new_id()}.parquet"
@@ -138,6 +138,23 @@ class ParquetArchive:
         for path in (*self._folder.glob("records-*.parquet"), *self._folder.glob(".records-*.part")):
             if path.name not in counted:
                 path.unlink()
+
+
+def _in_turn(records: Sequence[Record], known: Sequence[Outcome | None]) -> list[Outcome | None]:
+    """What each would find if those before it had been written one by one: two records of a call may have one key."""
+    digests: dict[str, str] = {}
+    told: set[tuple[str, str]] = set()
+    found: list[Outcome | None] = []
+    for record, outcome in zip(records, known, strict=True):
+        name = (record.key, record.status.value)
+        if outcome is not None:
+            found.append(outcome)
+        elif digests.setdefault(record.key, record.digest) != record.digest:
+            found.append(Never(R.RECORDKEY_MISMATCH.value))
+        else:
+            found.append(Written() if name in told else None)
+            told.add(name)
+    return found
 
 
 def _row(record: Record) -> tuple[Any, ...]:

@@ -4,7 +4,7 @@ Everything is found by a key that the specification names (`locate`); pages are 
 after the number of their last row.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -14,8 +14,8 @@ from patra.attribution.closure import BILLABLE_IMPRESSION, C, Closure, Status
 from patra.attribution.contract import KINDS
 from patra.attribution.facts import attribution_fact, audit, billable_fact
 from patra.attribution.keys import key_source
-from patra.attribution.locate import ANY, MOST_FOUND, Found, Only, decisions_of_batch, find
-from patra.attribution.reading import Archived, closures_after, decisions_after, place_of
+from patra.attribution.locate import ANY, MOST_FOUND, Found, Only, decisions_of_batch, find, with_batches
+from patra.attribution.reading import Archived, closures_after, decisions_after, place_of, untold
 from patra.attribution.reasons import R
 from patra.attribution.statements import Q
 from patra.attribution.store import closure_of
@@ -23,6 +23,7 @@ from patra.attribution.subject import FAILURE
 from patra.kernel.canonical import key16
 from patra.kernel.clock import format_instant, parse_instant
 from patra.kernel.db import Tx
+from patra.kernel.machine import history
 
 
 class Aggregate(StrEnum):
@@ -47,8 +48,8 @@ class ClosureView(msgspec.Struct, frozen=True, kw_only=True):
     openedAt: str  # noqa: N815
     nextDeadline: str | None  # noqa: N815
     click: str | None
-    aggregate: str | None = None
-    """None once what was decided about it has been purged."""
+    aggregate: str | msgspec.UnsetType | None = msgspec.UNSET
+    """Of one closure, not of a list; None once what was decided about it has been purged."""
 
 
 class RejectView(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,8 +66,19 @@ class RejectView(msgspec.Struct, frozen=True, kw_only=True):
     raw: msgspec.Raw | None = None
 
 
+class MoveView(msgspec.Struct, frozen=True, kw_only=True):
+    """A move of a record that was not its plain arrival in the archive (§3.8.27)."""
+
+    recordKey: str  # noqa: N815  names of the specification
+    was: str
+    recordStatus: str  # noqa: N815
+    decisionReasonCode: str  # noqa: N815
+    decidedAt: str  # noqa: N815
+    ruleVersionSnapshot: str  # noqa: N815
+
+
 class DecisionView(msgspec.Struct, frozen=True, kw_only=True):
-    """One decision with everything that came of it."""
+    """One decision with everything that came of it; `archiveCode`: why the archive lacks one of its records."""
 
     number: int
     batchId: str | None  # noqa: N815
@@ -78,6 +90,8 @@ class DecisionView(msgspec.Struct, frozen=True, kw_only=True):
     attribution: dict[str, Any] | None
     detail: dict[str, str]
     records: list[dict[str, Any]]
+    archiveCode: str | None = None  # noqa: N815
+    moves: list[MoveView] = []
 
 
 class RefusedView(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,13 +118,15 @@ def timeline(tx: Tx, key: str, only: Only = ANY, *, after: int = -1, limit: int 
     """The decisions that carry a key, in the order of decision, page by page."""
     results = find(tx, key, only, after=after, limit=limit)
     unread = _refused_as(tx, key, only)
-    return Timeline(decisions=_views(results.found), next=results.next, refused=unread)
+    return Timeline(decisions=_views(tx, results.found), next=results.next, refused=unread)
 
 
-def events_of_batch(tx: Tx, batch_id: str, event_id: str = "", only: Only = ANY) -> Timeline:
-    """What was decided about the events of a batch, or about one of them (§3.8.8)."""
-    found = _views(decisions_of_batch(tx, batch_id, event_id, only))
-    return Timeline(decisions=found, refused=_refused_as(tx, batch_id, only))
+def events_of_batch(
+    tx: Tx, batch_id: str, event_id: str = "", only: Only = ANY, *, after: int = -1, limit: int = MOST_FOUND
+) -> Timeline:
+    """What was decided about the events of a batch, or about one of them (§3.8.8), page by page."""
+    results = decisions_of_batch(tx, batch_id, event_id, only, after=after, limit=limit)
+    return Timeline(decisions=_views(tx, results.found), next=results.next, refused=_refused_as(tx, batch_id, only))
 
 
 MOST_REFUSED = 100
@@ -133,12 +149,30 @@ def refused(tx: Tx, *, batch_id: str = "", code: str = "", before: int = 2**62, 
     ]
 
 
-def _views(found: Sequence[Found]) -> list[DecisionView]:
-    return [decision_view(one.archived, one.batch_id) for one in found]
+def _views(tx: Tx, found: Sequence[Found]) -> list[DecisionView]:
+    moves = _moves(tx, [one.archived for one in found])
+    return [_view(one.archived, one.batch_id, moves) for one in found]
 
 
-def decision_view(archived: Archived, batch_id: str | None = None) -> DecisionView:
-    decision = archived.decision
+def _moves(tx: Tx, found: Sequence[Archived]) -> dict[str, list[MoveView]]:
+    """The moves that the journal tells of, by record; a plain arrival leaves none."""
+    told = [one for one in found if one.settled_code or one.statuses.attribution is Status.SUPERSEDED]
+    moves: dict[str, list[MoveView]] = {}
+    for move in history(tx, [record.key for one in told for record in one.records]) if told else ():
+        view = MoveView(
+            recordKey=move.subject,
+            was=move.was,
+            recordStatus=move.to,
+            decisionReasonCode=move.reason,
+            decidedAt=format_instant(move.at),
+            ruleVersionSnapshot=move.rule_version,
+        )
+        moves.setdefault(move.subject, []).append(view)
+    return moves
+
+
+def _view(archived: Archived, batch_id: str | None, moves: Mapping[str, Sequence[MoveView]]) -> DecisionView:
+    decision, records = archived.decision, archived.records
     fact = attribution_fact(decision)
     return DecisionView(
         number=archived.id,
@@ -150,14 +184,16 @@ def decision_view(archived: Archived, batch_id: str | None = None) -> DecisionVi
         billable=billable_fact(decision),
         attribution={**fact, "recordStatus": archived.statuses.attribution} if fact else None,
         detail=_detail(archived),
-        records=[record.body for record in archived.records],
+        records=[record.body for record in records],
+        archiveCode=archived.settled_code,
+        moves=[move for record in records for move in moves.get(record.key, ())],
     )
 
 
 def page_of_decisions(tx: Tx, after: int, limit: int) -> Timeline:
     found = decisions_after(tx, after, limit)
     following = found[-1].id if len(found) == limit else None
-    return Timeline(decisions=[decision_view(archived) for archived in found], next=following)
+    return Timeline(decisions=_views(tx, with_batches(tx, found)), next=following)
 
 
 def listing(
@@ -195,8 +231,9 @@ def closure_by_key(tx: Tx, closure_key: str) -> ClosureView | None:
     if not rows:
         return None
     closure, found = closure_of(rows[0]), _of_closure(tx, closure_key)
+    underway = bool(untold(tx, [one.archived for one in found]))
     complete = bool(found) if closure.state is not C.CLOSED_SUCCESS else _billing(found)
-    return msgspec.structs.replace(_closure_view(closure), aggregate=aggregate(found) if complete else None)
+    return msgspec.structs.replace(_closure_view(closure), aggregate=aggregate(found, underway) if complete else None)
 
 
 def _billing(found: Sequence[Found]) -> bool:
@@ -220,13 +257,13 @@ def closures(tx: Tx, *, state: str | None, after: bytes, limit: int) -> list[tup
     return [(place_of(one), _closure_view(one)) for one in closures_after(tx, after, limit, state or "")]
 
 
-def aggregate(found: Sequence[Found]) -> Aggregate:
-    """The aggregate state of all records of one closure."""
+def aggregate(found: Sequence[Found], underway: bool = False) -> Aggregate:
+    """The aggregate state of all records of one closure; `underway`: that one was superseded is yet to be told."""
     records = [record for one in found for record in one.archived.records]
     codes = {one.archived.settled_code for one in found}
     if R.COMPENSATION_EXHAUSTED.value in codes:
         return Aggregate.TIMEOUT
-    if any(record.status is Status.NEW for record in records):
+    if underway or any(record.status is Status.NEW for record in records):
         return Aggregate.PENDING
     billed = any(one.archived.statuses.billable is Status.COMMITTED for one in found)
     return Aggregate.COMMITTED if billed else Aggregate.NON_BILLABLE

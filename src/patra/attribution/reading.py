@@ -10,11 +10,14 @@ from patra.attribution.decide import ITEM_BITS
 from patra.attribution.facts import Decision, audit_key_of
 from patra.attribution.keys import half
 from patra.attribution.pack import unpacked
-from patra.attribution.records import RECORD, On, Record, Statuses, records
+from patra.attribution.records import RECORD, On, Record, Statuses, group_of, records
 from patra.attribution.statements import Q
 from patra.attribution.store import closure_of
+from patra.kernel.canonical import key16
 from patra.kernel.db import Database, Row, Tx
 
+CHANNEL = "attribution.archive"
+"""Of the outbox: decisions on their way to an archive outside the store."""
 PAGE = 5000
 _LAST = 2**63 - 1
 _A_PACK = 50
@@ -30,6 +33,8 @@ class Archived(msgspec.Struct, frozen=True, kw_only=True):
     count: int
     settled_code: str | None = None
     """Why an archive outside the store did not take one of its records."""
+    in_store: bool = True
+    """The store itself was the archive when it was decided: no other has its records."""
 
     @property
     def records(self) -> list[Record]:
@@ -40,6 +45,21 @@ def decisions_by_id(tx: Tx, ids: Collection[int]) -> list[Archived]:
     wanted = set(ids)
     rows = _packs(tx, {number >> ITEM_BITS for number in wanted})
     return _archived(tx, [one for row in rows for one in _unpacked(row) if one.id in wanted])
+
+
+def deliveries(tx: Tx) -> dict[str, int]:
+    """How many decisions are on their way to an archive outside the store (`pending`), or were `given_up`."""
+    return dict(tx.fetch(Q["deliveries"], {"channel": CHANNEL}))
+
+
+def untold(tx: Tx, found: Sequence[Archived]) -> set[int]:
+    """Which of some decisions have a superseded record that is still on its way to the archive as such."""
+    rows = [
+        (key16(group_of(one.decision)), str(one.id))
+        for one in found
+        if not one.in_store and one.statuses.attribution is Status.SUPERSEDED
+    ]
+    return {int(key) for (key,) in tx.fetch(Q["underway"], {"channel": CHANNEL}, rows=rows)} if rows else set()
 
 
 Meets = Callable[[int, Decision], bool]
@@ -149,6 +169,7 @@ def _archived(tx: Tx, born: Sequence[_Born]) -> list[Archived]:
                 ),
                 count=counts.get(dropped[i], 1),
                 settled_code=code,
+                in_store=one.archived,
             )
         )
     return found

@@ -10,8 +10,8 @@
 
 Closures and what settlement counts are never purged: a closure is what keeps a late event from being billed twice. Nor
 are the cycles of forgotten keys: a key that is used again must not get the `recordKey` of a purged fact (§3.8.29). A
-fact is purged only once the archive has its record, and where the store itself is the archive, only into a file that
-takes its place.
+fact is purged only once the archive has its record. Where the store is the only archive that has it, because it was
+the archive then, or because the one outside did not take it, it is purged only into a file that takes its place.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ from patra.attribution.keys import half
 from patra.attribution.keystore import PURGED
 from patra.attribution.locate import INDEXED
 from patra.attribution.pack import packed_whole, unpacked
-from patra.attribution.reading import Archived, decisions_after
+from patra.attribution.reading import Archived, decisions_after, untold
 from patra.attribution.records import Record
 from patra.attribution.statements import Q, mark, set_mark
 from patra.kernel.clock import HOUR
@@ -72,13 +72,16 @@ class Purged(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def purge_once(db: Database, now: int, retention: Retention, *, keep: Keep | None = None) -> Purged:
-    """Take one bite of everything that is past its time."""
+    """Take one bite of everything that is past its time; what needs no file goes first, lest a full disk keeps it."""
+    ledger = db.run(lambda tx: _purge_ledger(tx, now))
+    log = db.run(lambda tx: _purge_log(tx, now, retention.log))
+    rejects = db.run(lambda tx: _purge_rejects(tx, now, retention.rejects))
     audits, passed_by = _purge_decisions(db, AUDITS, now, retention.audits, keep)
     facts, passed = _purge_decisions(db, FACTS, now, retention.facts, keep)
     return Purged(
-        ledger=db.run(lambda tx: _purge_ledger(tx, now)),
-        log=db.run(lambda tx: _purge_log(tx, now, retention.log)),
-        rejects=db.run(lambda tx: _purge_rejects(tx, now, retention.rejects)),
+        ledger=ledger,
+        log=log,
+        rejects=rejects,
         audits=audits,
         facts=facts,
         passed=passed_by + passed,
@@ -110,9 +113,11 @@ def _purge_decisions(db: Database, scanned: str, now: int, kept: int | None, kee
     """
     if not kept:
         return 0, 0
-    page = db.read(lambda tx: decisions_after(tx, mark(tx, scanned), BITE))
-    own = [_is_fact(one) is (scanned == FACTS) for one in page]
-    stop = next((i for i, one in enumerate(page) if own[i] and _waits(one, now - kept)), len(page))
+    page, superseding = db.read(lambda tx: _page(tx, scanned))
+    own = [_is_fact(one) is (scanned == FACTS) and not (_only_here(one) and keep is None) for one in page]
+    stop = next(
+        (i for i, one in enumerate(page) if own[i] and (one.id in superseding or _waits(one, now - kept))), len(page)
+    )
     gone = [one for i, one in enumerate(page[:stop]) if own[i]]
     if keep is not None:
         keep([record for one in gone for record in one.records])
@@ -128,6 +133,17 @@ def _purge_decisions(db: Database, scanned: str, now: int, kept: int | None, kee
     if stop:
         db.run(work)
     return len(gone), stop - len(gone)
+
+
+def _page(tx: Tx, scanned: str) -> tuple[list[Archived], set[int]]:
+    """The decisions that are next, and those of them that the archive is still to be told of as superseded."""
+    page = decisions_after(tx, mark(tx, scanned), BITE)
+    return page, untold(tx, page)
+
+
+def _only_here(one: Archived) -> bool:
+    """Whether no archive outside has all of a fact's records, nor ever will."""
+    return _is_fact(one) and (one.in_store or one.settled_code is not None)
 
 
 def _is_fact(one: Archived) -> bool:

@@ -1,6 +1,7 @@
 """A span of time goes in; how many committed billable facts fall into it, by app, day or placement, comes out.
 
 §3.8.29.5: only facts whose record the archive has taken count; `factAt` decides, the beginning included, the end not.
+How many were left out, and where their records stand, is told too: who settles money should know.
 """
 
 import csv
@@ -37,6 +38,8 @@ class Settlement(msgspec.Struct, frozen=True, kw_only=True):
     lines: list[Line]
     impressions: int
     clicks: int
+    uncounted: dict[str, int] = {}
+    """Billable facts of the span whose record is not `committed`, by its status."""
 
 
 def settle(tx: Tx, begin: int, end: int, by: By) -> Settlement:
@@ -65,6 +68,7 @@ def settle(tx: Tx, begin: int, end: int, by: By) -> Settlement:
         lines=lines,
         impressions=sum(line.impressions for line in lines),
         clicks=sum(line.clicks for line in lines),
+        uncounted=dict(sorted(tx.fetch(Q["uncounted"], span))),
     )
 
 

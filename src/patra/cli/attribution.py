@@ -80,7 +80,9 @@ def log_group() -> None:
 
 
 @log_group.command("export")
-@click.option("--out", type=click.File("wb"), default="-", metavar="FILE", help="Instead of standard output.")
+@click.option(
+    "--out", type=click.File("wb", lazy=False), default="-", metavar="FILE", help="Instead of standard output."
+)
 @config_option
 def export(out: Any, config: str | None) -> None:
     """Write what came in, in the order of decision, as `replay` reads it.
@@ -137,7 +139,7 @@ def find(key: str, app: str, code: str, after: int, limit: int, config: str | No
     """What was decided about a KEY, in order.
 
     KEY is a batchId, eventId, sourceEventId, traceKey, requestKey, attemptKey, opportunityKey, responseReference,
-    renderAttemptId, closureKey, billingKey, attributionKey, canonicalDedupKey, factId, recordKey or appId.
+    renderAttemptId, closureKey, billingKey, attributionKey, canonicalDedupKey, factId, recordKey, payloadKey or appId.
     """
     from patra.attribution.locate import Only
     from patra.attribution.queries import timeline
@@ -155,17 +157,22 @@ def find(key: str, app: str, code: str, after: int, limit: int, config: str | No
 @click.option("--event", "event_id", default="", metavar="ID", callback=_text, help="The event; all by default.")
 @app_option
 @code_option
+@after_option
+@most_option
 @config_option
 @json_option
-def event(batch_id: str, event_id: str, app: str, code: str, config: str | None, as_json: bool) -> None:
+def event(
+    batch_id: str, event_id: str, app: str, code: str, after: int, limit: int, config: str | None, as_json: bool
+) -> None:
     """What was decided about the events of a batch, by batchId, eventId and reason code."""
     from patra.attribution.locate import Only
     from patra.attribution.queries import events_of_batch
 
     only = Only(app=app, code=code)
     with opened(config) as patra:
-        found = patra.db.read(lambda tx: events_of_batch(tx, batch_id, event_id, only))
+        found = patra.db.read(lambda tx: events_of_batch(tx, batch_id, event_id, only, after=after, limit=limit))
     _decisions(found.decisions, as_json=as_json)
+    _more(found.next)
     _unread(found.refused)
 
 
@@ -194,7 +201,8 @@ def _decisions(found: list[Any], *, as_json: bool) -> None:
                 one.count,
                 one.billable["billingKey"] if one.billable else "",
                 one.attribution["attributionType"] if one.attribution else "",
-                " ".join(str(record["recordStatus"]) for record in one.records),
+                " ".join(str(record["recordStatus"]) for record in one.records)
+                + (f" ({one.archiveCode})" if one.archiveCode else ""),
             ]
             for one in found
         ],
@@ -368,6 +376,9 @@ def settle(begin: str, end: str, by: Any, form: str | None, out: str | None, con
         raise click.UsageError("--format parquet needs --out FILE")
     with opened(config) as patra:
         found = patra.db.read(lambda tx: settled(tx, first, last, by))
+    if found.uncounted:
+        left = ", ".join(f"{count} {status}" for status, count in found.uncounted.items())
+        click.echo(f"not counted, since the archive does not have them: {left}", err=True)
     if form == "parquet":
         as_parquet(found, out or "")
     elif form == "table":

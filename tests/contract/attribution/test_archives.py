@@ -3,7 +3,7 @@
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -12,9 +12,10 @@ from typing import Any
 import duckdb
 import pytest
 
-from patra.attribution.archive import Again, Never, Written
+from patra.attribution.archive import Again, Never, Outcome, Written
+from patra.attribution.closure import Status
 from patra.attribution.delivery import open_archive
-from patra.attribution.http import HttpArchive
+from patra.attribution.http import HOPE, HttpArchive
 from patra.attribution.parquet import ParquetArchive
 from patra.attribution.reading import every_decision
 from patra.attribution.reasons import R
@@ -70,6 +71,21 @@ def test_a_record_in_a_new_status_is_added_and_another_payload_is_a_mismatch(tmp
     assert [row[1] for row in rows(tmp_path)] == ["committed", "superseded"]
 
 
+def test_two_records_of_one_call_with_one_key_are_told_apart(tmp_path: Path):
+    record = some_records()[0]
+    other = record._replace(payload={**record.payload, "decidedAt": "later"})
+    superseded = record._replace(status=Status.SUPERSEDED)
+    archive = ParquetArchive(str(tmp_path))
+    assert archive.write([record, other, record, superseded]) == [
+        Written(),
+        Never(R.RECORDKEY_MISMATCH),
+        Written(),
+        Written(),
+    ]
+    assert [(row[0], row[1]) for row in rows(tmp_path)] == [(record.key, "committed"), (record.key, "superseded")]
+    archive.close()
+
+
 def test_a_file_that_a_crash_left_behind_does_not_count(tmp_path: Path):
     records = some_records()
     archive = ParquetArchive(str(tmp_path))
@@ -119,6 +135,9 @@ class Endpoint:
         self.bodies: list[Any] = []
         self.answers: list[tuple[int, bytes]] = []
         self.refuses: set[str] = set()
+        self.refusal = 422
+        self.takes: Callable[[], object] = lambda: None
+        self.keys: list[str | None] = []
 
 
 @contextmanager
@@ -129,9 +148,11 @@ def endpoint() -> Iterator[tuple[Endpoint, str]]:
         def do_POST(self):
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             state.bodies.append(body)
+            state.keys.append(self.headers.get("Authorization"))
+            state.takes()
             status, answer = state.answers.pop(0) if state.answers else (200, b"")
             if {entry["record"]["recordKey"] for entry in body["records"]} & state.refuses:
-                status, answer = 422, b'{"code": "too_odd"}'
+                status, answer = state.refusal, b'{"code": "too_odd"}'
             self.send_response(status)
             self.send_header("Content-Length", str(len(answer)))
             self.end_headers()
@@ -149,6 +170,16 @@ def endpoint() -> Iterator[tuple[Endpoint, str]]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+def test_an_endpoint_is_told_the_key_where_there_is_one():
+    with endpoint() as (state, url):
+        for key in ("secret", ""):
+            archive = open_archive(url, key)
+            assert archive is not None
+            assert archive.write(some_records()[:1]) == [Written()]
+            archive.close()
+    assert state.keys == ["Bearer secret", None]
 
 
 def test_an_endpoint_gets_record_payload_and_digest():
@@ -179,7 +210,7 @@ def test_an_endpoint_gets_record_payload_and_digest():
 def test_an_endpoint_that_cannot_now_is_tried_again(status: int, code: R):
     with endpoint() as (state, url):
         archive = HttpArchive(url)
-        state.answers = [(status, b"")]
+        state.answers = [(status, b"")] * 3
         assert archive.write(some_records()[:2]) == [Again(code)] * 2
         archive.close()
 
@@ -203,6 +234,32 @@ def test_one_record_that_is_refused_does_not_take_the_others_along():
     assert outcomes == [Never("too_odd") if record is records[2] else Written() for record in records]
 
 
+def test_one_record_that_the_endpoint_stumbles_over_does_not_take_the_others_along():
+    records = [
+        record._replace(body={**record.body, "relationKeys": {**record.body["relationKeys"], "closureKeyOrNA": str(n)}})
+        for n, record in enumerate(some_records() * 40)
+    ]
+    records = [record._replace(key=f"{n:064x}") for n, record in enumerate(records)]
+    records = [record._replace(body={**record.body, "recordKey": record.key}) for record in records]
+    with endpoint() as (state, url):
+        archive = HttpArchive(url)
+        state.refuses, state.refusal = {records[123].key, records[301].key}, 500
+        outcomes = archive.write(records)
+        archive.close()
+    assert [n for n, outcome in enumerate(outcomes) if outcome != Written()] == [123, 301]
+    assert {outcomes[123], outcomes[301]} == {Again(R.ARCHIVE_UNAVAILABLE)}
+
+
+def test_an_endpoint_that_is_down_is_not_asked_for_every_half():
+    with endpoint() as (state, url):
+        archive = HttpArchive(url)
+        records = some_records() * 40
+        state.answers = [(500, b"")] * 100
+        assert set(archive.write(records)) == {Again(R.ARCHIVE_UNAVAILABLE)}
+        archive.close()
+    assert len(state.bodies) <= 2 * HOPE + 1
+
+
 def test_a_refusal_that_names_no_code_is_told_by_our_own():
     records = some_records()[:1]
     unnamed = {"results": [{"recordKey": records[0].key, "status": "refused"}]}
@@ -219,6 +276,7 @@ def test_an_endpoint_may_answer_for_each_record():
         {"recordKey": records[0].key, "status": "written"},
         {"recordKey": records[1].key, "status": "retry", "code": "g_archive_rate_limited"},
         {"recordKey": records[2].key, "status": "refused", "code": "f_output_recordkey_payload_mismatch"},
+        {"recordKey": records[3].key, "status": "written"},
     ]
     with endpoint() as (state, url):
         archive = HttpArchive(url)
@@ -230,6 +288,73 @@ def test_an_endpoint_may_answer_for_each_record():
             Written(),
         ]
         archive.close()
+
+
+def test_a_record_that_the_results_do_not_name_is_sent_again():
+    """§3.8.29: nobody confirmed that it is written."""
+    records = some_records()[:3]
+    named = {"results": [{"recordKey": records[1].key, "status": "written"}]}
+    with endpoint() as (state, url):
+        archive = HttpArchive(url)
+        state.answers = [(200, json.dumps(named).encode()), (200, b'{"results": []}')]
+        assert archive.write(records) == [Again(R.ARCHIVE_UNAVAILABLE), Written(), Again(R.ARCHIVE_UNAVAILABLE)]
+        assert archive.write(records) == [Again(R.ARCHIVE_UNAVAILABLE)] * 3
+        state.answers = [(200, b'{"taken": 3}'), (204, b"")]
+        assert [archive.write(records) for _ in range(2)] == [[Written()] * 3] * 2
+        archive.close()
+
+
+def test_a_page_that_somebody_else_answers_with_is_not_taken_for_written():
+    with endpoint() as (state, url):
+        archive = HttpArchive(url)
+        state.answers = [(200, b"\n<!doctype html><title>Log in</title>")]
+        assert archive.write(some_records()[:1]) == [Again(R.ARCHIVE_UNAVAILABLE)]
+        archive.close()
+
+
+@pytest.mark.parametrize("code", ["a\x00b", "x" * 129, "two words", "\u2713", "a\n"])
+def test_a_code_that_is_none_is_told_by_our_own(code: str):
+    records = some_records()[:1]
+    refused = {"results": [{"recordKey": records[0].key, "status": "refused", "code": code}]}
+    with endpoint() as (state, url):
+        archive = HttpArchive(url)
+        state.answers = [(200, json.dumps(refused).encode()), (400, json.dumps({"code": code}).encode())]
+        assert [archive.write(records) for _ in range(2)] == [[Never(R.ARCHIVE_REFUSED)]] * 2
+        archive.close()
+
+
+def test_sending_in_halves_ends_when_the_time_of_one_call_is_up():
+    records = some_records()
+    now = [0.0]
+    with endpoint() as (state, url):
+        state.takes = lambda: now.__setitem__(0, now[0] + 10)  # seconds, whatever it answers
+        state.refuses = {record.key for record in records}
+        archive = HttpArchive(url, connect=5, read=30, monotonic=lambda: now[0])
+        left, asked, found = records, list[int](), list[Outcome]()
+        while left:
+            outcomes = archive.write(left)
+            asked.append(len(state.bodies) - sum(asked))
+            found += [outcome for outcome in outcomes if outcome != Again(R.ARCHIVE_TIMEOUT)]
+            left = [r for r, outcome in zip(left, outcomes, strict=True) if outcome == Again(R.ARCHIVE_TIMEOUT)]
+        state.refuses, state.takes = set(), lambda: None
+        sizes = len(state.bodies)
+        for _ in range(4):
+            archive.write(records)
+        archive.close()
+    assert max(asked) == 4  # the fourth is asked in the last 5 seconds
+    assert found == [Never("too_odd")] * len(records)
+    assert [len(body["records"]) for body in state.bodies[sizes:]][-1] == len(records)  # all at once again
+
+
+def test_nothing_of_a_group_is_sent_behind_a_half_that_failed():
+    records = [record for record in some_records() if record.group == "ref|ra|trace"][:4]
+    assert len(records) == 4
+    with endpoint() as (state, url):
+        archive = HttpArchive(url)
+        state.answers = [(400, b""), (503, b"")]
+        assert archive.write(records) == [Again(R.ARCHIVE_UNAVAILABLE)] * 4
+        archive.close()
+    assert len(state.bodies) == 2
 
 
 def test_an_answer_that_cannot_be_understood_is_not_taken_for_written():

@@ -1,6 +1,8 @@
 """`patra attribution …` from the outside: replay, export, find, settle, app keys."""
 
+import csv
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,8 +14,10 @@ from patra.app.settings import Settings, StoreSettings
 from patra.app.wiring import build
 from patra.attribution.batch import Tick, read_batch
 from patra.attribution.commit import commit
+from patra.attribution.decide import ITEM_BITS
 from patra.cli.main import run
 from patra.kernel.clock import parse_instant
+from patra.kernel.db import open_database
 from tests.unit.attribution.said import ABSENT, T0, at, event, replayed, sent, terminal, tick
 from tests.unit.attribution.test_replay import random_log
 
@@ -257,6 +261,90 @@ def test_a_settlement_is_a_table_csv_json_or_parquet(patra: Patra, tmp_path: Pat
     patra("settle", *empty, "--by", "placement", "--out", str(tmp_path / "none.parquet"))
     assert duckdb.sql(f"SELECT count(*) FROM '{tmp_path}/none.parquet'").fetchall() == [(0,)]
     assert T0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_forms_of_a_settlement_agree_with_each_other_and_with_a_replay(
+    patra: Patra, tmp_path: Path, database_url: str, seed: int
+):
+    lines = random_log(seed)
+    fed(database_url, *lines)
+    patra("replay", log_file(tmp_path, lines), "--out", str(tmp_path / "facts"))
+    billable = written(tmp_path / "facts")["billable"]
+    kinds = ("billable_impression", "billable_click")
+    days = Counter((fact["factAt"][:10], fact["billableType"]) for fact in billable)  # type: ignore[index]
+    by_day = [[day, *(days[day, kind] for kind in kinds)] for day in sorted({day for day, _ in days})]
+    totals = [sum(line[1] for line in by_day), sum(line[2] for line in by_day)]
+    span = ["--from", "2025-01-01", "--to", "2027-01-01"]
+    for by in ("app", "day", "placement"):
+        for form in ("csv", "json", "parquet"):
+            patra("settle", *span, "--by", by, "--out", str(tmp_path / f"{by}.{form}"))
+        settled = json.loads((tmp_path / f"{by}.json").read_text())
+        rows = [tuple(line.values()) for line in settled["lines"]]
+        assert [settled["impressions"], settled["clicks"]] == totals
+        assert duckdb.sql(f"SELECT * FROM '{tmp_path}/{by}.parquet'").fetchall() == rows
+        with (tmp_path / f"{by}.csv").open(newline="") as file:
+            assert [(*line[:3], int(line[3]), int(line[4])) for line in list(csv.reader(file))[1:]] == rows
+        if by == "day":
+            assert [[day, impressions, clicks] for _, day, _, impressions, clicks in rows] == by_day
+    assert totals[0] > 0
+
+
+def test_a_settlement_goes_by_the_instant_whatever_its_offset_and_by_days_of_utc(patra: Patra, database_url: str):
+    instants = ["2025-12-31T23:59:59.999999Z", "2026-01-01T00:00:00Z", "2026-01-01T23:59:59.999999Z"]
+    events = [event("impression", f"e{n}", renderAttemptId=f"r{n}", eventAt=one) for n, one in enumerate(instants)]
+    fed(database_url, sent(86_400, *events))
+
+    def counted(begin: str, end: str, by: str = "day") -> list[list[object]]:
+        found = json.loads(patra("settle", "--from", begin, "--to", end, "--by", by, "--format", "json"))
+        return [[line["day"], line["impressions"]] for line in found["lines"]]
+
+    assert counted("2025-12-31", "2026-01-02") == [["2025-12-31", 1], ["2026-01-01", 2]]
+    assert counted("2026-01-01", "2026-01-02") == [["2026-01-01", 2]]
+    assert counted("2026-01-01T08:00:00+08:00", "2026-01-02") == [["2026-01-01", 2]]
+    assert counted("2026-01-01", "2026-01-01T23:59:59.999999Z") == [["2026-01-01", 1]]
+    assert counted("2025-12-31T18:59:59.999999-05:00", "2025-12-31T19:00:00-05:00") == [["2025-12-31", 1]]
+    assert counted("2026-01-01", "2026-01-01") == []
+
+
+def test_a_settlement_tells_what_it_does_not_count(
+    patra: Patra, database_url: str, capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
+):
+    fed(database_url, sent(0, *[event("impression", f"e{n}", renderAttemptId=f"r{n}") for n in range(4)]))
+    db = open_database(database_url)
+    for place, status in ((1, "new"), (2, "conflicted"), (3, "new")):
+        text = f"UPDATE att_billable SET status = '{status}' WHERE decision_id = {(1 << ITEM_BITS) + place}"
+        db.run(lambda tx, text=text: tx.script(text))
+    db.close()
+    span = ["settle", "--from", "2026-01-01", "--to", "2026-01-02"]
+    found = json.loads(patra(*span, "--format", "json"))
+    assert (found["impressions"], found["uncounted"]) == (1, {"conflicted": 1, "new": 2})
+    assert run(["attribution", *span, "--out", str(tmp_path / "s.csv")]) == 0
+    assert b"not counted, since the archive does not have them: 1 conflicted, 2 new" in capfdbinary.readouterr().err
+    assert (
+        json.loads(patra("settle", "--from", "2026-01-02", "--to", "2026-01-03", "--format", "json"))["uncounted"] == {}
+    )
+
+
+def test_a_placement_counts_also_where_it_comes_later_than_its_fact_and_is_empty_where_it_never_comes(
+    patra: Patra, database_url: str
+):
+    fed(
+        database_url,
+        sent(0, event("impression"), event("impression", "other", renderAttemptId="r2", opportunityKey="o2")),
+    )
+    span = ["settle", "--from", "2026-01-01", "--to", "2026-01-02", "--by", "placement", "--format", "csv"]
+    assert patra(*span).splitlines()[1:] == ["app,,,2,0"]
+    fed(database_url, sent(50, event("opportunity_created", "late"), batch="b2"))
+    fed(database_url, sent(60, event("opportunity_created", "second", placementKey="foot"), batch="b3"))
+    assert patra(*span).splitlines()[1:] == ["app,,,1,0", "app,,home,1,0"]
+
+
+def test_a_log_is_exported_into_a_file_also_where_nothing_came_in(patra: Patra, tmp_path: Path):
+    patra("log", "export", "--out", str(tmp_path / "log.jsonl"))
+    assert (tmp_path / "log.jsonl").read_bytes() == b""
+    assert patra("replay", str(tmp_path / "log.jsonl"), "--out", str(tmp_path / "facts")).startswith("0 batches")
+    assert "no/log.jsonl" in patra("log", "export", "--out", str(tmp_path / "no/log.jsonl"), code=2)
 
 
 def test_app_keys_are_added_listed_rotated_and_revoked(patra: Patra):

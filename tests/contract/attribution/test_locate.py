@@ -58,13 +58,23 @@ def test_every_key_of_a_record_leads_to_its_decision(house: House):
     keys: set[str] = {"app-1", click.audit["sourceEventId"], click.billable["factId"], click.attribution["factId"]}  # type: ignore[index]
     for record in click.records:
         keys |= {*record["sourceKeys"].values(), *record["relationKeys"].values(), record["recordKey"]} - {"NA"}
+        keys.add(record["payloadRef"]["payloadKey"])
     assert {"e-1", "a-1", "ra-1", "ref-1|ra-1", "ref-1|ra-1|billable_click"} <= keys
-    assert len(keys) == 18
+    assert len(keys) == 19
     for _ in both(house):
         for key in keys:
             found = house.db.read(lambda tx, key=key: find(tx, key)).found
             assert click.number in [one.archived.id for one in found], key
             assert {one.archived.decision.subject.app for one in found} == {"app-1"}, key
+
+
+def test_the_payload_key_of_an_audit_leads_to_that_decision_alone(house: House):
+    house.take(event("impression", "i"), event("impression", "i"))
+    accepted, dropped = [one.records[0] for one in house.db.read(lambda tx: timeline(tx, "i")).decisions]
+    for _ in both(house):
+        for record in (accepted, dropped):
+            found = house.db.read(lambda tx, one=record: timeline(tx, one["payloadRef"]["payloadKey"]))
+            assert [one.records[0]["recordKey"] for one in found.decisions] == [record["recordKey"]]
 
 
 def test_rejected_events_are_found_by_what_can_be_read_of_them(house: House):
@@ -91,6 +101,25 @@ def test_a_key_that_matches_many_is_answered_page_by_page(house: House):
                 after = page.next
             assert len(seen) == 35
             assert seen == sorted(set(seen))
+
+
+def test_an_id_that_all_batches_of_an_app_have_is_answered_page_by_page(house: House):
+    for number in range(7):
+        house.take(event("interaction", f"i{number}"), event("interaction", "same", traceKey=f"t{number}"), batch="b")
+    for _ in both(house):
+        for event_id, count in (("", 14), ("same", 7), ("i3", 1)):
+            whole = house.db.read(lambda tx, e=event_id: events_of_batch(tx, "b", e)).decisions
+            for limit in (1, 3, count, count + 1):
+                seen: list[int] = []
+                after: int | None = -1
+                while after is not None:
+                    page = house.db.read(
+                        lambda tx, e=event_id, a=after, n=limit: events_of_batch(tx, "b", e, after=a, limit=n)
+                    )
+                    assert len(page.decisions) <= limit
+                    seen += [one.number for one in page.decisions]
+                    after = page.next
+                assert seen == [one.number for one in whole], (event_id, limit)
 
 
 def test_lists_can_be_of_one_app_and_go_on_where_a_page_ended(house: House):

@@ -13,8 +13,8 @@ from patra.attribution.batch import Tick, read_batch
 from patra.attribution.commit import EVERYTHING, commit
 from patra.attribution.export import exported
 from patra.attribution.keystore import PURGED, Keys, carry_once
-from patra.attribution.locate import INDEXED, LATEST_COMMIT, PATIENCE, Indexer, find
-from patra.attribution.queries import rejects
+from patra.attribution.locate import INDEXED, LATEST_COMMIT, PATIENCE, Indexer, Only, find
+from patra.attribution.queries import events_of_batch, rejects, timeline
 from patra.attribution.reading import every_closure, every_decision
 from patra.attribution.records import Record
 from patra.attribution.retention import ON_THE_WAY, Purged, Retention, _rewrite, into_files, purge_once
@@ -50,7 +50,8 @@ class House:
             pass
 
     def purge(self, **kept: Any) -> Purged:
-        keep = kept.pop("keep", None)
+        files: list[Record] = []
+        keep = kept.pop("keep", files.extend)
         names = Purged.__struct_fields__
         total = dict.fromkeys(names, 0)
         while True:
@@ -227,6 +228,25 @@ def test_the_log_and_rejects_go_after_their_time_and_facts_stay(house: House):
     assert house.db.read(lambda tx: rejects(tx, limit=10)).rejects == []
 
 
+def test_a_batch_is_found_by_its_id_although_the_log_has_forgotten_it(house: House):
+    """§3.8.8: any rejection is found by batch, event and code, as long as there is something to be found."""
+    house.take(event("impression", "i"), event("view", "v"), batch="b1")
+    house.take(event("click", "c", traceKey="batchId|b1"), batch="b2")
+    house.clock.advance(DAY)
+    house.take(event("interaction", "x", eventAt=at(86_400)), batch="b1")  # the same id again
+    house.index()
+    house.clock.advance(20 * DAY)
+    house.take(event("interaction", "y", eventAt=at(21 * 86_400)), batch="newest")
+    assert house.purge(log=10 * DAY).log == 3
+    found = house.db.read(lambda tx: timeline(tx, "b1"))
+    sent_as = [(one.records[0]["sourceKeys"]["eventId"], one.batchId) for one in found.decisions]
+    assert sent_as == [("v", "b1"), ("i", "b1"), ("x", "b1")]
+    (lost,) = house.db.read(lambda tx: events_of_batch(tx, "b1", "v", Only(code="f_event_type_unsupported"))).decisions
+    assert lost.audit["decisionReasonCode"] == "f_event_type_unsupported"
+    assert [one.batchId for one in house.db.read(lambda tx: timeline(tx, "b2")).decisions] == ["b2"]
+    assert house.db.read(lambda tx: timeline(tx, "b3")).decisions == []
+
+
 def test_what_is_exactly_as_old_as_it_is_kept_for_stays(house: House):
     house.take(event("impression", "i"), event("view", "v"))
     house.take(event("impression", "j", renderAttemptId="two"), batch="newest")
@@ -293,6 +313,20 @@ def test_facts_go_into_a_file_before_they_go(house: House, tmp_path: Path):
     assert [json.loads(line)["record"] for line in lines] == wanted
     assert list(every_decision(house.db)) == []
     assert house.found("ref|ra") == []
+
+
+def test_a_folder_that_cannot_be_written_keeps_facts_and_nothing_else(house: House, tmp_path: Path):
+    house.take(event("impression", "i"), event("view", "v"))
+    house.take(event("ad_filled", "f"), batch="newest")
+    house.wait(HOUR)
+    house.clock.set(T0 + 20 * DAY)
+    (tmp_path / "file").write_text("no folder")
+    kept = Retention(log=DAY, rejects=DAY, facts=DAY)
+    with pytest.raises(OSError, match="file"):
+        purge_once(house.db, house.clock.now(), kept, keep=into_files(tmp_path / "file"))
+    assert len(list(every_decision(house.db))) == 3
+    assert house.db.read(lambda tx: tx.lookup("att_reject", columns=("code",), key=("app_id",), keys=[("app",)])) == []
+    assert house.purge(log=DAY, rejects=DAY, facts=DAY) == Purged(facts=2, passed=1)
 
 
 def test_of_two_who_purge_at_once_none_takes_the_file_of_the_other(house: House, tmp_path: Path):

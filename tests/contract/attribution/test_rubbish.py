@@ -199,15 +199,33 @@ def test_compressed_rubbish_is_refused_with_a_code(house: House):
 def test_a_content_length_that_lies_harms_only_its_own_connection(house: House):
     body = batch_of([json.dumps(fresh_event("click", "c"))], "b")
     for length in (len(body) - 10, len(body) + 10, 10**15, 0):
-        said = talked(house, b"POST /events HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % length, body)
+        said = talked(house, b"POST /events HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n" % length, body)
         assert b" 500 " not in said.split(b"\r\n")[0], (length, said)
     for header in (b"-1", b"1e3", b"0x10", b"9" * 40, b"\xb2", b"5, 5", b""):
-        said = talked(house, b"POST /events HTTP/1.1\r\nHost: x\r\nContent-Length: " + header + b"\r\n\r\n", body)
+        said = talked(
+            house, b"POST /events HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: " + header + b"\r\n\r\n", body
+        )
         assert b" 500 " not in said.split(b"\r\n")[0], (header, said)
-    said = talked(house, b"POST /events HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nfff\r\n", body)
+    said = talked(house, b"POST /events HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\nfff\r\n", body)
     assert b" 500 " not in said.split(b"\r\n")[0]
     assert house.post(batch_of([json.dumps(fresh_event("click", "d"))], "d")).status == 200
     everything_can_be_read(house)
+
+
+def test_who_sends_far_too_much_gets_its_answer_once_all_is_sent(house: House):
+    """Cut off in the middle of its writing, a client would see a reset connection and send the same again."""
+    body = b" " * (10 * 1024 * 1024)
+    head = b"POST /events HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+    chunk = b"100000\r\n" + body[: 1 << 20] + b"\r\n"
+    for request in (
+        head + b"Content-Length: %d\r\n\r\n" % len(body) + body,
+        head + b"Transfer-Encoding: chunked\r\n\r\n" + 10 * chunk + b"0\r\n\r\n",
+    ):
+        place = urlsplit(house.url)
+        with socket.create_connection((place.hostname or "", place.port or 0), timeout=30) as peer:
+            peer.sendall(request)
+            assert peer.recv(12) == b"HTTP/1.1 413"
+    assert house.post(batch_of([json.dumps(fresh_event("click", "d"))], "d")).status == 200
 
 
 def test_questions_of_any_text_are_answered(house: House):

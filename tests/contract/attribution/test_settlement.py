@@ -1,17 +1,26 @@
 """Settlement, aggregate states and what may be forgotten, by where records stand in the archive: §3.8.29, §3.8.30."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 
+import msgspec
 import pytest
 
-from patra.attribution.archive import Again, Never
-from patra.attribution.queries import closure_by_key
+from patra.attribution.archive import Again, Never, Outcome
+from patra.attribution.batch import read_batch
+from patra.attribution.closure import C, Status, Terminal
+from patra.attribution.commit import commit
+from patra.attribution.delivery import RECORDS
+from patra.attribution.queries import closure_by_key, timeline
+from patra.attribution.reading import every_closure
 from patra.attribution.reasons import R
-from patra.attribution.records import RecordType
-from patra.attribution.retention import Retention, purge_once
+from patra.attribution.records import Record, RecordType
+from patra.attribution.retention import FACTS, Retention, purge_once
 from patra.attribution.settle import settle
+from patra.attribution.statements import set_mark
 from patra.kernel.clock import DAY, SECOND, format_instant
 from patra.kernel.db import Database
+from patra.kernel.telemetry import setup_logging
 from tests.contract.attribution.test_delivery import House as Store
 from tests.unit.attribution.said import T0, at, event, sent, terminal
 
@@ -165,3 +174,157 @@ def test_an_audit_that_was_purged_and_is_made_again_does_not_replace_the_archive
     assert told[0] == ("f_event_type_unsupported", at(0))
     assert told[1:] == [("f_accepted", at(10 * 86_400)), ("f_accepted", None), ("f_accepted", None)]
     assert house.statuses()[0] == ("decision_audit", "f_event_type_unsupported", "conflicted")
+
+
+def late(house: House) -> None:
+    """A timeout that the archive has, and an impression that supersedes it."""
+    house.take(sent(0, event("ad_filled")), 120)
+    house.deliver()
+    house.clock.set(T0 + 200 * SECOND)
+    house.take(sent(200, event("impression"), batch="b2"))
+
+
+def superseding(outcome: Outcome) -> Callable[[Record], Outcome | None]:
+    return lambda record: outcome if record.status is Status.SUPERSEDED else None
+
+
+def test_a_closure_is_pending_until_the_archive_knows_what_was_superseded(house: House):
+    late(house)
+    house.archive.fails = superseding(Again(R.ARCHIVE_TIMEOUT))
+    house.deliver()
+    assert house.settled() == [("app", "", 1, 0)]
+    assert house.aggregate() == "partial_pending"
+    house.archive.fails = lambda record: None
+    house.clock.advance(SECOND)
+    house.deliver()
+    assert house.aggregate() == "consistent_committed"
+
+
+def codes(house: House, key: str) -> set[str | None]:
+    return {one.archiveCode for one in house.db.read(lambda tx: timeline(tx, key)).decisions}
+
+
+def test_that_the_archive_never_learnt_what_was_superseded_is_told(house: House):
+    late(house)
+    house.archive.fails = superseding(Again(R.ARCHIVE_TIMEOUT))
+    house.give_up()
+    assert house.aggregate() == "partial_timeout"
+    assert codes(house, "ref|ra") == {None, "f_output_archive_compensation_exhausted"}
+    assert house.statuses()[3] == ("attribution_fact", "f_terminal_timeout_autofill", "superseded")
+
+
+def test_why_the_archive_refused_to_learn_what_was_superseded_is_told(house: House):
+    late(house)
+    house.archive.fails = superseding(Never("g_known_already"))
+    house.deliver()
+    assert codes(house, "ref|ra") == {None, "g_known_already"}
+    assert house.aggregate() == "consistent_committed"
+
+
+def test_nothing_is_purged_before_the_archive_knows_that_it_was_superseded(house: House):
+    late(house)
+    house.archive.fails = superseding(Again(R.ARCHIVE_TIMEOUT))
+    house.deliver()
+    house.clock.advance(10 * DAY)
+    assert purge_once(house.db, house.clock.now(), Retention(facts=DAY)).facts == 1  # that which opened the closure
+    house.archive.fails = lambda record: None
+    house.deliver()
+    assert ("attribution_fact", "f_terminal_timeout_autofill", "superseded") in house.archive.told
+    assert purge_once(house.db, house.clock.now(), Retention(facts=DAY)).facts == 2
+
+
+@pytest.mark.parametrize("outcome", [Again(R.ARCHIVE_TIMEOUT), Never("g_archive_refused")])
+def test_a_fact_that_the_archive_did_not_take_is_purged_only_into_a_file(house: House, outcome: Outcome):
+    house.take(sent(0, event("impression"), event("impression", "other", renderAttemptId="two")))
+    house.archive.fails = lambda record: outcome if record.body["sourceKeys"]["eventId"] == "other" else None
+    house.give_up()
+    house.clock.advance(10 * DAY)
+    done = purge_once(house.db, house.clock.now(), Retention(facts=DAY))
+    assert (done.facts, done.passed) == (1, 1)
+    assert [one.decision.subject.event_id for one in house.decisions()] == ["other"]
+
+
+def test_a_fact_that_was_archived_in_the_store_is_not_purged_because_another_archive_came_later(house: House):
+    commit(house.db, [read_batch(msgspec.json.encode(sent(0, event("impression"))["batch"]), T0)])
+    house.take(sent(0, event("click"), batch="b2"))
+    house.deliver()
+    house.clock.advance(10 * DAY)
+    files: list[Record] = []
+    assert purge_once(house.db, house.clock.now(), Retention(facts=DAY)).facts == 1
+    assert [one.decision.subject.event_id for one in house.decisions()] == ["impression"]
+    house.db.run(lambda tx: set_mark(tx, FACTS, 0))
+    assert purge_once(house.db, house.clock.now(), Retention(facts=DAY), keep=files.extend).facts == 1
+    assert [record.type for record in files] == list(RecordType)
+
+
+def test_a_record_that_moved_otherwise_than_by_arriving_says_why_when_and_under_which_rules(house: House):
+    house.take(sent(0, event("impression")))
+    house.archive.fails = lambda record: Never("g_no") if record.type is RecordType.BILLABLE else None
+    house.deliver()
+    (found,) = house.db.read(lambda tx: timeline(tx, "ref|ra|billable_impression")).decisions
+    (move,) = found.moves
+    assert (move.recordKey, found.archiveCode) == (found.records[1]["recordKey"], "g_no")
+    assert (move.was, move.recordStatus, move.decisionReasonCode) == ("new", "rejected", "g_no")
+    assert (move.decidedAt, move.ruleVersionSnapshot) == (at(0), "f_archive_v1")
+
+
+def counted(outcome: str) -> float:
+    return RECORDS.labels(outcome)._value.get()
+
+
+def test_an_archive_that_fails_is_told_once_and_what_is_given_up_is_told_too(
+    house: House, capsys: pytest.CaptureFixture[str]
+):
+    setup_logging(level="info", format="json")
+    before = {name: counted(name) for name in ("written", "again", "refused", "given_up")}
+    house.take(sent(0, event("impression")))
+    house.archive.fails = lambda record: Again(R.ARCHIVE_TIMEOUT) if record.type is RecordType.BILLABLE else None
+    house.give_up()
+    house.take(sent(0, event("click"), batch="b2"))
+    house.archive.fails = lambda record: Never("g_no") if record.type is RecordType.BILLABLE else None
+    house.deliver()
+    told = [json.loads(line)["event"] for line in capsys.readouterr().err.splitlines()]
+    assert told == [
+        "attribution_archive_failing",
+        "attribution_archive_gave_up",
+        "attribution_archive_refused",
+        "attribution_archive_well_again",
+    ]
+    assert counted("given_up") - before["given_up"] == 2  # the attribution fact waited for the billable one
+    assert counted("refused") - before["refused"] == 1
+    assert counted("again") > before["again"]
+    assert counted("written") > before["written"]
+
+
+def test_timeouts_whose_keys_join_to_the_same_text_cost_nobody_a_billable_fact(house: House):
+    """Fields that contain `|` may give the failures of two closures one key; their impressions have keys of their own."""
+    one = {"opportunityKey": "o", "responseReference": "x|y", "renderAttemptId": "z"}
+    two = {"opportunityKey": "o|x", "responseReference": "y", "renderAttemptId": "z"}
+    house.take(sent(0, event("ad_filled", "f1", **one)))
+    house.clock.advance(SECOND)
+    house.take(sent(1, event("ad_filled", "f2", **two), batch="b2"), 200)
+    house.deliver()
+    timeouts = [d for d in house.decisions() if d.decision.reason == R.TIMEOUT.value]
+    assert {d.records[1].key for d in timeouts} == {timeouts[0].records[1].key}
+    assert [d.settled_code for d in timeouts] == [None, R.RECORDKEY_MISMATCH.value]  # the archive has the first
+    house.clock.set(T0 + 300 * SECOND)
+    for n, link in enumerate((one, two)):
+        house.take(sent(300, event("impression", f"i{n}", **link), batch=f"late{n}"))
+        house.take(sent(300, event("click", f"c{n}", **link), batch=f"later{n}"))
+    house.deliver()
+    assert house.settled() == [("app", "", 2, 2)]
+    states = {c.closure: (c.state, c.source) for c in every_closure(house.db)}
+    assert states == dict.fromkeys(["x|y|z", "y|z"], (C.CLOSED_SUCCESS, Terminal.IMPRESSION))
+    assert {d.decision.billable for d in house.decisions()} == {None, "billable_impression", "billable_click"}
+
+
+def test_a_decision_whose_records_cannot_be_written_costs_an_earlier_one_of_its_group_nothing(house: House):
+    house.take(sent(0, event("impression")), sent(0, event("click"), batch="b2"))
+    house.archive.fails = lambda record: (
+        Again(R.ARCHIVE_UNAVAILABLE) if record.body["sourceKeys"]["eventId"] == "click" else None
+    )
+    house.give_up()
+    assert house.settled() == [("app", "", 1, 0)]
+    assert house.aggregate() == "partial_timeout"
+    order = [(record.type, record.body["sourceKeys"]["eventId"]) for record in house.archive.written]
+    assert order == [(kind, "impression") for kind in RecordType]

@@ -8,7 +8,9 @@ from patra.app.doctor import examine, reachable
 from patra.app.parts import Check, Health, Joined, Part
 from patra.app.sources import load
 from patra.app.wiring import PARTS, packages
+from patra.attribution.reading import CHANNEL
 from patra.kernel.db import migrate, open_database
+from patra.kernel.outbox import Message, append
 
 
 def found(folder: Path, environ: dict[str, str] | None = None, **overrides: Any) -> dict[str, Check]:
@@ -94,6 +96,21 @@ def test_an_engines_own_checks_are_part_of_the_examination(tmp_path: Path) -> No
     migrated(tmp_path)
     loaded = load(None, {}, {"store.url": f"sqlite:///{tmp_path / 'patra.db'}"}, tmp_path)
     assert own in list(examine(loaded, parts))
+
+
+def test_records_that_wait_for_an_archive_that_is_no_longer_named_are_a_warning(tmp_path: Path) -> None:
+    migrated(tmp_path)
+    archive = {"attribution__archive": "https://ann:pw@archive.example/records?key=k"}
+    assert found(tmp_path)["attribution archive"].found == "the store itself"
+    db = open_database(f"sqlite:///{tmp_path / 'patra.db'}")
+    db.run(lambda tx: append(tx, CHANNEL, [Message(group="g", key="1", payload=b"")], 0))
+    waiting = found(tmp_path)["attribution archive"]
+    assert (waiting.health, "1 decisions wait" in waiting.found) == (Health.WARNING, True)
+    outside = found(tmp_path, **archive)["attribution archive"]
+    assert (outside.health, outside.found) == (Health.OK, "https://***@archive.example/records")
+    db.run(lambda tx: tx.script("UPDATE krn_outbox SET status = 'given_up'"))
+    db.close()
+    assert "did not take the records of 1" in found(tmp_path, **archive)["attribution archive"].found
 
 
 def test_a_wrong_setting_is_named_and_not_laid_at_the_stores_door(tmp_path: Path) -> None:

@@ -13,3 +13,9 @@ ON CONFLICT (id) DO UPDATE SET
 -- rows: decision_id int, status text
 UPDATE att_billable SET status = rows.status FROM rows
 WHERE att_billable.decision_id = rows.decision_id AND att_billable.status = 'new'
+
+-- name: superseding_untold
+-- rows: id int, settled_at int, settled_code text
+UPDATE att_status SET settled_at = rows.settled_at,
+  settled_code = CASE WHEN att_status.settled_code = :exhausted THEN att_status.settled_code ELSE rows.settled_code END
+FROM rows WHERE att_status.id = rows.id

@@ -2,14 +2,16 @@
 SELECT number FROM att_log WHERE batch_id = :batch_id ORDER BY number
 
 -- name: bodies_of_batch
-SELECT app_id, at, body FROM att_log WHERE batch_id = :batch_id AND body IS NOT NULL AND kind = 'batch' ORDER BY number
+SELECT app_id, at, body FROM att_log WHERE batch_id = :batch_id AND body IS NOT NULL AND kind = 'batch'
+ORDER BY number DESC LIMIT :limit
 
 -- name: batch_ids
 -- rows: number int
 SELECT l.number, l.batch_id FROM rows JOIN att_log l ON l.number = rows.number
 
 -- name: fresh_items
-SELECT item, at, body FROM att_decision WHERE item > :after ORDER BY item LIMIT :limit
+SELECT d.item, d.at, d.body, l.batch_id FROM att_decision d LEFT JOIN att_log l ON l.number = d.item
+WHERE d.item > :after ORDER BY d.item LIMIT :limit
 
 -- name: newest_item
 SELECT max(item) FROM att_decision
@@ -21,7 +23,8 @@ SELECT item FROM att_gap ORDER BY item
 SELECT item FROM att_gap WHERE seen_at < :before ORDER BY item
 
 -- name: gaps_filled
-SELECT g.item, d.at, d.body FROM att_gap g JOIN att_decision d ON d.item = g.item ORDER BY g.item
+SELECT g.item, d.at, d.body, l.batch_id
+FROM att_gap g JOIN att_decision d ON d.item = g.item LEFT JOIN att_log l ON l.number = g.item ORDER BY g.item
 
 -- name: add_gaps
 -- rows: item int

@@ -15,3 +15,11 @@ SELECT b.decision_id, b.status FROM rows JOIN att_billable b ON b.decision_id = 
 
 -- name: something_due
 SELECT 1 FROM att_closure WHERE due_at <= :now LIMIT 1
+
+-- name: underway
+-- rows: group_key blob, message_key text
+SELECT o.message_key FROM rows JOIN krn_outbox o ON o.group_key = rows.group_key AND o.message_key = rows.message_key
+WHERE o.channel || '' = :channel AND o.status = 'pending'
+
+-- name: deliveries
+SELECT status, count(*) FROM krn_outbox WHERE channel = :channel GROUP BY status

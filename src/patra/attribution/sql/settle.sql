@@ -16,6 +16,11 @@ WHERE b.fact_hour >= :first AND b.fact_hour <= :last AND b.fact_at >= :begin AND
   AND b.status = 'committed'
 GROUP BY b.app_id, o.placement, b.billable_type, CASE WHEN o.placement IS NULL THEN b.opportunity END
 
+-- name: uncounted
+SELECT status, count(*) FROM att_billable
+WHERE fact_hour >= :first AND fact_hour <= :last AND fact_at >= :begin AND fact_at < :end AND status <> 'committed'
+GROUP BY status
+
 -- name: waiting_placements
 SELECT key, placement FROM att_placement ORDER BY decision_id
 

@@ -167,6 +167,8 @@ class EventsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     eventId: Annotated[str, Meta(description="Only this event of it.")] = ""  # noqa: N815
     appId: Annotated[str, Meta(description="Only events of this app.")] = ""  # noqa: N815
     code: Annotated[str, Meta(description="Only decisions with this reason code.")] = ""
+    after: Annotated[int, Meta(ge=-1, le=LATEST, description="`next` of the page before.")] = -1
+    limit: Annotated[int, Meta(ge=1, le=1000, description="How many to give.")] = 1000
 
 
 class ClosuresQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -247,7 +249,9 @@ def _timeline(request: Request) -> Timeline:
 def _events(request: Request) -> Timeline:
     asked: EventsQuery = request.query
     only = Only(app=asked.appId, code=asked.code)
-    return request.patra.db.read(lambda tx: events_of_batch(tx, asked.batchId, asked.eventId, only))
+    return request.patra.db.read(
+        lambda tx: events_of_batch(tx, asked.batchId, asked.eventId, only, after=asked.after, limit=asked.limit)
+    )
 
 
 def _listing(what: What) -> Callable[[Request], Listing]:

@@ -1,0 +1,71 @@
+"""How PostgreSQL finds what a commit waits for, while it knows nothing of the tables: by key, never by reading them whole.
+
+A table that was never analysed is the usual one: it has just been made, or grows faster than statistics are taken.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from patra.attribution.statements import Q
+from patra.kernel.canonical import key16
+from patra.kernel.db import Database, Tx, migrate, open_database
+from patra.kernel.db.queries import Statement, statement
+from tests.unit.attribution.said import PACKAGES
+
+KEYS = [key16(str(n)) for n in range(1600)]
+
+FILL = {
+    "att_closure": """INSERT INTO att_closure (key, app_id, state, opened_at, body)
+        SELECT substring(sha256(n::text::bytea) FROM 1 FOR 16), 'app', 'closed_success', 1, '' FROM generate_series(1, 20000) n""",
+    "att_past": """INSERT INTO att_past (key, cycle)
+        SELECT substring(sha256(n::text::bytea) FROM 1 FOR 16), 1 FROM generate_series(1, 20000) n""",
+    "krn_outbox": """INSERT INTO krn_outbox (channel, group_key, message_key, payload, appended_at, due_at)
+        SELECT 'attribution.archive', substring(sha256(n::text::bytea) FROM 1 FOR 16), n::text, '', 1, 1
+        FROM generate_series(1, 20000) n""",
+}
+
+ASKED: list[tuple[str, str, dict[str, Any], list[Any]]] = [
+    ("closures_by_key", "att_closure", {}, [(key,) for key in KEYS]),
+    ("closures_by_key", "att_closure", {}, [(KEYS[0],)]),
+    ("past_cycles", "att_past", {}, [(key,) for key in KEYS]),
+    ("underway", "krn_outbox", {"channel": "attribution.archive"}, [(key, str(n)) for n, key in enumerate(KEYS[:100])]),
+]
+
+
+@pytest.fixture
+def db(postgres_url: str) -> Iterator[Database]:
+    database = open_database(postgres_url)
+    migrate(database, PACKAGES)
+    database.run(lambda tx: [tx.script(f"ALTER TABLE {name} SET (autovacuum_enabled = false)") for name in FILL])
+    yield database
+    database.close()
+
+
+def plan(tx: Tx, name: str, params: dict[str, Any], rows: list[Any]) -> str:
+    """What PostgreSQL would do for a statement with these rows."""
+    known = Q[name]
+    asked = Statement(name=f"plan of {name}", text=known.text, rows=known.rows)
+    asked.__dict__.update(postgres=f"EXPLAIN {known.postgres}", postgres_one=f"EXPLAIN {known.postgres_one}")
+    return "\n".join(line for (line,) in tx.fetch(asked, params, rows=rows or None))
+
+
+@pytest.mark.parametrize("filled", [False, True])
+@pytest.mark.parametrize(("name", "table", "params", "rows"), ASKED)
+def test_no_table_without_statistics_is_read_as_a_whole(
+    db: Database, name: str, table: str, params: dict[str, Any], rows: list[Any], filled: bool
+):
+    if filled:
+        db.run(lambda tx: tx.script(FILL[table]))
+    found = db.run(lambda tx: plan(tx, name, params, rows))
+    assert f"Seq Scan on {table}" not in found, found
+    assert "Index" in found, found
+    known = statement("known", f"SELECT count(*) FROM pg_stats WHERE tablename = '{table}'")
+    assert db.read(lambda tx: tx.fetch(known)) == [(0,)]
+
+
+def test_closures_that_are_due_are_found_by_their_deadline(db: Database):
+    db.run(lambda tx: tx.script(FILL["att_closure"]))
+    found = db.run(lambda tx: plan(tx, "closures_due", {"now": 1, "limit": 1000}, []))
+    assert "Seq Scan" not in found, found
