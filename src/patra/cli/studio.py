@@ -238,17 +238,13 @@ def _preferred(given: tuple[str, ...]) -> dict[str, list[str]]:
 
 def _followed(studio: "Studio", run_id: str, *, live: bool) -> "Progress":
     """Run every module in this process until the run has ended; Ctrl-C cancels it."""
-    from patra.kernel.errors import Invalid
     from patra.studio.views import shots
 
     with studio.running() as broken, _view(live=live) as draw:
         try:
             while True:
                 time.sleep(0.1)
-                try:
-                    seen = studio.progress(run_id)
-                except Invalid:  # the run is not created yet
-                    continue
+                seen = studio.progress(run_id)
                 draw(seen, lambda: studio.db.read(lambda tx: shots(tx, run_id)))
                 if seen.ended:
                     return seen

@@ -13,7 +13,7 @@ from patra.kernel.db import Tx
 from patra.kernel.errors import Invalid
 from patra.kernel.ids import new_id
 from patra.studio import store
-from patra.studio.contracts import VERSIONS, Context, Said, say
+from patra.studio.contracts import VERSIONS, Context, Said, run_id_of, say
 from patra.studio.film.quality import QUALITIES
 from patra.studio.profiles import Profile
 from patra.studio.reasons import R
@@ -73,6 +73,7 @@ class Gateway:
         title = asked.title or chapter.title
         row: dict[str, Any] = {
             "task_id": task_id,
+            "run_id": run_id_of(task_id),
             "tenant_id": asked.tenant_id,
             "project_id": asked.project_id,
             "trace_id": asked.trace_id or new_id(),

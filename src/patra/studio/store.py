@@ -93,6 +93,12 @@ def task(tx: Tx, task_id: str) -> dict[str, Any] | None:
     return found[0] if found else None
 
 
+def task_of_run(tx: Tx, run_id: str) -> dict[str, Any] | None:
+    """The task of a run, also of one that the Orchestrator has yet to create."""
+    found = tx.fetch_dicts(Q["task_of_run"], {"run_id": run_id})
+    return found[0] if found else None
+
+
 def run(tx: Tx, run_id: str) -> RunRow | None:
     found = tx.fetch_dicts(Q["run"], {"run_id": run_id})
     return _row(found[0], RunRow, context=Context, options=dict[str, Any]) if found else None

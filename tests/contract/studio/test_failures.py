@@ -5,7 +5,7 @@ import pytest
 from patra.bus import operations
 from patra.kernel.clock import SECOND
 from patra.kernel.db import Statement
-from patra.kernel.errors import Invalid
+from patra.kernel.errors import IllegalMove, Invalid
 from patra.studio.film.ffmpeg import probe
 from patra.studio.profiles import load_profiles
 from patra.studio.reasons import R
@@ -202,16 +202,36 @@ def test_a_cancelled_run_stops_and_can_be_resumed(each_site):
 def test_an_ended_run_cannot_be_cancelled_nor_one_under_way_resumed(site):
     run_id = site.submit("The sea was calm.")
     site.drain(until=lambda: site.stage(run_id) == "executing")
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(IllegalMove) as refused:
         site.studio.resume(run_id)
     assert refused.value.code == R.RUN_NOT_ENDED
     site.drain(run_id)
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(IllegalMove) as refused:
         site.studio.cancel(run_id)
     assert refused.value.code == R.RUN_NOT_RUNNING
     with pytest.raises(Invalid) as refused:
         site.studio.rerun(run_id, "publishing")
     assert refused.value.code == R.STAGE_UNKNOWN
+
+
+def test_a_run_is_seen_and_cancelled_before_the_orchestrator_has_heard_of_it(each_site):
+    site = each_site
+    run_id = site.submit("The sea was calm.")
+    seen = site.studio.progress(run_id)
+    assert (seen.stage, seen.progress, seen.ended) == ("submitted", 0, False)
+    with pytest.raises(IllegalMove) as refused:
+        site.studio.resume(run_id)
+    assert refused.value.code == R.RUN_NOT_ENDED
+    site.studio.cancel(run_id, by="anna")
+    site.drain(run_id)
+    seen = site.studio.progress(run_id)
+    assert (seen.stage, seen.reason) == ("cancelled", "by anna")
+    log = site.log(run_id)
+    assert [e.event_type for e in log] == ["task.submitted", "run.created", "run.stage.changed"]
+    assert log[1].causation_id == log[0].event_id
+    assert site.studio.resume(run_id) == "planning"
+    site.drain(run_id)
+    assert site.stage(run_id) == "completed"
 
 
 @pytest.mark.parametrize("stage", ["planning", "executing", "composing"])

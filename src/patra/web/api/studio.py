@@ -132,7 +132,7 @@ def routes(patra: Patra) -> list[Endpoint]:
             summary="Cancel a run that is under way",
             tag=TAG,
             response=Acted,
-            problems=NO_RUN | {400: "The run has ended."},
+            problems=NO_RUN | {409: "The run has ended, or its film is being published."},
         ),
         Endpoint(
             method="POST",
@@ -144,7 +144,7 @@ def routes(patra: Patra) -> list[Endpoint]:
             tag=TAG,
             request=Again,
             response=Acted,
-            problems=NO_RUN | {400: "The run is under way, or the stage is unknown."},
+            problems=NO_RUN | {400: "The stage is unknown.", 409: "The run is under way."},
         ),
     ]
 
