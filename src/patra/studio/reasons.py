@@ -11,6 +11,7 @@ class R(Reason):
     OPTION_INVALID = "s_option_invalid", "a wish of the task is not one the studio knows"
     LANGUAGE_UNKNOWN = "s_language_unknown", "no voice speaks the chapter's language"
     OUTPUT_UNWRITABLE = "s_output_unwritable", "the film cannot be written where it was asked for"
+    TASK_CONFLICT = "s_task_conflict", "the task's id was used before, for something else or by somebody else"
     RUN_UNKNOWN = "s_run_unknown", "no run has this id"
     FILM_MISSING = "s_film_missing", "the run has no film: it is under way, failed or was cancelled"
     RUN_NOT_RUNNING = "s_run_not_running", "a run that has ended cannot be cancelled"

@@ -76,3 +76,19 @@ def test_a_submission_while_its_type_is_frozen_may_be_tried_again(tmp_path: Path
         body, kind = json.dumps({"chapter": "It rained."}).encode(), {"Content-Type": "application/json"}
         answer = client.post("/studio/runs", body=body, headers=kind)
         assert (answer.status, msgspec.json.decode(answer.data)["code"]) == (503, "b_type_frozen")
+
+
+def test_the_id_of_a_task_is_the_same_task_again_and_nobody_elses(tmp_path: Path) -> None:
+    with served(settings(tmp_path)) as client:
+
+        def submitted(**asked: str) -> tuple[int, str]:
+            body = json.dumps({"chapter": "It rained.", "task_id": "mine"} | asked).encode()
+            answer = client.post("/studio/runs", body=body, headers={"Content-Type": "application/json"})
+            said = msgspec.json.decode(answer.data)
+            return answer.status, said.get("code") or said["run_id"]
+
+        first = submitted()
+        assert first[0] == 202
+        assert submitted() == first
+        for other in ({"chapter": "It snowed."}, {"tenant_id": "b"}, {"project_id": "b"}, {"quality": "high"}):
+            assert submitted(**other) == (409, "s_task_conflict")

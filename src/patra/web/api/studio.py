@@ -80,7 +80,7 @@ def routes(patra: Patra) -> list[Endpoint]:
             response=Submitted,
             status=202,
             max_body_bytes=LARGEST,
-            problems={400: "The chapter or a wish breaks a rule."},
+            problems={400: "The chapter or a wish breaks a rule.", 409: "The task's id is another task's."},
         ),
         Endpoint(
             method="GET",
