@@ -26,7 +26,6 @@ from patra.studio.stages import ENDED, JOB, PROGRESS, RUN, SETTLED, Job, JobOn, 
 from patra.studio.store import JobRow, Q, RunRow
 
 GROUP = "orchestrator"
-VITAL = frozenset({"audio", "video"})  # a shot is not made without these
 FROM_STAGES = {"planning": On.REPLAN, "executing": On.REEXECUTE, "composing": On.RECOMPOSE}
 
 
@@ -136,7 +135,7 @@ class Orchestrator:
         if run.stage != Stage.EXECUTING:
             return
         wishes = msgspec.convert(run.options, Wishes)
-        if not won and job.worker_type in VITAL and wishes.on_failed_shot == "stop":
+        if not won and job.worker_type not in SOFT and wishes.on_failed_shot == "stop":
             detail = f"{job.shot_id} {job.worker_type}: {payload.get('error_code')}"
             self._stop(tx, run, On.FAIL, R.SHOT_FAILED, context, detail)
             return

@@ -139,14 +139,20 @@ def test_a_failed_shot_is_left_out_and_the_manifest_says_so(each_served, server)
     assert len(of(site.log(run_id), "job.failed")) == 1
 
 
-def test_by_the_other_policy_a_failed_shot_fails_the_run(served, server):
-    only = {name: p for name, p in served.profiles.items() if not name.startswith("video-")}
-    server.broken_prompts.add("boat")
+@pytest.mark.parametrize(
+    ("worker", "path"),
+    [("llm", "/v1/chat/completions"), ("audio", "/v1/audio/speech"), ("video", "/v1/generate")],
+)
+def test_by_the_other_policy_a_failed_shot_fails_the_run(served, server, worker, path):
+    local = {"llm": "llm-local", "audio": "audio-espeak", "video": "video-"}[worker]
+    only = {name: p for name, p in served.profiles.items() if not name.startswith(local)}
+    server.always[path] = 422
     served.studio = served.opened(only)
     run_id = served.submit(on_failed_shot="stop")
     served.drain(run_id)
     seen = served.studio.progress(run_id)
     assert (seen.stage, seen.reason_code) == ("failed", R.SHOT_FAILED)
+    assert f" {worker}: {R.SERVER_REFUSED}" in seen.reason
     assert not of(served.log(run_id), "artifact.published")
 
 
