@@ -11,6 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from patra.app.loops import Loop
 from patra.app.parts import Check, Ground, Health, Joined
 from patra.app.references import resolve
@@ -21,6 +23,7 @@ from patra.studio.store import any_task
 
 if TYPE_CHECKING:
     from patra.studio.pipeline import Studio
+    from patra.studio.profiles import Profile
 
 NEEDED = ("numpy", "PIL", "imageio_ffmpeg", "espeakng_loader", "zhplot")
 EVERY = SECOND // 4
@@ -61,7 +64,7 @@ class StudioEngine:
             self._ground.db,
             self._ground.engine(BusEngine).bus,
             ArtifactStore(Path(settings.folder), ObjectStorage(url) if url else None),
-            load_profiles(settings.profiles),
+            _with_keys(load_profiles(settings.profiles)),
             limits=Limits(lease=round(settings.lease_seconds * SECOND), max_attempts=settings.max_attempts),
             max_characters=settings.max_characters,
             workers=settings.workers,
@@ -89,6 +92,12 @@ def join(ground: Ground) -> Joined:
 def missing() -> list[str]:
     """The libraries of the extra that are not installed."""
     return [name for name in NEEDED if find_spec(name) is None]
+
+
+def _with_keys(profiles: "dict[str, Profile]") -> "dict[str, Profile]":
+    """The profiles with what their keys refer to; a reference that leads to nothing is found here, not by a server."""
+    keys = {name: resolve(one.api_key, f"studio.profiles: {name}: api_key") for name, one in profiles.items()}
+    return {name: msgspec.structs.replace(one, api_key=keys[name]) for name, one in profiles.items()}
 
 
 def _loops(engine: StudioEngine, workers: int) -> list[Loop]:

@@ -51,10 +51,11 @@ def test_a_server_that_refuses_does_not_stop_the_film(each_served, server):
     assert len(refused) == each_served.studio.progress(run_id).shots  # asked once each: a refusal is not repeated
 
 
-def test_a_server_that_never_answers_is_given_up_after_its_time(one_url, tmp_path, server):
+@pytest.mark.parametrize("answer", ["silence", "drip"])
+def test_a_server_that_never_ends_its_answer_is_given_up_after_its_time(one_url, tmp_path, server, answer):
     from tests.contract.studio.conftest import _site
 
-    server.always["/v1/audio/speech"] = "silence"
+    server.always["/v1/audio/speech"] = answer
     site = _site(one_url, tmp_path, load_profiles() | remote_profiles(server, timeout=0.2))
     run_id = site.submit("The sea was calm at dusk.", profiles={"audio": ["speech"]})
     site.drain(run_id)

@@ -1,5 +1,8 @@
 import pytest
 
+from patra.app.settings import Settings, StoreSettings, StudioSettings
+from patra.app.studio import StudioEngine
+from patra.app.wiring import build
 from patra.kernel.errors import ConfigInvalid
 from patra.studio.profiles import Engine, Profile, choose, load_profiles
 
@@ -64,3 +67,23 @@ def test_profiles_of_a_file_are_added_and_checked(tmp_path):
     file.write_text("- {profile_id: v, worker_type: audio, colour: red}\n")
     with pytest.raises(ConfigInvalid):
         load_profiles(file)
+
+
+def test_a_key_that_leads_to_nothing_is_a_wrong_setting(tmp_path, monkeypatch):
+    file = tmp_path / "profiles.yaml"
+    file.write_text(
+        "- {profile_id: v, worker_type: audio, engine: openai-speech, url: 'http://h', api_key: 'env:SPEECH_KEY'}"
+    )
+    settings = Settings(
+        store=StoreSettings(url=f"sqlite:///{tmp_path / 'patra.db'}"),
+        studio=StudioSettings(folder=str(tmp_path / "films"), profiles=str(file)),
+    )
+    patra = build(settings)
+    try:
+        monkeypatch.delenv("SPEECH_KEY", raising=False)
+        with pytest.raises(ConfigInvalid, match="v: api_key: config_secret_missing"):
+            _ = patra.engine(StudioEngine).studio
+        monkeypatch.setenv("SPEECH_KEY", "secret")
+        assert patra.engine(StudioEngine).studio.profiles["v"].api_key == "secret"
+    finally:
+        patra.close(0)
