@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 if TYPE_CHECKING:  # imported late, so that --help starts fast
+    from pathlib import Path
+
     from patra.app.settings import Settings
     from patra.app.sources import Loaded
     from patra.app.wiring import Patra
@@ -69,6 +71,16 @@ def opened(config: str | None) -> "Generator[Patra]":
         yield patra
     finally:
         patra.close(0)
+
+
+def spare_the_store(patra: "Patra", out: "Path | str") -> None:
+    """Refuse to write a result over the store that it comes from."""
+    from pathlib import Path
+
+    from patra.kernel.errors import Invalid
+
+    if patra.db.holds(Path(out)):
+        raise Invalid("file_is_the_store", f"{out} is the store itself", place="--out", advice="name another file")
 
 
 def log_quietly(settings: "Settings") -> None:

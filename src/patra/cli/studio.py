@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from patra.cli.options import config_option, json_option, opened, show, table
+from patra.cli.options import config_option, json_option, opened, show, spare_the_store, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,6 +87,7 @@ def make(
         options=wishes,
     )
     with opened(config) as patra:
+        spare_the_store(patra, out)
         studio, run_id = _studio(patra), run_id_of(asked.task_id)
         began = time.monotonic()
         _acted(patra, "studio.submit", run_id, lambda tx: studio.gateway.submit(tx, asked), quality=quality)
@@ -157,6 +158,8 @@ def resume(run_id: str, stage: str | None, out: str | None, no_wait: bool, confi
     if out:
         _writable(out)
     with opened(config) as patra:
+        if out:
+            spare_the_store(patra, out)
         studio = _studio(patra)
         if not stage and not studio.progress(run_id).ended:  # whoever worked on it was killed, or still does
             click.echo(f"{run_id} is under way")

@@ -41,7 +41,6 @@ SUFFIXES = {
     ".csv": Format.CSV,
     ".parquet": Format.PARQUET,
     ".duckdb": Format.DUCKDB,
-    ".db": Format.DUCKDB,
 }
 
 

@@ -225,6 +225,10 @@ class SQLiteDatabase(Database):
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
 
+    def holds(self, file: Path) -> bool:
+        own = [Path(self._path + more).resolve() for more in ("", "-wal", "-shm", "-journal")]
+        return not self._memory and file.resolve() in own
+
     def _check_open(self) -> None:
         if self._closed:
             raise StoreUnavailable("store_closed", "the store has been closed")
