@@ -22,7 +22,7 @@ from patra.studio.contracts import VERSIONS, Context, Said, after, context_of, e
 from patra.studio.gateway import Wishes
 from patra.studio.reasons import R
 from patra.studio.script.plan import NEEDS, SOFT
-from patra.studio.stages import ENDED, JOB, PROGRESS, RUN, SETTLED, Job, JobOn, On, Stage
+from patra.studio.stages import ENDED, JOB, PROGRESS, RUN, SETTLED, Film, Job, JobOn, On, Stage
 from patra.studio.store import JobRow, Q, RunRow
 
 GROUP = "orchestrator"
@@ -153,7 +153,10 @@ class Orchestrator:
         """Stop a run; one that is only submitted is created first, so that its `task.submitted` finds it ended."""
         if store.run(tx, run_id) is None and (asked := _submission(tx, run_id)) is not None:
             self._created(tx, asked.payload, context_of(asked))
-        run = self._known(tx, run_id)
+        store.hold_run(tx, run_id)
+        run, film = self._known(tx, run_id), store.film(tx, run_id)
+        if film and film.state == Film.PUBLISHED and film.epoch == run.epoch:
+            raise IllegalMove(R.RUN_NOT_RUNNING, "the film is published")
         if not RUN.allows(Stage(run.stage), On.CANCEL):
             raise IllegalMove(R.RUN_NOT_RUNNING, f"the run is {run.stage}")
         self._stop(tx, run, On.CANCEL, R.CANCELLED, run.context, f"by {by}")

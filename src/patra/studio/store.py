@@ -104,6 +104,12 @@ def run(tx: Tx, run_id: str) -> RunRow | None:
     return _row(found[0], RunRow, context=Context, options=dict[str, Any]) if found else None
 
 
+def hold_run(tx: Tx, run_id: str) -> tuple[str, int] | None:
+    """Stage and epoch of a run that nobody else moves until this transaction ends."""
+    found = tx.fetch(Q["run_held"], {"run_id": run_id})
+    return (found[0][0], found[0][1]) if found else None
+
+
 def plan(tx: Tx, plan_id: str) -> Plan | None:
     found = tx.fetch_one(Q["plan"], {"plan_id": plan_id})
     return msgspec.json.decode(bytes(found[0]), type=Plan) if found else None

@@ -6,6 +6,7 @@ from patra.bus import operations
 from patra.kernel.clock import SECOND
 from patra.kernel.db import Statement
 from patra.kernel.errors import IllegalMove, Invalid
+from patra.studio.artifacts import ArtifactStore
 from patra.studio.film.ffmpeg import probe
 from patra.studio.profiles import load_profiles
 from patra.studio.reasons import R
@@ -204,6 +205,47 @@ def test_a_cancelled_run_stops_and_can_be_resumed(each_site):
     assert len(of(log, "artifact.published")) == 1
     assert len(of(log, "job.succeeded")) == len({e.payload["job_id"] for e in of(log, "job.created")})
     assert site.studio.artifacts.orphans() == []
+
+
+class CancelledMeanwhile(ArtifactStore):
+    """Keeps a film just as somebody cancels its run."""
+
+    def __init__(self, site, run_id):
+        super().__init__(site.folder)
+        self._cancel = lambda: site.studio.cancel(run_id, by="anna")
+
+    def commit(self, work, artifacts, facts=None):
+        self._cancel()
+        return super().commit(work, artifacts, facts)
+
+
+def test_a_run_that_is_cancelled_while_its_film_is_made_publishes_none(each_site):
+    site = each_site
+    run_id = site.submit("The sea was calm at dusk.")
+    site.studio.composer._artifacts = CancelledMeanwhile(site, run_id)
+    site.drain(run_id)
+    assert site.studio.progress(run_id).stage == "cancelled"
+    assert not of(site.log(run_id), "artifact.published")
+    with pytest.raises(Invalid, match="no film was made"):
+        site.studio.film(run_id)
+    site.studio = site.opened()
+    assert site.studio.resume(run_id) == "composing"
+    site.drain(run_id)
+    assert site.stage(run_id) == "completed"
+
+
+def test_a_run_whose_film_is_published_is_not_cancelled_before_the_orchestrator_hears_of_it(each_site):
+    site = each_site
+    run_id = site.submit("The sea was calm at dusk.")
+    while not site.studio.composer.run_once().published:
+        site.studio.dispatch()
+        for desk in site.studio.desks:
+            desk.run_once()
+    assert site.stage(run_id) == "composing"
+    with pytest.raises(IllegalMove, match="the film is published"):
+        site.studio.cancel(run_id)
+    site.drain(run_id)
+    assert site.stage(run_id) == "completed"
 
 
 def test_an_ended_run_cannot_be_cancelled_nor_one_under_way_resumed(site):

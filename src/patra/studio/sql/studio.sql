@@ -20,6 +20,9 @@ UPDATE stu_task SET errors = errors + 1 WHERE task_id = :task_id
 -- name: run
 SELECT * FROM stu_run WHERE run_id = :run_id
 
+-- name: run_held
+UPDATE stu_run SET changed_at = changed_at WHERE run_id = :run_id RETURNING stage, epoch
+
 -- name: run_next_epoch
 UPDATE stu_run SET epoch = epoch + 1, plan_version = :plan_version WHERE run_id = :run_id
 
