@@ -73,6 +73,16 @@ def opened(config: str | None) -> "Generator[Patra]":
         patra.close(0)
 
 
+def store_is_there(settings: "Settings") -> bool:
+    """Whether there is a store to ask; a SQLite file that nobody has made is none."""
+    from pathlib import Path
+
+    from patra.app.references import resolve
+
+    kind, mark, path = resolve(settings.store.url, "store.url").partition(":///")
+    return not mark or kind != "sqlite" or Path(path).exists()
+
+
 def spare_the_store(patra: "Patra", out: "Path | str") -> None:
     """Refuse to write a result over the store that it comes from."""
     from pathlib import Path
