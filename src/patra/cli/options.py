@@ -73,6 +73,15 @@ def opened(config: str | None) -> "Generator[Patra]":
         patra.close(0)
 
 
+def audited(patra: "Patra", act: str, subject: str, **detail: Any) -> None:
+    """Write down what was done where it took more than one transaction, as the HTTP interface does."""
+    from patra.app.actor import command_line_actor
+    from patra.app.audit import audit
+
+    now = patra.clock.now()
+    patra.db.run(lambda tx: audit(tx, command_line_actor(), act, subject, detail, now))
+
+
 def store_is_there(settings: "Settings") -> bool:
     """Whether there is a store to ask; a SQLite file that nobody has made is none."""
     from pathlib import Path
