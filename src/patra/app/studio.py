@@ -11,11 +11,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from patra.app.loops import Loop
 from patra.app.parts import Check, Ground, Health, Joined
 from patra.app.references import resolve
+from patra.app.settings import StudioSettings
 from patra.bus.runtime import BusEngine
 from patra.kernel.clock import SECOND
 from patra.kernel.errors import ConfigInvalid
@@ -23,7 +22,6 @@ from patra.studio.store import any_task
 
 if TYPE_CHECKING:
     from patra.studio.pipeline import Studio
-    from patra.studio.profiles import Profile
 
 NEEDED = ("numpy", "PIL", "imageio_ffmpeg", "espeakng_loader", "zhplot")
 EVERY = SECOND // 4
@@ -64,7 +62,7 @@ class StudioEngine:
             self._ground.db,
             self._ground.engine(BusEngine).bus,
             ArtifactStore(Path(settings.folder), ObjectStorage(url) if url else None),
-            _with_keys(load_profiles(settings.profiles)),
+            load_profiles(settings.profiles),
             limits=Limits(lease=round(settings.lease_seconds * SECOND), max_attempts=settings.max_attempts),
             max_characters=settings.max_characters,
             workers=settings.workers,
@@ -84,7 +82,7 @@ def join(ground: Ground) -> Joined:
     return Joined(
         engine=engine,
         loops=[] if missing() else _loops(engine, ground.settings.studio.workers),
-        checks=[_check],
+        checks=[lambda: _check(ground.settings.studio)],
         stop_intake=engine.leave,
     )
 
@@ -92,12 +90,6 @@ def join(ground: Ground) -> Joined:
 def missing() -> list[str]:
     """The libraries of the extra that are not installed."""
     return [name for name in NEEDED if find_spec(name) is None]
-
-
-def _with_keys(profiles: "dict[str, Profile]") -> "dict[str, Profile]":
-    """The profiles with what their keys refer to; a reference that leads to nothing is found here, not by a server."""
-    keys = {name: resolve(one.api_key, f"studio.profiles: {name}: api_key") for name, one in profiles.items()}
-    return {name: msgspec.structs.replace(one, api_key=keys[name]) for name, one in profiles.items()}
 
 
 def _loops(engine: StudioEngine, workers: int) -> list[Loop]:
@@ -118,10 +110,17 @@ def _loops(engine: StudioEngine, workers: int) -> list[Loop]:
     return [Loop(name=name, run_once=turn(duty), every=EVERY) for name, duty in duties.items()]
 
 
-def _check() -> Check:
+def _check(settings: StudioSettings) -> Check:
     if lacking := missing():
         found, advice = f"films cannot be made: {', '.join(lacking)} not installed", "pip install 'patra[studio]'"
         return Check(name="studio", health=Health.OFF, found=found, advice=advice)
     from patra.studio.film.ffmpeg import executable  # noqa: PLC0415
+    from patra.studio.profiles import load_profiles  # noqa: PLC0415
 
+    try:
+        for name, profile in load_profiles(settings.profiles).items():
+            resolve(profile.api_key, f"studio.profiles: {name}: api_key")
+    except ConfigInvalid as error:
+        found = f"{error.place}: {error.code}: {error.detail}"
+        return Check(name="studio", health=Health.BROKEN, found=found, advice=error.advice)
     return Check(name="studio", health=Health.OK, found=f"films are made here with {Path(executable()).name}")

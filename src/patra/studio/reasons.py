@@ -26,6 +26,7 @@ class R(Reason):
     ARTIFACT_CORRUPT = "s_artifact_corrupt", "an artifact does not have the hash that was recorded"
     PROFILE_UNKNOWN = "s_profile_unknown", "no model profile has this id"
     NO_PROFILE = "s_no_profile", "no model profile can do this kind of work"
+    KEY_MISSING = "s_key_missing", "the key of a model server refers to nothing; it was not asked"
     SERVER_REFUSED = "s_server_refused", "a model server refused the request; asking again will not help"
     SERVER_UNAVAILABLE = "s_server_unavailable", "a model server cannot be reached, is overloaded or failed"
     SERVER_ANSWER_INVALID = "s_server_answer_invalid", "a model server answered something that is not what was asked"

@@ -1,6 +1,7 @@
 """Failure as the normal case: fallback, retry, shots left out, cancel, resume, dead letters."""
 
 import pytest
+from msgspec.structs import replace
 
 from patra.bus import operations
 from patra.kernel.clock import SECOND
@@ -38,6 +39,25 @@ def test_model_servers_do_the_work_under_the_same_contract(served, server):
         headers["Authorization"] == "Bearer secret-key" for path, _, headers in server.requests if "chat" in path
     )
     assert served.studio.progress(run_id).cost_micros > 0
+
+
+def test_a_server_is_not_asked_without_the_key_that_its_profile_refers_to(served, server, tmp_path, monkeypatch):
+    monkeypatch.delenv("SPEECH_KEY", raising=False)
+    secret = tmp_path / "key"
+    profiles = dict(served.profiles)
+    profiles["speech"] = replace(profiles["speech"], api_key="env:SPEECH_KEY")
+    profiles["picture"] = replace(profiles["picture"], api_key=f"file:{secret}")
+    served.studio = served.opened(profiles)
+    run_id = served.submit("The sea was calm at dusk.", profiles=PREFER_SERVERS)
+    served.drain(run_id)
+    assert served.stage(run_id) == "completed"
+    assert not server.asked("/v1/audio/speech") + server.asked("/v1/generate")
+    assert len(of(served.log(run_id), "error.recorded", error_code=str(R.KEY_MISSING))) == 2
+    monkeypatch.setenv("SPEECH_KEY", "one")
+    secret.write_text("two\n")
+    served.drain(served.submit("The sea was calm at dusk.", profiles=PREFER_SERVERS, fresh="again"))
+    sent = {path: headers["Authorization"] for path, _, headers in server.requests}
+    assert (sent["/v1/audio/speech"], sent["/v1/generate"]) == ("Bearer one", "Bearer two")
 
 
 def test_a_server_that_refuses_does_not_stop_the_film(each_served, server):

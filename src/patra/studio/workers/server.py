@@ -7,8 +7,10 @@ retryable).
 | 408, 425, 429, 5xx, no connection, an answer that takes longer than `timeout_seconds` | `s_server_unavailable` | yes |
 | other 4xx (a 403 too) | `s_server_refused` | no: the next profile is asked |
 | 2xx that is not what was asked | `s_server_answer_invalid` | no |
+| nothing was asked: the key refers to nothing | `s_key_missing` | no |
 """
 
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -90,7 +92,7 @@ class _Sent:
 def _sent(profile: Profile, path: str, body: dict[str, Any]) -> _Sent:
     headers = {"Content-Type": "application/json"}
     if profile.api_key:
-        headers["Authorization"] = f"Bearer {profile.api_key}"
+        headers["Authorization"] = f"Bearer {_secret(profile)}"
     pool = urllib3.PoolManager(retries=False, timeout=urllib3.Timeout(connect=10, read=profile.timeout_seconds))
     try:
         response = pool.request(
@@ -111,3 +113,18 @@ def _sent(profile: Profile, path: str, body: dict[str, Any]) -> _Sent:
     if response.status in _AGAIN or response.status >= 500:
         raise Transient(R.SERVER_UNAVAILABLE, detail)
     raise Permanent(R.SERVER_REFUSED, detail)
+
+
+def _secret(profile: Profile) -> str:
+    """The key, or what it refers to, looked up for each request: it may be changed meanwhile."""
+    kind, _, name = profile.api_key.partition(":")
+    try:
+        found = {"env": lambda: os.environ.get(name, ""), "file": lambda: Path(name).read_text("utf-8")}[kind]().strip()
+    except KeyError:
+        return profile.api_key
+    except (OSError, UnicodeDecodeError):
+        found = ""
+    if not found:
+        detail = f"{profile.profile_id}: its key refers to {profile.api_key}, which leads to nothing"
+        raise Permanent(R.KEY_MISSING, detail)
+    return found
