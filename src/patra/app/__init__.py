@@ -12,6 +12,7 @@
 | `attribution_events`, `ingest_events` | what an engine says of its work | events in the words of the bus |
 | `ingest_alerts` | alerts that fire or are over | calls of a webhook, e-mails |
 | `attribution`, `bus`, `ingest`, `studio` | the common ground | the engine, its loops and checks |
+| `undelivered` | an operator's question | what the outbox could not deliver, and another try for it |
 | `wiring` | settings | a whole `Patra` |
 | `doctor` | settings | what is well, what is broken, what to do |
 """

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from patra.app import undelivered
 from patra.app.parts import Check, Health, Part
 from patra.app.references import resolve
 from patra.app.settings import Settings
@@ -157,6 +158,8 @@ def _store(loaded: Loaded, parts: Sequence[Part]) -> Iterator[Check]:
                 migrated = result.health is Health.OK
         if file and file != ":memory:":
             yield _disk(Path(file).resolve().parent)
+        if migrated:
+            yield _guarded("outbox", lambda: undelivered.check(patra.db))
         for check in patra.checks if migrated else ():  # the engines look into their tables
             yield _guarded("engine", check)
     finally:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from patra.app.loops import Loop
 from patra.app.parts import Check, Ground, Health, Joined
 from patra.app.references import resolve
+from patra.app.settings import StudioSettings
 from patra.bus.runtime import BusEngine
 from patra.kernel.clock import SECOND
 from patra.kernel.errors import ConfigInvalid
@@ -81,7 +82,7 @@ def join(ground: Ground) -> Joined:
     return Joined(
         engine=engine,
         loops=[] if missing() else _loops(engine, ground.settings.studio.workers),
-        checks=[_check],
+        checks=[lambda: _check(ground.settings.studio)],
         stop_intake=engine.leave,
     )
 
@@ -109,10 +110,17 @@ def _loops(engine: StudioEngine, workers: int) -> list[Loop]:
     return [Loop(name=name, run_once=turn(duty), every=EVERY) for name, duty in duties.items()]
 
 
-def _check() -> Check:
+def _check(settings: StudioSettings) -> Check:
     if lacking := missing():
         found, advice = f"films cannot be made: {', '.join(lacking)} not installed", "pip install 'patra[studio]'"
         return Check(name="studio", health=Health.OFF, found=found, advice=advice)
     from patra.studio.film.ffmpeg import executable  # noqa: PLC0415
+    from patra.studio.profiles import load_profiles  # noqa: PLC0415
 
+    try:
+        for name, profile in load_profiles(settings.profiles).items():
+            resolve(profile.api_key, f"studio.profiles: {name}: api_key")
+    except ConfigInvalid as error:
+        found = f"{error.place}: {error.code}: {error.detail}"
+        return Check(name="studio", health=Health.BROKEN, found=found, advice=error.advice)
     return Check(name="studio", health=Health.OK, found=f"films are made here with {Path(executable()).name}")

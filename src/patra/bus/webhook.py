@@ -144,7 +144,7 @@ def add(
 
 
 def _wrong_with(url: str) -> str | None:
-    """A URL is shown to whoever may look at webhooks, so no secret stands in it where one is known to be."""
+    """No name and no password stand in it. Parameters that tell may, and are masked where webhooks are shown."""
     try:
         parts = urlsplit(url)
         sound = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 1) > 0

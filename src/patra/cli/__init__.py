@@ -6,7 +6,7 @@
 | `options` | `--config`, `--json` | settings, a `Patra`, printed values |
 | `process` | a `Patra` | a process that serves and works until a signal ends it |
 | `up` `web` `work` | | everything, the HTTP interface alone, loops alone |
-| `config` `migrate` `doctor` `token` `audit` | | the installation, looked at and looked after |
+| `config` `migrate` `doctor` `token` `audit` `outbox` | | the installation, looked at and looked after |
 | `demo` | | all of it on a temporary store |
 | `reference` | declarations of the code | the reference pages of the documentation |
 """

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from patra.cli.options import config_option, json_option, opened, show, table
+from patra.cli.options import audited, config_option, json_option, opened, show, table
 
 if TYPE_CHECKING:
     from patra.ingest.planner import Preview
@@ -180,6 +180,8 @@ def plan(config: str | None, as_json: bool, dry_run: bool, limit: int, **said: A
             _show_preview(planner.preview(trigger, limit), as_json=as_json)
             return
         made = planner.trigger(trigger)
+        subject = f"{trigger.source}/{trigger.endpoint}"
+        audited(patra, "ingest.plan", subject, outcome=made.outcome.value, plan=made.plan_id)
         for problem in made.problems:
             click.echo(f"{problem.severity}: {problem}", err=True)
         show(made, as_json=True) if as_json else _show_made(made)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from patra.cli.ingest import trigger_of, trigger_options
-from patra.cli.options import config_option, json_option, opened, show
+from patra.cli.options import audited, config_option, json_option, opened, show
 
 if TYPE_CHECKING:
     from patra.app.wiring import Patra
@@ -65,7 +65,9 @@ def run(config: str | None, executors: int, patience: str, as_json: bool, **said
             executors=executors,
             patience=longest,
         )
-        title = f"{trigger.source} {trigger.endpoint} {trigger.operation.value}"
+        operation = trigger.operation.value
+        audited(patra, "ingest.run", f"{trigger.source}/{trigger.endpoint}", operation=operation)
+        title = f"{trigger.source} {trigger.endpoint} {operation}"
         display = Live(title) if sys.stderr.isatty() else Lines(title)
         with display:
             done = drain.run(trigger, display.show)

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from patra.cli.ingest import instant_of, params_of
-from patra.cli.options import config_option, json_option, opened, show
+from patra.cli.options import config_option, json_option, loaded, log_quietly, opened, show, store_is_there
 
 if TYPE_CHECKING:
+    from patra.app.settings import Settings
     from patra.ingest.compiler import LoadedPack
 
 EPILOG = """\b
 Examples:
-  patra ingest try crossref works --param query=otters     a pack of the distribution, or a source that is loaded
+  patra ingest try crossref works --param query=otters     a source that is loaded, or a pack of the distribution
   patra ingest try mine.yaml records --from P1D            a pack that you are writing
   patra ingest try openalex work --id W2741809807
 Exit code 1 when the answer was not accepted, 5 when the pack does not compile."""
@@ -53,7 +54,9 @@ def command(
     from patra.ingest.trial import Tried, Wanted, tried
     from patra.kernel.clock import SystemClock
 
-    loaded = _pack(pack, config)
+    settings = loaded(config).settings
+    log_quietly(settings)
+    read = _pack(pack, config, settings)
     clock = SystemClock()
     wanted = Wanted(
         endpoint=endpoint,
@@ -65,7 +68,7 @@ def command(
     )
     transport = Transport()
     try:
-        found = tried(loaded, wanted, Services(clock=clock, gate=LocalGate(clock), transport=transport))
+        found = tried(read, wanted, Services(clock=clock, gate=LocalGate(clock), transport=transport))
     finally:
         transport.close()
     if not isinstance(found, Tried):
@@ -80,8 +83,8 @@ def command(
         raise SystemExit(1)
 
 
-def _pack(name: str, config: str | None) -> "LoadedPack":
-    """A file, a pack of the distribution, or one that was loaded into the store."""
+def _pack(name: str, config: str | None, settings: "Settings") -> "LoadedPack":
+    """A file, a source as it was loaded into the store, or a pack of the distribution."""
     from patra.ingest import shelf, sources
     from patra.kernel.errors import Invalid
 
@@ -91,7 +94,7 @@ def _pack(name: str, config: str | None) -> "LoadedPack":
             return sources.parsed(path.read_text(encoding="utf-8"), path.name)
         except OSError as error:
             raise Invalid("pack_unreadable", f"{name}: {error.strerror}") from error
-    if name in sources.names():
+    if not store_is_there(settings):  # to look for a pack makes none
         return sources.pack(name)
     with opened(config) as patra:
         found = patra.db.read(lambda tx: shelf.read_pack(tx, name))

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from patra.cli.options import config_option, json_option, opened, show, table
+from patra.cli.options import config_option, json_option, opened, show, spare_the_store, table
 
 if TYPE_CHECKING:
+    from patra.app.wiring import Patra
     from patra.ingest.export import Json, Progress, Table
 
 FORMATS = ("jsonl", "csv", "parquet", "duckdb")
@@ -61,7 +62,8 @@ def records(
         named = sources if source is None else (*sources, source)
         start = instant_of(since, "--since", patra.clock.now())
         total = count(patra.db, named, since=start)
-        _write(lambda _: record_rows(patra.db, named, since=start), RECORDS, out, fmt, total=total, quiet=quiet)
+        rows = partial(record_rows, patra.db, named, since=start)
+        _write(patra, lambda _: rows(), RECORDS, out, fmt, total=total, quiet=quiet)
 
 
 @click.command(
@@ -94,9 +96,10 @@ def works(
         if dedupe:
             folder = out.parent if out is not None else Path.cwd()
             rows = partial(joined_rows, patra.db, folder, sources)
-            _write(rows, JOINED, out, fmt, total=total, quiet=quiet, told=True)
+            _write(patra, rows, JOINED, out, fmt, total=total, quiet=quiet, told=True)
             return
         written = _write(
+            patra,
             lambda _: work_rows(patra.db, sources, raw=raw),
             WORKS_RAW if raw else WORKS,
             out,
@@ -127,6 +130,7 @@ def bundled(name: str | None, as_json: bool) -> None:
 
 
 def _write(
+    patra: "Patra",
     pages: "Callable[[Progress | None], Iterable[Sequence[Json]]]",
     shape: "Table",
     out: Path | None,
@@ -143,6 +147,7 @@ def _write(
         if fmt not in {None, "jsonl"}:
             raise click.UsageError(f"{fmt} needs a file: --out FILE")
         return to_stream(pages(None), sys.stdout.buffer)
+    spare_the_store(patra, out)
     target = sink(out, format_of(out, fmt), shape)
     with _progress(total, quiet=quiet) as advance:
         written = export(pages(advance if told else None), target, None if told else advance)

@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "config": ("patra.cli.config:group", "Show the settings and where each came from."),
     "token": ("patra.cli.token:group", "Make bearer tokens for the API."),
     "audit": ("patra.cli.audit:command", "Show what operators did."),
+    "outbox": ("patra.cli.outbox:group", "Show messages that could not be delivered, and try them again."),
 }
 ENGINES: dict[str, tuple[str, str]] = {
     "attribution": ("patra.cli.attribution:group", "Events in, billable facts out (Module F)."),

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 if TYPE_CHECKING:  # imported late, so that --help starts fast
+    from pathlib import Path
+
     from patra.app.settings import Settings
     from patra.app.sources import Loaded
     from patra.app.wiring import Patra
@@ -69,6 +71,35 @@ def opened(config: str | None) -> "Generator[Patra]":
         yield patra
     finally:
         patra.close(0)
+
+
+def audited(patra: "Patra", act: str, subject: str, **detail: Any) -> None:
+    """Write down what was done where it took more than one transaction, as the HTTP interface does."""
+    from patra.app.actor import command_line_actor
+    from patra.app.audit import audit
+
+    now = patra.clock.now()
+    patra.db.run(lambda tx: audit(tx, command_line_actor(), act, subject, detail, now))
+
+
+def store_is_there(settings: "Settings") -> bool:
+    """Whether there is a store to ask; a SQLite file that nobody has made is none."""
+    from pathlib import Path
+
+    from patra.app.references import resolve
+
+    kind, mark, path = resolve(settings.store.url, "store.url").partition(":///")
+    return not mark or kind != "sqlite" or Path(path).exists()
+
+
+def spare_the_store(patra: "Patra", out: "Path | str") -> None:
+    """Refuse to write a result over the store that it comes from."""
+    from pathlib import Path
+
+    from patra.kernel.errors import Invalid
+
+    if patra.db.holds(Path(out)):
+        raise Invalid("file_is_the_store", f"{out} is the store itself", place="--out", advice="name another file")
 
 
 def log_quietly(settings: "Settings") -> None:

@@ -6,18 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from patra.cli.options import config_option, json_option, opened, show, table
+from patra.cli.options import config_option, json_option, opened, show, spare_the_store, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from patra.app.wiring import Patra
+    from patra.kernel.db import Tx
     from patra.studio.pipeline import Progress, Studio
     from patra.studio.views import ShotLine
-
-
-ME = "command line"
 
 
 @click.group("studio")
@@ -67,6 +65,7 @@ def make(
 ) -> int:
     """Make a film from a chapter, here and now, with a live view of its stages and shots."""
     from patra.kernel.ids import new_id
+    from patra.studio.contracts import run_id_of
     from patra.studio.gateway import Submission, Wishes
 
     text = _read(chapter)
@@ -78,12 +77,21 @@ def make(
         profiles=_preferred(profiles),
         fresh=new_id() if fresh else "",
     )
-    asked = Submission(chapter=text, title=title, quality=quality, language=language, options=wishes)
+    asked = Submission(
+        chapter=text,
+        title=title,
+        quality=quality,
+        language=language,
+        task_id=f"task_{new_id()}",
+        submitted_by=_me(),
+        options=wishes,
+    )
     with opened(config) as patra:
-        studio = _studio(patra)
+        spare_the_store(patra, out)
+        studio, run_id = _studio(patra), run_id_of(asked.task_id)
         began = time.monotonic()
-        run_id = studio.submit(asked)
-        seen = _followed(studio, run_id, live=not as_json)
+        _acted(patra, "studio.submit", run_id, lambda tx: studio.gateway.submit(tx, asked), quality=quality)
+        seen = _followed(patra, run_id, live=not as_json)
         if seen.stage == "completed":
             _deliver(studio, run_id, out)
         if as_json:
@@ -112,16 +120,19 @@ def runs(limit: int, config: str | None, as_json: bool) -> None:
 @json_option
 def show_run(run_id: str, events: bool, config: str | None, as_json: bool) -> None:
     """Show a run: its stage, its jobs, its costs, its film and what had to be left out."""
-    from patra.studio.observer import notes
+    import msgspec
+
+    from patra.studio.observer import all_notes
 
     with opened(config) as patra:
-        show(_studio(patra).progress(run_id), as_json=as_json)
-        if events:
-            lines = patra.db.read(lambda tx: notes(tx, run_id))
-            if as_json:
-                show(lines, as_json=True)
-            else:
-                table(["at", "event", "subject", "detail"], [[n.at, n.kind, n.subject, n.detail] for n in lines])
+        seen = _studio(patra).progress(run_id)
+        told = all_notes(patra.db, run_id) if events else []
+    if as_json:
+        show(msgspec.structs.asdict(seen) | ({"events": told} if events else {}), as_json=True)
+        return
+    show(seen, as_json=False)
+    if events:
+        table(["at", "event", "subject", "detail"], [[n.at, n.kind, n.subject, n.detail] for n in told])
 
 
 @group.command()
@@ -130,7 +141,7 @@ def show_run(run_id: str, events: bool, config: str | None, as_json: bool) -> No
 def cancel(run_id: str, config: str | None) -> None:
     """Cancel a run that is under way; jobs in hand stop soon."""
     with opened(config) as patra:
-        _studio(patra).cancel(run_id, by=ME)
+        _cancelled(patra, run_id)
     click.echo(f"{run_id} is cancelled")
 
 
@@ -147,16 +158,24 @@ def resume(run_id: str, stage: str | None, out: str | None, no_wait: bool, confi
     if out:
         _writable(out)
     with opened(config) as patra:
+        if out:
+            spare_the_store(patra, out)
         studio = _studio(patra)
         if not stage and not studio.progress(run_id).ended:  # whoever worked on it was killed, or still does
             click.echo(f"{run_id} is under way")
         else:
-            begun = studio.rerun(run_id, stage, by=ME) if stage else studio.resume(run_id, by=ME)
+            orchestrator, by = studio.orchestrator, _me()
+            begun = _acted(
+                patra,
+                "studio.resume",
+                run_id,
+                lambda tx: orchestrator.rerun(tx, run_id, stage, by) if stage else orchestrator.resume(tx, run_id, by),
+            )
             click.echo(f"{run_id} goes on from {begun}")
         if no_wait:
             return 0
         began = time.monotonic()
-        seen = _followed(studio, run_id, live=True)
+        seen = _followed(patra, run_id, live=True)
         if out and seen.stage == "completed":
             _deliver(studio, run_id, out)
         _say_end(seen, out or seen.film_uri or "", time.monotonic() - began)
@@ -177,6 +196,30 @@ def _studio(patra: "Patra") -> "Studio":
     from patra.app.studio import StudioEngine
 
     return patra.engine(StudioEngine).studio
+
+
+def _me() -> str:
+    from patra.app.actor import command_line_actor
+
+    return command_line_actor().name
+
+
+def _acted(patra: "Patra", act: str, subject: str, work: "Callable[[Tx], Any]", **detail: Any) -> Any:
+    """Do it and write the audit row in one transaction."""
+    from patra.app.actor import command_line_actor
+    from patra.app.audit import audit
+
+    def both(tx: "Tx") -> Any:
+        done = work(tx)
+        audit(tx, command_line_actor(), act, subject, detail, patra.clock.now())
+        return done
+
+    return patra.db.run(both)
+
+
+def _cancelled(patra: "Patra", run_id: str) -> None:
+    orchestrator = _studio(patra).orchestrator
+    _acted(patra, "studio.cancel", run_id, lambda tx: orchestrator.cancel(tx, run_id, _me()))
 
 
 def _read(chapter: str) -> str:
@@ -236,26 +279,23 @@ def _preferred(given: tuple[str, ...]) -> dict[str, list[str]]:
     return found
 
 
-def _followed(studio: "Studio", run_id: str, *, live: bool) -> "Progress":
+def _followed(patra: "Patra", run_id: str, *, live: bool) -> "Progress":
     """Run every module in this process until the run has ended; Ctrl-C cancels it."""
-    from patra.kernel.errors import Invalid
     from patra.studio.views import shots
 
+    studio = _studio(patra)
     with studio.running() as broken, _view(live=live) as draw:
         try:
             while True:
                 time.sleep(0.1)
-                try:
-                    seen = studio.progress(run_id)
-                except Invalid:  # the run is not created yet
-                    continue
+                seen = studio.progress(run_id)
                 draw(seen, lambda: studio.db.read(lambda tx: shots(tx, run_id)))
                 if seen.ended:
                     return seen
                 if len(broken) > 50:
                     raise broken[-1]
         except KeyboardInterrupt:
-            studio.cancel(run_id, by=ME)
+            _cancelled(patra, run_id)
             raise
 
 

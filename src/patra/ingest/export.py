@@ -41,7 +41,6 @@ SUFFIXES = {
     ".csv": Format.CSV,
     ".parquet": Format.PARQUET,
     ".duckdb": Format.DUCKDB,
-    ".db": Format.DUCKDB,
 }
 
 
@@ -273,7 +272,7 @@ def connected(database: Path, spill: Path) -> Any:
         import duckdb  # noqa: PLC0415  an extra of 60 MB, and only for these two formats
     except ImportError as error:
         raise Invalid(
-            "duckdb_missing", "Parquet and DuckDB need the duckdb package", advice="pip install duckdb"
+            "duckdb_missing", "Parquet and DuckDB need the duckdb package", advice="pip install 'patra[parquet]'"
         ) from error
     return duckdb.connect(
         str(database),

@@ -70,23 +70,24 @@ def cancel_plan(tx: Tx, plan_id: str, *, why: str, now: int) -> Act:
     """The plan, its slices and all tasks that have not ended. Workers that hold one find their lease lost."""
     plan = store.plan_row(tx, plan_id)
     if plan is None:
-        raise _unknown("plan", plan_id)
-    changed = 0
+        raise store.unknown(R.PLAN_UNKNOWN, plan_id)
+    stopped, tasks = 0, 0
     if PLAN.allows(plan.status_code, PlanOn.CANCEL):
         moves = [PLAN.move(plan_id, plan.status_code, PlanOn.CANCEL, reason=R.OPERATOR, at=now)]
-        advance(tx, PLAN, table="ing_plan", key="plan_id", column="status_code", moves=moves, also={"updated_at": now})
+        also = {"updated_at": now}
+        stopped = len(advance(tx, PLAN, table="ing_plan", key="plan_id", column="status_code", moves=moves, also=also))
     while rows := tx.fetch(Q["live_tasks_of_plan"], {"plan_id": plan_id, "limit": BITE}):
-        changed += _cancel_tasks(tx, [(str(task), str(status)) for task, status in rows], now)
+        tasks += _cancel_tasks(tx, [(str(task), str(status)) for task, status in rows], now)
     while rows := tx.fetch(Q["live_slices"], {"plan_id": plan_id, "limit": BITE}):
         _cancel_slices(tx, [(str(part), str(status)) for part, status in rows], now)
-    detail = {"why": why, "was": plan.status_code, "tasks": changed}
-    return Act(act="ingest.cancel_plan", subject=plan_id, changed=changed, detail=detail)
+    detail = {"why": why, "was": plan.status_code, "tasks": tasks}
+    return Act(act="ingest.cancel_plan", subject=plan_id, changed=stopped + tasks, detail=detail)
 
 
 def cancel_slice(tx: Tx, slice_id: str, *, why: str, now: int) -> Act:
     state = tx.fetch_one(Q["slice_state"], {"slice_id": slice_id})
     if state is None:
-        raise _unknown("slice", slice_id)
+        raise store.unknown(R.SLICE_UNKNOWN, slice_id)
     plan_id, status = state
     rows = tx.fetch(Q["live_tasks_of_slice"], {"plan_id": plan_id, "slice_id": slice_id})
     changed = _cancel_tasks(tx, [(str(task), str(was)) for task, was in rows], now)
@@ -98,7 +99,7 @@ def cancel_slice(tx: Tx, slice_id: str, *, why: str, now: int) -> Act:
 def cancel_task(tx: Tx, task_id: str, *, why: str, now: int) -> Act:
     state = tx.fetch_one(Q["task_state"], {"task_id": task_id})
     if state is None:
-        raise _unknown("task", task_id)
+        raise store.unknown(R.TASK_UNKNOWN, task_id)
     status: str = state[2]
     live = TASK.allows(status, TaskOn.CANCEL)
     changed = _cancel_tasks(tx, [(task_id, status)], now) if live else 0
@@ -109,7 +110,7 @@ def requeue_task(tx: Tx, task_id: str, *, why: str, now: int) -> Act:
     """Let a task that failed be tried again, now."""
     state = tx.fetch_one(Q["task_state"], {"task_id": task_id})
     if state is None:
-        raise _unknown("task", task_id)
+        raise store.unknown(R.TASK_UNKNOWN, task_id)
     status: str = state[2]
     changed = 0
     if TASK.allows(status, TaskOn.REQUEUE):
@@ -149,7 +150,3 @@ def _known(tx: Tx, source: str, endpoint: str) -> None:
             f"there is no {_subject(source, endpoint)}",
             advice="`patra ingest sources` lists them",
         )
-
-
-def _unknown(what: str, name: str) -> Invalid:
-    return Invalid(f"i_{what}_unknown", f"there is no {what} {name}", advice=f"`patra ingest {what}s` lists them")

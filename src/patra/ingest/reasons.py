@@ -68,6 +68,9 @@ class R(Reason):
     # triggers, plans, slices
     SOURCE_UNKNOWN = "i_source_unknown", "no such source is loaded"
     ENDPOINT_UNKNOWN = "i_endpoint_unknown", "the source has no such endpoint"
+    PLAN_UNKNOWN = "i_plan_unknown", "there is no such plan"
+    SLICE_UNKNOWN = "i_slice_unknown", "there is no such slice"
+    TASK_UNKNOWN = "i_task_unknown", "there is no such task"
     OPERATION_UNSUPPORTED = "i_operation_unsupported", "the endpoint cannot do this operation"
     SOURCE_DISABLED = "i_source_disabled", "the pack of this source is disabled"
     PAUSED = "i_paused", "an operator paused the source or endpoint"

@@ -229,7 +229,3 @@ def aligned(span: Span, grid: Grid, latest: int) -> Span | None:
     end = min(grid.ceil(span.end), grid.floor(latest))
     start = grid.floor(span.start)
     return Span(start, end) if start < end else None
-
-
-def spans_of(cuts: Sequence[Cut]) -> list[Span]:
-    return [cut.span for cut in cuts]

@@ -7,11 +7,13 @@ import msgspec
 
 from patra.ingest.codes import Operation
 from patra.ingest.pack import Schedule
+from patra.ingest.reasons import R
 from patra.ingest.schedule import Scheduled
 from patra.ingest.slicing import Span
 from patra.ingest.spec import Spec
 from patra.kernel.clock import DAY, HOUR
 from patra.kernel.db import Database, Queries, Tx
+from patra.kernel.errors import Invalid
 
 Q = Queries.load("patra.ingest")
 NOBODY = ""  # no plan has this id
@@ -277,3 +279,15 @@ def raise_signals(
     """Ask for records to be fetched again; one that is being fetched is asked for once more."""
     rows = [(source, endpoint, one, reason, detail, by, now) for one in dict.fromkeys(ids)]
     return tx.execute(Q["raise_signals"], rows=rows)
+
+
+_WHERE = {
+    R.PLAN_UNKNOWN: "`patra ingest plans` lists them",
+    R.SLICE_UNKNOWN: "`patra ingest lineage PLAN` lists those of a plan",
+    R.TASK_UNKNOWN: "`patra ingest tasks` lists them",
+}
+
+
+def unknown(code: R, name: str) -> Invalid:
+    """What is said of a plan, a slice or a task that is not there."""
+    return Invalid(code, f"{code.text}: {name}", advice=_WHERE[code])

@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 
 from patra.ingest import store
+from patra.ingest.reasons import R
 from patra.kernel.clock import format_instant
 from patra.kernel.db import Tx
-from patra.kernel.errors import Invalid
 
 Q = store.Q
 
@@ -155,7 +155,7 @@ def lineage(tx: Tx, plan_id: str, *, limit: int = 100, after: str = "") -> Linea
     """`getPlanLineage` (ch. 14.7), as far as the planner writes it. Raises Invalid for a plan that is not there."""
     plan = store.plan_row(tx, plan_id)
     if plan is None:
-        raise Invalid("i_plan_unknown", f"there is no plan {plan_id}", advice="`patra ingest plans` lists them")
+        raise store.unknown(R.PLAN_UNKNOWN, plan_id)
     found = tx.fetch_dicts(Q["instance"], {"schedule_instance_id": plan.schedule_instance_id})
     instance: dict[str, Any] = found[0] if found else {}
     rows = tx.fetch_dicts(Q["slices_page"], {"plan_id": plan_id, "after": after, "limit": limit + 1})

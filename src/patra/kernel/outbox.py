@@ -389,3 +389,27 @@ def next_attempt(policy: Policy, attempt: int, first_failure: int, now: int) -> 
 def requeue(tx: Tx, channel: str, seqs: Sequence[int], now: int) -> int:
     """An operator's word: refused and given-up messages are tried again, behind nothing that was delivered since."""
     return len(tx.fetch(Q["outbox_requeue"], {"channel": channel, "now": now}, rows=[(seq,) for seq in seqs]))
+
+
+class Undelivered(msgspec.Struct, frozen=True, kw_only=True):
+    """A message that its receiver refused, or that was given up when its window ended; `reason` is the code."""
+
+    channel: str
+    seq: int
+    key: str
+    state: str
+    reason: str | None
+    attempts: int
+    appended_at: int
+    failed_at: int
+
+
+def undelivered(tx: Tx, *, channel: str = "", after: int = 0, limit: int = 100) -> list[Undelivered]:
+    """What was not delivered and waits for an operator, the oldest first; an empty `channel` stands for any."""
+    rows = tx.fetch(Q["outbox_dead"], {"channel": channel, "after": after, "limit": limit})
+    return [Undelivered(**dict(zip(Undelivered.__struct_fields__, row, strict=True))) for row in rows]
+
+
+def backlog(tx: Tx) -> dict[tuple[str, str], int]:
+    """How many messages there are, by channel and state."""
+    return {(channel, state): count for channel, state, count, _ in tx.fetch(Q["outbox_backlog"])}

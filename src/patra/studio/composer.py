@@ -249,6 +249,8 @@ class Composer:
 
     def _published(self, tx: Tx, film: FilmRow, lease: Lease, manifest: Manifest, parts: Parts) -> None:
         leases.guard(tx, FILMS, [lease])
+        if store.hold_run(tx, film.run_id) != (Stage.COMPOSING, film.epoch):
+            raise Interrupted  # it was cancelled while the film was made
         now = self._bus.clock.now()
         made, subtitles, poster = manifest.artifacts
         run_row = store.run(tx, film.run_id)

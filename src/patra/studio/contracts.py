@@ -34,9 +34,9 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     payload: dict[str, Any]
 
 
-def context_of(event: Event) -> Context:
+def context_of(event: Event | Envelope) -> Context:
     """The context of what follows from an event."""
-    e = event.envelope
+    e = event if isinstance(event, Envelope) else event.envelope
     return Context(
         tenant_id=e.tenant_id,
         project_id=e.project_id,

@@ -10,10 +10,10 @@ from patra.bus.consumer import Event
 from patra.kernel.canonical import sha256_hex
 from patra.kernel.clock import format_instant
 from patra.kernel.db import Tx
-from patra.kernel.errors import Invalid
+from patra.kernel.errors import IllegalMove, Invalid
 from patra.kernel.ids import new_id
 from patra.studio import store
-from patra.studio.contracts import VERSIONS, Context, Said, say
+from patra.studio.contracts import VERSIONS, Context, Said, run_id_of, say
 from patra.studio.film.quality import QUALITIES
 from patra.studio.profiles import Profile
 from patra.studio.reasons import R
@@ -25,6 +25,7 @@ from patra.studio.voice.narration import voice_for
 GROUP = "gateway"
 SUBTITLES = ("soft", "burnt")
 ON_FAILED_SHOT = ("leave_out", "stop")
+_OWN = ("tenant_id", "project_id", "chapter_id", "title", "language", "quality", "options", "chapter_sha256")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
 
@@ -73,6 +74,7 @@ class Gateway:
         title = asked.title or chapter.title
         row: dict[str, Any] = {
             "task_id": task_id,
+            "run_id": run_id_of(task_id),
             "tenant_id": asked.tenant_id,
             "project_id": asked.project_id,
             "trace_id": asked.trace_id or new_id(),
@@ -87,8 +89,7 @@ class Gateway:
             "submitted_at": self._bus.clock.now(),
         }
         if not tx.insert_absent("stu_task", [row], key=("task_id",)):
-            found = store.task(tx, task_id)
-            row |= {name: found[name] for name in ("trace_id", "submitted_at")} if found else {}
+            row |= _first(tx, row)
         context = Context(
             tenant_id=row["tenant_id"], project_id=row["project_id"], trace_id=row["trace_id"], correlation_id=task_id
         )
@@ -104,7 +105,7 @@ class Gateway:
                 "characters": len(asked.chapter),
             },
             "options": msgspec.to_builtins(asked.options),
-            "submitted_by": asked.submitted_by,
+            "submitted_by": row["submitted_by"],
             "submitted_at": format_instant(row["submitted_at"]),
         }
         say(self._bus, tx, context, [Said(type="task.submitted", key=task_id, payload=payload)])
@@ -149,3 +150,15 @@ class Gateway:
 
     def on_error(self, tx: Tx, event: Event) -> None:
         tx.execute(Q["task_error"], {"task_id": event.envelope.correlation_id})
+
+
+def _first(tx: Tx, row: dict[str, Any]) -> dict[str, Any]:
+    """What stays as it was first said when a task is submitted again. Raises where its id is another task's."""
+    found = store.task(tx, row["task_id"])
+    if found is None:
+        return {}
+    other = [name for name in _OWN if found[name] != row[name]]
+    if other:
+        detail = f"{row['task_id']} was submitted with another {' and '.join(other)}"
+        raise IllegalMove(R.TASK_CONFLICT, detail)
+    return {name: found[name] for name in ("trace_id", "submitted_by", "submitted_at")}

@@ -10,7 +10,7 @@ import msgspec
 from patra.bus.bus import Bus
 from patra.bus.consumer import Event
 from patra.kernel.clock import format_instant
-from patra.kernel.db import Tx
+from patra.kernel.db import Database, Tx
 from patra.studio.contracts import VERSIONS, Said, context_of, say
 from patra.studio.profiles import Profile
 from patra.studio.reasons import R
@@ -127,3 +127,11 @@ def notes(tx: Tx, run_id: str, since: int = 0, limit: int = 1000) -> list[Note]:
         )
         for number, event_id, at, kind, subject, detail, _, _ in rows
     ]
+
+
+def all_notes(db: Database, run_id: str, at_once: int = 1000) -> list[Note]:
+    """The whole story of a run, read page by page."""
+    told: list[Note] = []
+    while page := db.read(lambda tx: notes(tx, run_id, told[-1].note_id if told else 0, at_once)):
+        told.extend(page)
+    return told

@@ -4,27 +4,28 @@ The shot is the unit of retry and resume: a job is created when what it needs is
 is left out by policy instead of wasting the run. `epoch` counts resumptions; a result of an earlier epoch is ignored.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from patra.bus.bus import Bus
 from patra.bus.consumer import Event
+from patra.bus.envelope import Envelope, decode_trusted
+from patra.bus.store import events
 from patra.kernel.clock import format_instant
 from patra.kernel.db import Database, Tx
-from patra.kernel.errors import Invalid
+from patra.kernel.errors import IllegalMove, Invalid
 from patra.kernel.machine import advance
 from patra.studio import store
-from patra.studio.contracts import VERSIONS, Context, Said, context_of, epoch_of, plan_id_of, run_id_of, say
+from patra.studio.contracts import VERSIONS, Context, Said, after, context_of, epoch_of, plan_id_of, run_id_of, say
 from patra.studio.gateway import Wishes
 from patra.studio.reasons import R
 from patra.studio.script.plan import NEEDS, SOFT
-from patra.studio.stages import ENDED, JOB, PROGRESS, RUN, SETTLED, Job, JobOn, On, Stage
+from patra.studio.stages import ENDED, JOB, PROGRESS, RUN, SETTLED, Film, Job, JobOn, On, Stage
 from patra.studio.store import JobRow, Q, RunRow
 
 GROUP = "orchestrator"
-VITAL = frozenset({"audio", "video"})  # a shot is not made without these
 FROM_STAGES = {"planning": On.REPLAN, "executing": On.REEXECUTE, "composing": On.RECOMPOSE}
 
 
@@ -45,8 +46,13 @@ class Orchestrator:
     # ---- events
 
     def on_task(self, tx: Tx, event: Event) -> None:
-        payload = event.payload
-        run_id, now, context = run_id_of(payload["task_id"]), self._bus.clock.now(), context_of(event)
+        context = context_of(event)
+        if event_id := self._created(tx, event.payload, context):
+            self._move(tx, run_id_of(event.payload["task_id"]), On.START, R.STARTED, after(context, event_id))
+
+    def _created(self, tx: Tx, payload: Mapping[str, Any], context: Context) -> str:
+        """Create the run of a task and say so; gives the id of `run.created`, or nothing where it was there."""
+        run_id, now = run_id_of(payload["task_id"]), self._bus.clock.now()
         row = {
             "run_id": run_id,
             "task_id": payload["task_id"],
@@ -57,7 +63,7 @@ class Orchestrator:
             "changed_at": now,
         }
         if not tx.insert_absent("stu_run", [row], key=("run_id",)):
-            return
+            return ""
         created: dict[str, Any] = {
             "run_id": run_id,
             "task_id": payload["task_id"],
@@ -69,7 +75,7 @@ class Orchestrator:
             "language_context": payload["language_context"],
         }
         (event_id,) = say(self._bus, tx, context, [Said(type="run.created", key=run_id, payload=created)])
-        self._move(tx, run_id, On.START, R.STARTED, msgspec.structs.replace(context, causation_id=event_id))
+        return event_id
 
     def on_route(self, tx: Tx, event: Event) -> None:
         payload, context = event.payload, context_of(event)
@@ -129,7 +135,7 @@ class Orchestrator:
         if run.stage != Stage.EXECUTING:
             return
         wishes = msgspec.convert(run.options, Wishes)
-        if not won and job.worker_type in VITAL and wishes.on_failed_shot == "stop":
+        if not won and job.worker_type not in SOFT and wishes.on_failed_shot == "stop":
             detail = f"{job.shot_id} {job.worker_type}: {payload.get('error_code')}"
             self._stop(tx, run, On.FAIL, R.SHOT_FAILED, context, detail)
             return
@@ -144,9 +150,15 @@ class Orchestrator:
     # ---- people's acts
 
     def cancel(self, tx: Tx, run_id: str, by: str) -> None:
-        run = self._known(tx, run_id)
+        """Stop a run; one that is only submitted is created first, so that its `task.submitted` finds it ended."""
+        if store.run(tx, run_id) is None and (asked := _submission(tx, run_id)) is not None:
+            self._created(tx, asked.payload, context_of(asked))
+        store.hold_run(tx, run_id)
+        run, film = self._known(tx, run_id), store.film(tx, run_id)
+        if film and film.state == Film.PUBLISHED and film.epoch == run.epoch:
+            raise IllegalMove(R.RUN_NOT_RUNNING, "the film is published")
         if not RUN.allows(Stage(run.stage), On.CANCEL):
-            raise Invalid(R.RUN_NOT_RUNNING, f"the run is {run.stage}", place="run_id")
+            raise IllegalMove(R.RUN_NOT_RUNNING, f"the run is {run.stage}")
         self._stop(tx, run, On.CANCEL, R.CANCELLED, run.context, f"by {by}")
 
     def resume(self, tx: Tx, run_id: str, by: str) -> str:
@@ -171,7 +183,7 @@ class Orchestrator:
 
     def _again(self, tx: Tx, run: RunRow, stage: str, reason: R, by: str, jobs: Sequence[JobRow]) -> str:
         if run.stage not in ENDED:
-            raise Invalid(R.RUN_NOT_ENDED, f"the run is {run.stage}", place="run_id")
+            raise IllegalMove(R.RUN_NOT_ENDED, f"the run is {run.stage}")
         version = run.plan_version + (1 if stage == "planning" else 0)
         tx.execute(Q["run_next_epoch"], {"run_id": run.run_id, "plan_version": version})
         settled = [job for job in jobs if job.state != Job.WAITING]
@@ -304,6 +316,15 @@ class Orchestrator:
 
     def _known(self, tx: Tx, run_id: str) -> RunRow:
         run = store.run(tx, run_id)
+        if run is None and store.task_of_run(tx, run_id) is not None:
+            raise IllegalMove(R.RUN_NOT_ENDED, "the run is submitted and has not begun")
         if run is None:
             raise Invalid(R.RUN_UNKNOWN, f"no run {run_id}", place="run_id")
         return run
+
+
+def _submission(tx: Tx, run_id: str) -> Envelope | None:
+    """The `task.submitted` of a run that the Orchestrator has yet to create; it keeps its body until it is handled."""
+    task = store.task_of_run(tx, run_id)
+    said = events.by_correlation(tx, task["task_id"]) if task else []
+    return next((decode_trusted(one.body) for one in said if one.event_type == "task.submitted" and one.body), None)

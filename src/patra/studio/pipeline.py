@@ -35,6 +35,7 @@ from patra.studio.reasons import R
 from patra.studio.script.plan import WORKERS
 from patra.studio.stages import ENDED
 from patra.studio.store import Q
+from patra.studio.views import SUBMITTED
 from patra.studio.workers.desk import Desk
 
 SWEEP_EVERY = 60 * SECOND
@@ -57,18 +58,18 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str
     task_id: str
     title: str
-    stage: str
-    epoch: int
-    progress: int
-    reason_code: str
-    reason: str
-    shots: int
-    jobs: dict[str, dict[str, int]]  # by worker type, by state
-    film_uri: str | None
-    film_ms: int | None
-    left_out: list[dict[str, Any]]
-    cost_micros: int
-    work_ms: int
+    stage: str  # `submitted` until the Orchestrator has created the run
+    epoch: int = 0
+    progress: int = 0
+    reason_code: str = ""
+    reason: str = ""
+    shots: int = 0
+    jobs: dict[str, dict[str, int]] = {}  # by worker type, by state
+    film_uri: str | None = None
+    film_ms: int | None = None
+    left_out: list[dict[str, Any]] = []
+    cost_micros: int = 0
+    work_ms: int = 0
     created_at: str
     changed_at: str
 
@@ -219,16 +220,15 @@ class Studio:
 def manifest_of(tx: Tx, run_id: str) -> Manifest:
     found = tx.fetch_dicts(Q["film"], {"run_id": run_id})
     if not found or found[0]["manifest"] is None:
-        if (run := store.run(tx, run_id)) is None:
-            raise Invalid(R.RUN_UNKNOWN, f"no run {run_id}", place="run_id")
-        raise Invalid(R.FILM_MISSING, f"the run is {run.stage}, and no film was made", place="run_id")
+        stage = progress(tx, run_id).stage
+        raise Invalid(R.FILM_MISSING, f"the run is {stage}, and no film was made", place="run_id")
     return msgspec.json.decode(bytes(found[0]["manifest"]), type=Manifest)
 
 
 def progress(tx: Tx, run_id: str) -> Progress:
     run = store.run(tx, run_id)
     if run is None:
-        raise Invalid(R.RUN_UNKNOWN, f"no run {run_id}", place="run_id")
+        return _submitted(tx, run_id)
     plan_id = plan_id_of(run_id, run.plan_version)
     task = store.task(tx, run.task_id) or {}
     shots, _ = store.plan_size(tx, plan_id)
@@ -263,6 +263,22 @@ def progress(tx: Tx, run_id: str) -> Progress:
         work_ms=spent,
         created_at=format_instant(run.created_at),
         changed_at=format_instant(run.changed_at),
+    )
+
+
+def _submitted(tx: Tx, run_id: str) -> Progress:
+    """A run that has yet to be created: its task waits for the Orchestrator."""
+    task = store.task_of_run(tx, run_id)
+    if task is None:
+        raise Invalid(R.RUN_UNKNOWN, f"no run {run_id}", place="run_id")
+    at = format_instant(task["submitted_at"])
+    return Progress(
+        run_id=run_id,
+        task_id=task["task_id"],
+        title=task["title"],
+        stage=SUBMITTED,
+        created_at=at,
+        changed_at=at,
     )
 
 

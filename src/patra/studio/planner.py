@@ -39,9 +39,7 @@ class Planner:
             raise Poison(R.RUN_UNKNOWN, str(event.payload["run_id"]))
         if run.stage != Stage.PLANNING:
             return  # cancelled meanwhile
-        plan = make_plan(bytes(task["chapter"]).decode(), task["language"], task["quality"])
-        if task["title"] and not plan.title:
-            plan = msgspec.structs.replace(plan, title=task["title"])
+        plan = make_plan(bytes(task["chapter"]).decode(), task["language"], task["quality"], task["title"])
         plan_id = plan_id_of(run.run_id, run.plan_version)
         row = {
             "plan_id": plan_id,

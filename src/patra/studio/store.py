@@ -93,9 +93,21 @@ def task(tx: Tx, task_id: str) -> dict[str, Any] | None:
     return found[0] if found else None
 
 
+def task_of_run(tx: Tx, run_id: str) -> dict[str, Any] | None:
+    """The task of a run, also of one that the Orchestrator has yet to create."""
+    found = tx.fetch_dicts(Q["task_of_run"], {"run_id": run_id})
+    return found[0] if found else None
+
+
 def run(tx: Tx, run_id: str) -> RunRow | None:
     found = tx.fetch_dicts(Q["run"], {"run_id": run_id})
     return _row(found[0], RunRow, context=Context, options=dict[str, Any]) if found else None
+
+
+def hold_run(tx: Tx, run_id: str) -> tuple[str, int] | None:
+    """Stage and epoch of a run that nobody else moves until this transaction ends."""
+    found = tx.fetch(Q["run_held"], {"run_id": run_id})
+    return (found[0][0], found[0][1]) if found else None
 
 
 def plan(tx: Tx, plan_id: str) -> Plan | None:

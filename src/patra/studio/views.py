@@ -8,6 +8,8 @@ from patra.studio import store
 from patra.studio.contracts import plan_id_of
 from patra.studio.store import Q
 
+SUBMITTED = "submitted"  # what is said of a run until the Orchestrator has created it
+
 
 class RunLine(msgspec.Struct, frozen=True, kw_only=True):
     """One run in a list."""
@@ -33,7 +35,7 @@ def recent(tx: Tx, limit: int) -> list[RunLine]:
             title=row["title"],
             language=row["language"],
             quality=row["quality"],
-            stage=row["stage"] or "submitted",
+            stage=row["stage"] or SUBMITTED,
             reason_code=row["reason_code"] or "",
             submitted_at=format_instant(row["submitted_at"]),
             film_uri=row["film_uri"],

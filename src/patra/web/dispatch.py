@@ -208,6 +208,8 @@ def _query(endpoint: Endpoint, request: RawRequest) -> Any:
 def _body(endpoint: Endpoint, request: RawRequest, raw: bytes) -> Any:
     if endpoint.request is None:
         return raw
+    if not raw and endpoint.body_optional:
+        return endpoint.request()
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media != JSON:
         return Problem(415, "media_type_unsupported", "The body must be JSON", f"Send `Content-Type: {JSON}`.")

@@ -115,6 +115,14 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
         return self.method not in SAFE_METHODS
 
     @property
+    def body_optional(self) -> bool:
+        """Whether nothing at all may be sent: every field of the body has a default."""
+        kind = self.request
+        if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
+            return False
+        return all(not field.required for field in msgspec.structs.fields(kind))
+
+    @property
     def parameters(self) -> list[str]:
         """Names in the path: `/loops/{name}/wake` has `name`."""
         return re.findall(r"{(\w+)(?::\w+)?}", self.path)

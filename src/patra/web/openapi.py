@@ -65,7 +65,8 @@ def _operation(endpoint: Endpoint, schema_of: dict[int, Any], components: dict[s
     if parameters:
         operation["parameters"] = parameters
     if endpoint.request is not None:
-        operation["requestBody"] = {"required": True, "content": {JSON: {"schema": schema_of[id(endpoint.request)]}}}
+        content = {JSON: {"schema": schema_of[id(endpoint.request)]}}
+        operation["requestBody"] = {"required": not endpoint.body_optional, "content": content}
     if endpoint.role is not None:
         operation["security"] = [{"token": []}]
         operation["x-role"] = endpoint.role.value

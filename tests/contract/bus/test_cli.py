@@ -226,7 +226,8 @@ def test_the_audit_says_of_every_act_what_it_was_about(patra):
     bury(patra)
     run("replay", "orchestrator", "--all", "--confirm", "orchestrator")
     run("freeze", "task.submitted", "--reason", "broken")
-    run("webhooks", "add", "shop", "http://127.0.0.1:1/", "job.failed@>=1,<2")
+    run("webhooks", "add", "shop", "http://127.0.0.1:1/?token=s3cret", "job.failed@>=1,<2")
+    assert "token=***" in run("webhooks")
     run("groups", "unsubscribe", "webhook.shop", "job.failed")
     acts = {act.act: act.detail for act in patra.db.read(lambda tx: audited(tx, limit=10))}
     assert acts == {

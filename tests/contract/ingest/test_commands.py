@@ -152,9 +152,11 @@ def test_what_operators_do_is_done_and_audited(patra, tmp_path, capfdbinary):
         "ingest.requeue_task",
         "ingest.cancel_slice",
         "ingest.cancel_task",
+        "ingest.plan",
         "ingest.lift",
         "ingest.resume",
         "ingest.resume",
+        "ingest.plan",
         "ingest.pause",
         "ingest.pack_load",
     ]

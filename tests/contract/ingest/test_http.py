@@ -55,7 +55,7 @@ def test_a_plan_is_made_once_and_can_be_followed(client):
     assert len(get(client, "/ingest/tasks?source=atomlike")["tasks"]) == 2
     assert len(get(client, "/ingest/plans?status=READY")["plans"]) == 1
     assert get(client, "/ingest/queue")["queue"][0]["tasks"] == 2
-    assert get(client, "/ingest/plans/nope", 400)["code"] == "i_plan_unknown"
+    assert get(client, "/ingest/plans/nope", 404)["code"] == "i_plan_unknown"
 
 
 def test_a_refused_trigger_says_why(client):
@@ -75,14 +75,22 @@ def test_operators_act_and_the_audit_keeps_it(client):
     assert post(client, "/ingest/sources/atomlike/pause", why="maintenance")["changed"] == 1
     assert get(client, "/ingest/sources")["sources"][0]["halts"][0]["detail"] == "maintenance"
     assert post(client, "/ingest/plans", 422, **WISH)["outcome"] == "i_paused"
-    assert post(client, "/ingest/sources/atomlike/resume")["changed"] == 1
+    assert client.post("/ingest/sources/atomlike/resume").json()["changed"] == 1  # without a body: all has defaults
     assert post(client, "/ingest/sources/atomlike/lift")["changed"] == 0
     plan = post(client, "/ingest/plans", **WISH)["plan"]
     assert post(client, f"/ingest/tasks/{plan}.t000001/cancel")["changed"] == 1
     assert post(client, f"/ingest/slices/{plan}.s000002/cancel")["changed"] == 1
     assert post(client, f"/ingest/tasks/{plan}.t000001/requeue")["changed"] == 0
+    assert post(client, f"/ingest/plans/{plan}/cancel", why="x")["changed"] == 1  # itself: it had no task left
     assert post(client, f"/ingest/plans/{plan}/cancel", why="x")["changed"] == 0
-    assert post(client, "/ingest/sources/nope/pause", 400)["code"] == "i_source_unknown"
+    for path, code in (
+        ("sources/nope/pause", "i_source_unknown"),
+        ("plans/nope/cancel", "i_plan_unknown"),
+        ("slices/nope/cancel", "i_slice_unknown"),
+        ("tasks/nope/requeue", "i_task_unknown"),
+    ):
+        assert post(client, f"/ingest/{path}", 404)["code"] == code
+    assert post(client, "/ingest/sources/atomlike/pause", 404, endpoint="nope")["code"] == "i_endpoint_unknown"
     acts = [entry["act"] for entry in get(client, "/audit")["acts"]]
     assert acts.count("ingest.pause") == 1
     assert {

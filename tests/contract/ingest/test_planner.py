@@ -518,7 +518,7 @@ class TestOperations:
         now = site.clock.now()
         site.db.run(lambda tx: acquire(tx, TASKS, holder="w", n=1, now=now, ttl=MINUTE))
         act = self.act(site, lambda tx: operations.cancel_plan(tx, made.plan_id, why="wrong window", now=now))
-        assert (act.changed, act.detail["was"]) == (6, "READY")
+        assert (act.changed, act.detail["tasks"], act.detail["was"]) == (7, 6, "READY")  # the plan and its tasks
         assert [row[1] for row in site.tasks(made.plan_id)] == ["SUCCEEDED"] + ["CANCELLED"] * 6
         assert site.plan(made.plan_id).status_code == "CANCELLED"
         assert site.count("ing_task", "lease_owner IS NOT NULL") == 0

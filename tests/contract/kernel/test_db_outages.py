@@ -1,6 +1,7 @@
 """Other processes, lost connections and servers that go away: what may be tried again is, and what is unknown is said."""
 
 import multiprocessing
+import os
 import subprocess
 import sys
 import threading
@@ -175,6 +176,22 @@ def test_a_file_that_is_no_store_is_unavailable(tmp_path: Path):
     (tmp_path / "patra.db").write_bytes(b"something else entirely" * 100)
     with pytest.raises(StoreUnavailable, match="no sound SQLite store"):
         open_database(f"sqlite:///{tmp_path / 'patra.db'}")
+
+
+def test_a_new_store_is_its_owners_alone_and_one_that_is_there_keeps_its_rights(tmp_path: Path):
+    before = os.umask(0)
+    try:
+        new, shared = tmp_path / "new.db", tmp_path / "shared.db"
+        shared.touch(0o664)
+        for file, rights in ((new, 0o600), (shared, 0o664)):
+            db = open_database(f"sqlite:///{file}")
+            db.run(lambda tx: tx.script("CREATE TABLE thing (n INTEGER PRIMARY KEY)"))
+            there = list(tmp_path.glob(f"{file.name}*"))
+            assert len(there) == 3  # with its WAL and its index
+            assert {one.stat().st_mode & 0o777 for one in there} == {rights}
+            db.close()
+    finally:
+        os.umask(before)
 
 
 def test_commits_are_flushed_to_the_disk_unless_told_otherwise(tmp_path: Path):

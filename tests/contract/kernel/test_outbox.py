@@ -38,12 +38,12 @@ def receiver() -> Receiver:
 
 
 def backlog(store: Database) -> dict[str, int]:
-    return {status: count for _, status, count, _ in store.read(lambda tx: tx.fetch(Q["outbox_backlog"]))}
+    return {state: count for (_, state), count in store.read(outbox.backlog).items()}
 
 
 def dead(store: Database) -> list[tuple]:
-    found = store.read(lambda tx: tx.fetch(Q["outbox_dead"], {"channel": "c", "after": 0, "limit": 100}))
-    return [(key, attempt, status, reason) for _, key, _, _, attempt, _, status, reason in found]
+    found = store.read(lambda tx: outbox.undelivered(tx, channel="c"))
+    return [(one.key, one.attempts, one.state, one.reason) for one in found]
 
 
 def test_what_is_committed_is_delivered_and_leaves_the_table(store, clock, receiver):
@@ -172,9 +172,10 @@ def test_an_operator_may_have_it_tried_again(store, clock, receiver):
     send(store, clock, "a1", "a2")
     drain(relay)
     receiver.answers.clear()
-    (seq,) = [
-        row[0] for row in store.read(lambda tx: tx.fetch(Q["outbox_dead"], {"channel": "c", "after": 0, "limit": 9}))
-    ]
+    (one,) = store.read(outbox.undelivered)
+    seq = one.seq
+    assert store.read(lambda tx: outbox.undelivered(tx, channel="other")) == []
+    assert store.read(lambda tx: outbox.undelivered(tx, after=seq)) == []
     assert store.run(lambda tx: outbox.requeue(tx, "other", [seq], clock.now())) == 0
     assert store.run(lambda tx: outbox.requeue(tx, "c", [seq, seq + 1], clock.now())) == 1
     drain(relay)

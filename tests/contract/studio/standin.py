@@ -81,6 +81,14 @@ def standing_in() -> Iterator[StandIn]:
             elif answer == "silence":
                 state.over.wait()
                 self.close_connection = True
+            elif answer == "drip":
+                self.send_response(200)
+                self.send_header("Content-Type", "audio/wav")
+                self.send_header("Content-Length", "100000")
+                self.end_headers()
+                while not state.over.wait(0.02) and self._dripped():
+                    pass
+                self.close_connection = True
             elif answer.startswith("rubbish "):
                 self._send(200, answer.removeprefix("rubbish "), RUBBISH)
             elif answer == "video":
@@ -96,6 +104,13 @@ def standing_in() -> Iterator[StandIn]:
                 self.close_connection = True
             else:
                 self._real(body)
+
+        def _dripped(self) -> bool:
+            try:
+                self.wfile.write(b"R")
+            except OSError:
+                return False
+            return True
 
         def _real(self, body: dict) -> None:
             match self.path:

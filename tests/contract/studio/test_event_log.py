@@ -3,6 +3,7 @@
 from collections import Counter
 
 from patra.studio.film.ffmpeg import probe
+from patra.studio.observer import all_notes, notes
 from patra.studio.script.plan import WORKERS
 from patra.studio.views import shots
 
@@ -175,3 +176,11 @@ def test_a_chinese_chapter_becomes_a_film(site):
     site.drain(run_id)
     seen = site.studio.progress(run_id)
     assert (seen.stage, seen.title) == ("completed", "纸船")
+
+
+def test_a_story_of_many_pages_is_told_to_its_end(site):
+    run_id = site.submit("The sea was calm at dusk.")
+    site.drain(run_id)
+    told = all_notes(site.db, run_id, at_once=3)
+    assert len(told) > 6
+    assert told == site.db.read(lambda tx: notes(tx, run_id))

@@ -1,11 +1,13 @@
 """Failure as the normal case: fallback, retry, shots left out, cancel, resume, dead letters."""
 
 import pytest
+from msgspec.structs import replace
 
 from patra.bus import operations
 from patra.kernel.clock import SECOND
 from patra.kernel.db import Statement
-from patra.kernel.errors import Invalid
+from patra.kernel.errors import IllegalMove, Invalid
+from patra.studio.artifacts import ArtifactStore
 from patra.studio.film.ffmpeg import probe
 from patra.studio.profiles import load_profiles
 from patra.studio.reasons import R
@@ -39,6 +41,25 @@ def test_model_servers_do_the_work_under_the_same_contract(served, server):
     assert served.studio.progress(run_id).cost_micros > 0
 
 
+def test_a_server_is_not_asked_without_the_key_that_its_profile_refers_to(served, server, tmp_path, monkeypatch):
+    monkeypatch.delenv("SPEECH_KEY", raising=False)
+    secret = tmp_path / "key"
+    profiles = dict(served.profiles)
+    profiles["speech"] = replace(profiles["speech"], api_key="env:SPEECH_KEY")
+    profiles["picture"] = replace(profiles["picture"], api_key=f"file:{secret}")
+    served.studio = served.opened(profiles)
+    run_id = served.submit("The sea was calm at dusk.", profiles=PREFER_SERVERS)
+    served.drain(run_id)
+    assert served.stage(run_id) == "completed"
+    assert not server.asked("/v1/audio/speech") + server.asked("/v1/generate")
+    assert len(of(served.log(run_id), "error.recorded", error_code=str(R.KEY_MISSING))) == 2
+    monkeypatch.setenv("SPEECH_KEY", "one")
+    secret.write_text("two\n")
+    served.drain(served.submit("The sea was calm at dusk.", profiles=PREFER_SERVERS, fresh="again"))
+    sent = {path: headers["Authorization"] for path, _, headers in server.requests}
+    assert (sent["/v1/audio/speech"], sent["/v1/generate"]) == ("Bearer one", "Bearer two")
+
+
 def test_a_server_that_refuses_does_not_stop_the_film(each_served, server):
     server.always["/v1/audio/speech"] = 403
     run_id = each_served.submit(profiles=PREFER_SERVERS)
@@ -51,10 +72,11 @@ def test_a_server_that_refuses_does_not_stop_the_film(each_served, server):
     assert len(refused) == each_served.studio.progress(run_id).shots  # asked once each: a refusal is not repeated
 
 
-def test_a_server_that_never_answers_is_given_up_after_its_time(one_url, tmp_path, server):
+@pytest.mark.parametrize("answer", ["silence", "drip"])
+def test_a_server_that_never_ends_its_answer_is_given_up_after_its_time(one_url, tmp_path, server, answer):
     from tests.contract.studio.conftest import _site
 
-    server.always["/v1/audio/speech"] = "silence"
+    server.always["/v1/audio/speech"] = answer
     site = _site(one_url, tmp_path, load_profiles() | remote_profiles(server, timeout=0.2))
     run_id = site.submit("The sea was calm at dusk.", profiles={"audio": ["speech"]})
     site.drain(run_id)
@@ -139,14 +161,20 @@ def test_a_failed_shot_is_left_out_and_the_manifest_says_so(each_served, server)
     assert len(of(site.log(run_id), "job.failed")) == 1
 
 
-def test_by_the_other_policy_a_failed_shot_fails_the_run(served, server):
-    only = {name: p for name, p in served.profiles.items() if not name.startswith("video-")}
-    server.broken_prompts.add("boat")
+@pytest.mark.parametrize(
+    ("worker", "path"),
+    [("llm", "/v1/chat/completions"), ("audio", "/v1/audio/speech"), ("video", "/v1/generate")],
+)
+def test_by_the_other_policy_a_failed_shot_fails_the_run(served, server, worker, path):
+    local = {"llm": "llm-local", "audio": "audio-espeak", "video": "video-"}[worker]
+    only = {name: p for name, p in served.profiles.items() if not name.startswith(local)}
+    server.always[path] = 422
     served.studio = served.opened(only)
     run_id = served.submit(on_failed_shot="stop")
     served.drain(run_id)
     seen = served.studio.progress(run_id)
     assert (seen.stage, seen.reason_code) == ("failed", R.SHOT_FAILED)
+    assert f" {worker}: {R.SERVER_REFUSED}" in seen.reason
     assert not of(served.log(run_id), "artifact.published")
 
 
@@ -199,19 +227,80 @@ def test_a_cancelled_run_stops_and_can_be_resumed(each_site):
     assert site.studio.artifacts.orphans() == []
 
 
+class CancelledMeanwhile(ArtifactStore):
+    """Keeps a film just as somebody cancels its run."""
+
+    def __init__(self, site, run_id):
+        super().__init__(site.folder)
+        self._cancel = lambda: site.studio.cancel(run_id, by="anna")
+
+    def commit(self, work, artifacts, facts=None):
+        self._cancel()
+        return super().commit(work, artifacts, facts)
+
+
+def test_a_run_that_is_cancelled_while_its_film_is_made_publishes_none(each_site):
+    site = each_site
+    run_id = site.submit("The sea was calm at dusk.")
+    site.studio.composer._artifacts = CancelledMeanwhile(site, run_id)
+    site.drain(run_id)
+    assert site.studio.progress(run_id).stage == "cancelled"
+    assert not of(site.log(run_id), "artifact.published")
+    with pytest.raises(Invalid, match="no film was made"):
+        site.studio.film(run_id)
+    site.studio = site.opened()
+    assert site.studio.resume(run_id) == "composing"
+    site.drain(run_id)
+    assert site.stage(run_id) == "completed"
+
+
+def test_a_run_whose_film_is_published_is_not_cancelled_before_the_orchestrator_hears_of_it(each_site):
+    site = each_site
+    run_id = site.submit("The sea was calm at dusk.")
+    while not site.studio.composer.run_once().published:
+        site.studio.dispatch()
+        for desk in site.studio.desks:
+            desk.run_once()
+    assert site.stage(run_id) == "composing"
+    with pytest.raises(IllegalMove, match="the film is published"):
+        site.studio.cancel(run_id)
+    site.drain(run_id)
+    assert site.stage(run_id) == "completed"
+
+
 def test_an_ended_run_cannot_be_cancelled_nor_one_under_way_resumed(site):
     run_id = site.submit("The sea was calm.")
     site.drain(until=lambda: site.stage(run_id) == "executing")
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(IllegalMove) as refused:
         site.studio.resume(run_id)
     assert refused.value.code == R.RUN_NOT_ENDED
     site.drain(run_id)
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(IllegalMove) as refused:
         site.studio.cancel(run_id)
     assert refused.value.code == R.RUN_NOT_RUNNING
     with pytest.raises(Invalid) as refused:
         site.studio.rerun(run_id, "publishing")
     assert refused.value.code == R.STAGE_UNKNOWN
+
+
+def test_a_run_is_seen_and_cancelled_before_the_orchestrator_has_heard_of_it(each_site):
+    site = each_site
+    run_id = site.submit("The sea was calm.")
+    seen = site.studio.progress(run_id)
+    assert (seen.stage, seen.progress, seen.ended) == ("submitted", 0, False)
+    with pytest.raises(IllegalMove) as refused:
+        site.studio.resume(run_id)
+    assert refused.value.code == R.RUN_NOT_ENDED
+    site.studio.cancel(run_id, by="anna")
+    site.drain(run_id)
+    seen = site.studio.progress(run_id)
+    assert (seen.stage, seen.reason) == ("cancelled", "by anna")
+    log = site.log(run_id)
+    assert [e.event_type for e in log] == ["task.submitted", "run.created", "run.stage.changed"]
+    assert log[1].causation_id == log[0].event_id
+    assert site.studio.resume(run_id) == "planning"
+    site.drain(run_id)
+    assert site.stage(run_id) == "completed"
 
 
 @pytest.mark.parametrize("stage", ["planning", "executing", "composing"])

@@ -31,8 +31,7 @@ def test_a_film_is_made_over_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         answer = client.post("/studio/runs", body=body, headers={"Content-Type": "application/json"})
         assert answer.status == 202, answer.data
         links = msgspec.json.decode(answer.data)["links"]
-        while client.get(links["run"]).status == 404:  # the run is about to be created
-            pass
+        assert client.get(links["run"]).status == 200  # at once, whether the run is created yet or not
         story = client.get(links["events"]).data.decode()
         kinds = [line.removeprefix("event: ") for line in story.splitlines() if line.startswith("event: ")]
         assert kinds[-1] == "end"
@@ -41,7 +40,8 @@ def test_a_film_is_made_over_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert film.headers["Content-Type"] == "video/mp4"
         (tmp_path / "film.mp4").write_bytes(film.data)
         assert probe(tmp_path / "film.mp4").streams == ("Video", "Audio", "Subtitle")
-        assert client.post(f"{links['run']}/cancel").status == 400
+        ended = client.post(f"{links['run']}/cancel")
+        assert (ended.status, msgspec.json.decode(ended.data)["code"]) == (409, "s_run_not_running")
         assert msgspec.json.decode(client.get("/studio/runs").data)["runs"][0]["title"] == "The Test"
 
 
@@ -59,8 +59,10 @@ def test_a_run_without_a_film_is_told_from_one_that_is_not_there(tmp_path: Path)
     with served(settings(tmp_path)) as client:
         body, kind = json.dumps({"chapter": "It rained."}).encode(), {"Content-Type": "application/json"}
         run = msgspec.json.decode(client.post("/studio/runs", body=body, headers=kind).data)["links"]["run"]
-        while client.get(run).status == 404:
-            client.patra.engine(StudioEngine).studio.run_once()
+        assert msgspec.json.decode(client.get(run).data)["stage"] == "submitted"
+        assert msgspec.json.decode(client.get(f"{run}/film").data)["code"] == "s_film_missing"
+        resumed = client.post(f"{run}/resume", body=b"{}", headers=kind)
+        assert (resumed.status, msgspec.json.decode(resumed.data)["code"]) == (409, "s_run_not_ended")
         assert client.post(f"{run}/cancel").status == 200
         answers = [client.get(f"{which}/film") for which in (run, "/studio/runs/run_nothing")]
         assert [msgspec.json.decode(a.data)["code"] for a in answers] == ["s_film_missing", "s_run_unknown"]
@@ -74,3 +76,19 @@ def test_a_submission_while_its_type_is_frozen_may_be_tried_again(tmp_path: Path
         body, kind = json.dumps({"chapter": "It rained."}).encode(), {"Content-Type": "application/json"}
         answer = client.post("/studio/runs", body=body, headers=kind)
         assert (answer.status, msgspec.json.decode(answer.data)["code"]) == (503, "b_type_frozen")
+
+
+def test_the_id_of_a_task_is_the_same_task_again_and_nobody_elses(tmp_path: Path) -> None:
+    with served(settings(tmp_path)) as client:
+
+        def submitted(**asked: str) -> tuple[int, str]:
+            body = json.dumps({"chapter": "It rained.", "task_id": "mine"} | asked).encode()
+            answer = client.post("/studio/runs", body=body, headers={"Content-Type": "application/json"})
+            said = msgspec.json.decode(answer.data)
+            return answer.status, said.get("code") or said["run_id"]
+
+        first = submitted()
+        assert first[0] == 202
+        assert submitted() == first
+        for other in ({"chapter": "It snowed."}, {"tenant_id": "b"}, {"project_id": "b"}, {"quality": "high"}):
+            assert submitted(**other) == (409, "s_task_conflict")

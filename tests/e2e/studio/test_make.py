@@ -93,11 +93,15 @@ def test_runs_are_listed_shown_and_an_ended_one_is_not_cancelled(
     shown = json.loads(said("show", run_id, "--json"))
     assert abs(shown["film_ms"] - probe(folder / "en.mp4").duration_ms) <= 100
     assert "artifact.published" in said("show", run_id, "--events")
+    assert json.loads(said("show", run_id, "--events", "--json"))["events"][-1]["kind"] == "run.stage.changed"
     assert "s_run_not_running" in said("cancel", run_id, ends=5)
     assert "s_run_unknown" in said("show", "run_nothing", ends=5)
     assert "goes on from composing" in said("resume", run_id, "--from", "composing", "-o", "again.mp4")
     assert (folder / "again.mp4").read_bytes() == (folder / "en.mp4").read_bytes()
     assert not list(folder.glob(".*.part"))
+    assert run(["audit", "--json"]) == 0
+    acts = [(entry["act"], entry["subject"]) for entry in json.loads(capsys.readouterr().out)]
+    assert acts == [("studio.resume", run_id), *(("studio.submit", line["run_id"]) for line in listed)]
 
 
 @pytest.mark.parametrize(

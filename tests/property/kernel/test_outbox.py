@@ -7,12 +7,11 @@ from hypothesis import strategies as st
 
 from patra.kernel import outbox
 from patra.kernel.clock import SECOND
-from patra.kernel.db import Database, Queries, migrate
+from patra.kernel.db import Database, migrate
 from patra.kernel.outbox import Delivered, Message, Pending, Policy, Refused, Relay, Retry, next_attempt, one_by_one
 from patra.kernel.retry import DelayTable
 from patra.kernel.testing import ManualClock
 
-Q = Queries.load("patra.kernel")
 _channels = itertools.count()
 
 
@@ -84,8 +83,8 @@ class World:
             return False
 
     def dead(self) -> set[int]:
-        params = {"channel": self.channel, "after": 0, "limit": 1000}
-        return {int(row[1]) for row in self.store.read(lambda tx: tx.fetch(Q["outbox_dead"], params))}
+        found = self.store.read(lambda tx: outbox.undelivered(tx, channel=self.channel, limit=1000))
+        return {int(one.key) for one in found}
 
 
 @given(steps, policies, st.data())

@@ -1,14 +1,18 @@
 """A Patra is built from its parts in order, and taken down in the order in which nothing in hand is lost."""
 
+import threading
 from pathlib import Path
 
 import pytest
 
+from patra.app.bus import bus_of, group_loops
 from patra.app.loops import Loop
 from patra.app.parts import Ground, Joined, Part
 from patra.app.settings import Settings, StoreSettings
 from patra.app.wiring import PARTS, build
+from patra.bus.consumer import Event
 from patra.kernel.clock import HOUR
+from patra.kernel.db import Tx
 from patra.kernel.errors import StoreUnavailable
 from patra.kernel.testing import ManualClock
 
@@ -105,3 +109,28 @@ def test_only_the_wanted_loops_are_started() -> None:
     assert [loop.name for loop in patra.start(["a"])] == ["a.one", "a.two"]
     assert [state.name for state in patra.readiness().loops] == ["a.one", "a.two"]
     patra.close(30)
+
+
+def test_a_part_runs_the_consumers_that_it_brings() -> None:
+    handled = threading.Event()
+
+    def join(ground: Ground) -> Joined:
+        engine = bus_of(ground)
+
+        @engine.bus.consumer("error.recorded", group="statistics")
+        def _(tx: Tx, event: Event) -> None:
+            tx.after_commit(handled.set)
+
+        ground.db.run(engine.bus.join)
+        return Joined(engine=object(), loops=group_loops(engine, "statistics"))
+
+    patra = build(MEMORY, parts=(*PARTS, Part(name="example", join=join)))
+    try:
+        assert "bus.group.statistics" in [loop.name for loop in patra.start(["bus"])]
+        bus = bus_of(patra).bus
+        example = dict(bus.catalogue.types["error.recorded"].contracts[1].examples[0])
+        keys = {"tenant_id": "t", "project_id": "p", "trace_id": "tr", "correlation_id": "c", "idempotency_key": "k"}
+        patra.db.run(lambda tx: bus.publish(tx, bus.envelope("error.recorded", example, **keys)))
+        assert handled.wait(30)
+    finally:
+        patra.close(5)

@@ -85,3 +85,11 @@ def test_the_first_shot_opens_with_the_title_and_the_last_ends():
 
 def test_a_text_without_words_has_an_empty_plan():
     assert make_plan("…").shots == ()
+
+
+def test_a_title_that_is_given_is_lettered_instead_of_the_chapters_own():
+    own, given = make_plan(ENGLISH), make_plan(ENGLISH, title="Another Name")
+    assert given.title == "Another Name" != own.title
+    first = given.shots[0].shot_id
+    assert given.prompt(first, "video").body["title"] == "Another Name"
+    assert [shot.narration for shot in given.shots] == [shot.narration for shot in own.shots]

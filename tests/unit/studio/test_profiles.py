@@ -1,5 +1,8 @@
 import pytest
 
+from patra.app.parts import Health
+from patra.app.settings import Settings, StoreSettings, StudioSettings
+from patra.app.wiring import build
 from patra.kernel.errors import ConfigInvalid
 from patra.studio.profiles import Engine, Profile, choose, load_profiles
 
@@ -64,3 +67,24 @@ def test_profiles_of_a_file_are_added_and_checked(tmp_path):
     file.write_text("- {profile_id: v, worker_type: audio, colour: red}\n")
     with pytest.raises(ConfigInvalid):
         load_profiles(file)
+
+
+def test_the_doctor_names_a_key_that_leads_to_nothing(tmp_path, monkeypatch):
+    file = tmp_path / "profiles.yaml"
+    file.write_text(
+        "- {profile_id: v, worker_type: audio, engine: openai-speech, url: 'http://h', api_key: 'env:SPEECH_KEY'}"
+    )
+    settings = Settings(store=StoreSettings(url="sqlite:///:memory:"), studio=StudioSettings(profiles=str(file)))
+    patra = build(settings)
+
+    def found():
+        return next(check for check in (one() for one in patra.checks) if check.name == "studio")
+
+    try:
+        monkeypatch.delenv("SPEECH_KEY", raising=False)
+        assert found().health is Health.BROKEN
+        assert "v: api_key: config_secret_missing" in found().found
+        monkeypatch.setenv("SPEECH_KEY", "secret")
+        assert found().health is Health.OK
+    finally:
+        patra.close(0)

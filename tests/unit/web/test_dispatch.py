@@ -75,6 +75,7 @@ def endpoint(method: str, path: str, handler: Any, **more: Any) -> Endpoint:
 def client() -> Iterator[Client]:
     table = [
         endpoint("POST", "/orders", order, request=Order, response=Receipt),
+        endpoint("POST", "/pages", lambda r: Receipt(text=f"{r.body.size}"), request=Page, response=Receipt),
         endpoint("GET", "/pages/{book}", lambda r: Receipt(text=f"{r.path['book']} {r.query.size}"), query=Page),
         endpoint("GET", "/bytes", lambda r: b"\x00\xff", media="application/octet-stream"),
         endpoint("GET", "/nothing", lambda r: None),
@@ -95,6 +96,14 @@ def test_a_body_is_decoded_and_a_struct_answers(client: Client) -> None:
     response = client.post("/orders", body=b'{"name":"tea","count":2}', headers=JSON)
     assert (response.status, response.json()) == (200, {"text": "2 tea"})
     assert response.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_a_body_whose_fields_all_have_defaults_may_be_left_out(client: Client) -> None:
+    assert client.post("/pages").json() == {"text": "10"}
+    assert client.post("/pages", body=b'{"size":3}', headers=JSON).json() == {"text": "3"}
+    described = client.get("/openapi.json").json()["paths"]
+    assert described["/pages"]["post"]["requestBody"]["required"] is False
+    assert described["/orders"]["post"]["requestBody"]["required"] is True
 
 
 def test_path_and_query_are_decoded(client: Client) -> None:
@@ -125,6 +134,8 @@ def test_a_returned_problem_is_the_answer_with_its_extra_members(client: Client)
         ("POST", "/orders", b"{", JSON, 400, "body_malformed"),
         ("POST", "/orders", b'{"name":"\xff"}', JSON, 400, "body_malformed"),
         ("POST", "/orders", b"", JSON, 400, "body_malformed"),
+        ("POST", "/pages", b" ", JSON, 400, "body_malformed"),
+        ("POST", "/pages", b"x", {}, 415, "media_type_unsupported"),
         ("POST", "/orders", b"{}", JSON, 422, "body_invalid"),
         ("POST", "/orders", b'{"name":"x","size":1}', JSON, 422, "body_invalid"),
         ("POST", "/orders", b'{"name":"x"}', {"Content-Type": "text/plain"}, 415, "media_type_unsupported"),

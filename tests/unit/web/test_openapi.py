@@ -66,7 +66,7 @@ def test_the_served_document_is_the_one_of_the_table() -> None:
         assert set(document["paths"]) >= {"/", "/health", "/ready", "/metrics", "/loops", "/audit", "/openapi.json"}
 
 
-READS = ("/", "/health", "/ready", "/metrics", "/loops", "/audit", "/openapi.json")
+READS = ("/", "/health", "/ready", "/metrics", "/loops", "/audit", "/outbox", "/openapi.json")
 
 
 @pytest.mark.parametrize("path", READS)
@@ -80,7 +80,9 @@ def test_the_server_answers_as_documented_whatever_it_is_asked(application: App,
     def check(drawn: DataObject) -> None:
         mode = drawn.draw(
             sampled_from(
-                [GenerationMode.POSITIVE, GenerationMode.NEGATIVE] if path == "/audit" else [GenerationMode.POSITIVE]
+                [GenerationMode.POSITIVE, GenerationMode.NEGATIVE]
+                if path in {"/audit", "/outbox"}
+                else [GenerationMode.POSITIVE]
             )
         )
         case = drawn.draw(operation.as_strategy(generation_mode=mode))

@@ -96,6 +96,3 @@ UPDATE bus_event SET body = NULL WHERE seq IN (
     AND NOT EXISTS (SELECT 1 FROM bus_dead_letter l WHERE l.event_id = e.event_id AND l.state IN ('open', 'replaying'))
   ORDER BY e.published_at LIMIT :limit
 )
-
--- name: event_totals
-SELECT event_type, count(*), max(published_at) FROM bus_event WHERE body IS NOT NULL GROUP BY event_type ORDER BY event_type

@@ -21,10 +21,13 @@ def webhooks(ctx: click.Context, config: str | None, as_json: bool) -> None:
         return
     from patra.bus import webhook
     from patra.bus.store import groups
+    from patra.kernel.redact import redact_url
 
     with opened(config) as patra:
         found = patra.db.read(groups.webhooks)
-        show([{"name": h.name, "url": h.url, "group": webhook.group(h.name)} for h in found], as_json=as_json)
+        show(
+            [{"name": h.name, "url": redact_url(h.url), "group": webhook.group(h.name)} for h in found], as_json=as_json
+        )
 
 
 def _wanted(text: str) -> "tuple[str, VersionRange]":

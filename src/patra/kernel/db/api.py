@@ -9,6 +9,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from patra.kernel.db.queries import Column, ColumnType, Dialect, Statement, statement
@@ -220,6 +221,11 @@ class Database(ABC):
     @abstractmethod
     def read(self, work: Callable[[Tx], T]) -> T:
         """Do the work in one read-only transaction that sees one state of the store."""
+
+    def holds(self, file: Path) -> bool:
+        """Whether a file is one of the store's own, which nobody else may write."""
+        del file
+        return False
 
     @abstractmethod
     def close(self) -> None:

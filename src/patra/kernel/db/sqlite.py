@@ -4,6 +4,7 @@ Whoever writes much has the pages of its commits carried from the WAL into the f
 commit need not wait for that; the writer does it itself only when the WAL has grown long all the same.
 """
 
+import os
 import random
 import sqlite3
 import threading
@@ -139,6 +140,7 @@ class SQLiteDatabase(Database):
         self._behind: Checkpointer | None = None
         if not self._memory:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
+            _claim_privately(path)
         self._writer = self._connect()
 
     def run(self, work: Callable[[Tx], T], *, durable: bool = True) -> T:
@@ -223,6 +225,10 @@ class SQLiteDatabase(Database):
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
 
+    def holds(self, file: Path) -> bool:
+        own = [Path(self._path + more).resolve() for more in ("", "-wal", "-shm", "-journal")]
+        return not self._memory and file.resolve() in own
+
     def _check_open(self) -> None:
         if self._closed:
             raise StoreUnavailable("store_closed", "the store has been closed")
@@ -275,6 +281,12 @@ class SQLiteDatabase(Database):
             ):
                 connection.execute(f"PRAGMA {pragma}")
         return connection
+
+
+def _claim_privately(path: str) -> None:
+    """A new store is its owner's alone; SQLite gives its journals the rights of the file. One that is there stays."""
+    with suppress(OSError):  # what is wrong with the place is said when it is opened
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def _switch_to_wal(connection: sqlite3.Connection, until: float) -> None:

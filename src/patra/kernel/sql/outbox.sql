@@ -84,8 +84,8 @@ SELECT min(due_at) FROM krn_outbox WHERE channel = :channel AND status = 'pendin
 SELECT channel, status, count(*), min(appended_at) FROM krn_outbox GROUP BY channel, status ORDER BY channel, status
 
 -- name: outbox_dead
-SELECT seq, message_key, payload, appended_at, attempt, failed_at, status, reason FROM krn_outbox
-WHERE channel = :channel AND status <> 'pending' AND seq > :after ORDER BY seq LIMIT :limit
+SELECT channel, seq, message_key, status, reason, attempt, appended_at, failed_at FROM krn_outbox
+WHERE (:channel = '' OR channel = :channel) AND status <> 'pending' AND seq > :after ORDER BY seq LIMIT :limit
 
 -- name: outbox_requeue
 -- rows: seq int

@@ -136,14 +136,6 @@ class Canvas:
         self.image = self.image.filter(ImageFilter.GaussianBlur(radius * self.h))
         self.pen = ImageDraw.Draw(self.image)
 
-    def shaded(self, amount: float, towards: Colour) -> None:
-        """The whole surface towards a colour; its transparency stays."""
-        alpha = self.image.getchannel("A")
-        cover = Image.new("RGBA", self.image.size, (*towards, 255))
-        self.image = Image.blend(self.image, cover, amount)
-        self.image.putalpha(alpha)
-        self.pen = ImageDraw.Draw(self.image)
-
 
 def noise(width: int, height: int, seed: int, *, scale: float = 4.0, octaves: int = 4, stretch: float = 1.0) -> Floats:
     """Soft noise between 0 and 1; `stretch` > 1 draws it out sideways, as clouds are."""

@@ -47,9 +47,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return next(p for p in self.prompts if (p.shot_id, p.worker_type) == (shot_id, worker_type))
 
 
-def make_plan(text: str, language: str = "", quality: str = "draft") -> Plan:
-    """The whole plan of a chapter. Empty when the text says nothing."""
+def make_plan(text: str, language: str = "", quality: str = "draft", title: str = "") -> Plan:
+    """The whole plan of a chapter, under its own title where none is given. Empty when the text says nothing."""
     chapter = read_chapter(text, language)
+    title = title or chapter.title
     scenes = scenes_of(chapter)
     shots = shots_of(scenes, chapter.language, cast_of(chapter))
     prompts: list[Prompt] = []
@@ -57,7 +58,7 @@ def make_plan(text: str, language: str = "", quality: str = "draft") -> Plan:
         before = shots[shot.index - 1] if shot.index else None
         after = shots[shot.index + 1] if shot.index + 1 < len(shots) else None
         for worker in WORKERS:
-            body = _body(worker, shot, before, after, chapter.title, chapter.language, quality)
+            body = _body(worker, shot, before, after, title, chapter.language, quality)
             prompts.append(
                 Prompt(
                     prompt_id=f"prm_{shot.index + 1:04}_{worker}",
@@ -68,7 +69,7 @@ def make_plan(text: str, language: str = "", quality: str = "draft") -> Plan:
                 )
             )
     return Plan(
-        title=chapter.title,
+        title=title,
         language=chapter.language,
         planner=PLANNER_VERSION,
         shots=tuple(shots),

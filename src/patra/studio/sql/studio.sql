@@ -1,11 +1,14 @@
 -- name: task
 SELECT * FROM stu_task WHERE task_id = :task_id
 
+-- name: task_of_run
+SELECT * FROM stu_task WHERE run_id = :run_id
+
 -- name: any_task
 SELECT 1 FROM stu_task LIMIT 1
 
 -- name: tasks_recent
-SELECT t.task_id, t.title, t.language, t.quality, t.submitted_at, t.film_uri, r.run_id, r.stage, r.epoch, r.reason_code
+SELECT t.task_id, t.title, t.language, t.quality, t.submitted_at, t.film_uri, t.run_id, r.stage, r.epoch, r.reason_code
 FROM stu_task t LEFT JOIN stu_run r ON r.task_id = t.task_id ORDER BY t.submitted_at DESC, t.task_id LIMIT :limit
 
 -- name: task_published
@@ -17,8 +20,8 @@ UPDATE stu_task SET errors = errors + 1 WHERE task_id = :task_id
 -- name: run
 SELECT * FROM stu_run WHERE run_id = :run_id
 
--- name: runs_in_stage
-SELECT run_id FROM stu_run WHERE stage = :stage ORDER BY created_at LIMIT :limit
+-- name: run_held
+UPDATE stu_run SET changed_at = changed_at WHERE run_id = :run_id RETURNING stage, epoch
 
 -- name: run_next_epoch
 UPDATE stu_run SET epoch = epoch + 1, plan_version = :plan_version WHERE run_id = :run_id
@@ -62,9 +65,6 @@ UPDATE stu_work SET attempt = attempt + 1, tries = tries + 1, context = :context
 -- name: work_requeued
 UPDATE stu_work SET due_at = :due_at, profile_id = :profile_id, chain = :chain, tries = :tries WHERE job_id = :job_id
 
--- name: work_freed
-UPDATE stu_work SET lease_owner = NULL, leased_until = NULL WHERE job_id = :job_id
-
 -- name: work_lost
 -- rows: job_id text
 UPDATE stu_work SET losses = losses + 1 FROM rows WHERE stu_work.job_id = rows.job_id RETURNING stu_work.job_id, losses
@@ -100,9 +100,6 @@ SELECT * FROM stu_film WHERE run_id = :run_id
 -- name: film_again
 UPDATE stu_film SET epoch = :epoch, context = :context, tries = 0, error_code = '', error = '', due_at = :now,
   lease_owner = NULL, leased_until = NULL WHERE run_id = :run_id
-
--- name: film_freed
-UPDATE stu_film SET lease_owner = NULL, leased_until = NULL WHERE run_id = :run_id
 
 -- name: film_postponed
 UPDATE stu_film SET due_at = :due_at, tries = :tries, error_code = :error_code, error = :error WHERE run_id = :run_id

@@ -26,7 +26,7 @@ class Audio:
                 raise Interrupted
             spoken = speak(text, voice)
             if order.profile.engine is Engine.OPENAI_SPEECH:
-                spoken = _served(order, text, spoken, folder / f"sentence_{number}")
+                spoken = _served(order, text, spoken, folder / f"sentence_{number}", stop)
             speeches.append((text, spoken))
         sound, timing = joined(speeches, order.quality.fps, opens=prompt["opens"], ends=prompt["ends"])
         wav, times = folder / "narration.wav", folder / "timing.json"
@@ -43,7 +43,7 @@ class Audio:
         )
 
 
-def _served(order: Order, text: str, local: Speech, file: Path) -> Speech:
+def _served(order: Order, text: str, local: Speech, file: Path, stop: Stop) -> Speech:
     """A server's voice; its word and phoneme times are the local voice's, stretched to the server's length."""
     body = {
         "model": order.profile.model,
@@ -51,7 +51,7 @@ def _served(order: Order, text: str, local: Speech, file: Path) -> Speech:
         "input": text,
         "response_format": "wav",
     }
-    post_for_file(order.profile, "/audio/speech", body, file)
+    post_for_file(order.profile, "/audio/speech", body, file, stop)
     samples = decode_samples(file, RATE)
     stretch = (len(samples) * 500 / RATE) / max(1, local.milliseconds)
 

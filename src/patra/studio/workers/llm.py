@@ -34,14 +34,14 @@ class Llm:
     def execute(self, order: Order, folder: Path, artifacts: ArtifactStore, stop: Stop) -> Made:
         picture = msgspec.convert(order.prompt["picture"], Picture)
         if order.profile.engine is Engine.OPENAI_CHAT:
-            picture = staged(_asked(order), picture)
+            picture = staged(_asked(order, stop), picture)
         file = folder / "staging.json"
         file.write_bytes(msgspec.json.encode(picture))
-        del artifacts, stop
+        del artifacts
         return Made(files=(File(path=file, kind="text", media_type="application/json"),))
 
 
-def _asked(order: Order) -> dict[str, Any]:
+def _asked(order: Order, stop: Stop) -> dict[str, Any]:
     body = {
         "model": order.profile.model,
         "temperature": 0,
@@ -56,7 +56,7 @@ def _asked(order: Order) -> dict[str, Any]:
             },
         ],
     }
-    answer = post_json(order.profile, "/chat/completions", body)
+    answer = post_json(order.profile, "/chat/completions", body, stop)
     try:
         content = answer["choices"][0]["message"]["content"]
         found = msgspec.json.decode(content.strip().removeprefix("```json").removesuffix("```"))

@@ -8,7 +8,7 @@ import msgspec
 
 from patra.kernel.errors import Permanent
 from patra.studio.artifacts import Artifact, ArtifactStore
-from patra.studio.film.quality import QUALITIES, Quality
+from patra.studio.film.quality import Quality
 from patra.studio.profiles import Profile
 from patra.studio.reasons import R
 
@@ -81,7 +81,3 @@ def read(artifacts: ArtifactStore, artifact: Artifact, kind: "type[T]") -> T:
         return msgspec.json.decode(artifacts.path(artifact).read_bytes(), type=kind)
     except msgspec.DecodeError as error:
         raise Permanent(R.ARTIFACT_CORRUPT, f"{artifact.kind}: {error}") from error
-
-
-def quality_of(name: str) -> Quality:
-    return QUALITIES[name]

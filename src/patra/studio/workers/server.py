@@ -4,12 +4,15 @@ retryable).
 | answer | code | again |
 |---|---|---|
 | 2xx | | |
-| 408, 425, 429, 5xx, no connection, time-out | `s_server_unavailable` | yes |
+| 408, 425, 429, 5xx, no connection, an answer that takes longer than `timeout_seconds` | `s_server_unavailable` | yes |
 | other 4xx (a 403 too) | `s_server_refused` | no: the next profile is asked |
 | 2xx that is not what was asked | `s_server_answer_invalid` | no |
+| nothing was asked: the key refers to nothing | `s_key_missing` | no |
 """
 
 import os
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,38 +21,54 @@ import urllib3
 
 from patra.kernel.errors import Permanent, Transient
 from patra.kernel.redact import redact_text
+from patra.studio.film.ffmpeg import Interrupted
 from patra.studio.profiles import Profile
 from patra.studio.reasons import R
+from patra.studio.workers.order import Stop
 
 _AGAIN = frozenset({408, 425, 429})
+LARGEST_JSON = 16 * 1024 * 1024
 LARGEST = 512 * 1024 * 1024
 PIECE = 1 << 16
 
 
-def post_json(profile: Profile, path: str, body: dict[str, Any]) -> Any:
+def post_json(profile: Profile, path: str, body: dict[str, Any], stop: Stop) -> Any:
     """The decoded JSON answer."""
     with _sent(profile, path, body) as response:
-        data = response.read(16 * 1024 * 1024)
+        data = b"".join(_pieces(profile, response, LARGEST_JSON, stop))
     try:
         return msgspec.json.decode(data)
     except msgspec.DecodeError as error:
         raise Permanent(R.SERVER_ANSWER_INVALID, f"{profile.profile_id}: no JSON: {error}") from error
 
 
-def post_for_file(profile: Profile, path: str, body: dict[str, Any], target: Path) -> str:
+def post_for_file(profile: Profile, path: str, body: dict[str, Any], target: Path, stop: Stop) -> str:
     """Stream the answer into a file; gives its media type."""
     with _sent(profile, path, body) as response:
         size = 0
         with target.open("wb") as file:
-            for piece in response.stream(PIECE):
+            for piece in _pieces(profile, response, LARGEST, stop):
                 size += len(piece)
-                if size > LARGEST:
-                    raise Permanent(R.SERVER_ANSWER_INVALID, f"{profile.profile_id}: more than {LARGEST} bytes")
                 file.write(piece)
         expected = response.headers.get("Content-Length")
         if size == 0 or (expected is not None and size != int(expected)):
             raise Transient(R.SERVER_UNAVAILABLE, f"{profile.profile_id}: the answer broke off after {size} bytes")
         return response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+
+
+def _pieces(profile: Profile, response: Any, most: int, stop: Stop) -> Iterator[bytes]:
+    """The answer as it comes, bounded in size and time: bytes that drip in, each in time, keep nobody's worker."""
+    until, size = time.monotonic() + profile.timeout_seconds, 0
+    while piece := response.read1(PIECE):
+        size += len(piece)
+        if size > most:
+            raise Permanent(R.SERVER_ANSWER_INVALID, f"{profile.profile_id}: more than {most} bytes")
+        if stop():
+            raise Interrupted
+        if time.monotonic() > until:
+            detail = f"{profile.profile_id}: the answer took longer than {profile.timeout_seconds:g} s"
+            raise Transient(R.SERVER_UNAVAILABLE, detail)
+        yield piece
 
 
 class _Sent:
@@ -72,8 +91,8 @@ class _Sent:
 
 def _sent(profile: Profile, path: str, body: dict[str, Any]) -> _Sent:
     headers = {"Content-Type": "application/json"}
-    if key := _secret(profile.api_key):
-        headers["Authorization"] = f"Bearer {key}"
+    if profile.api_key:
+        headers["Authorization"] = f"Bearer {_secret(profile)}"
     pool = urllib3.PoolManager(retries=False, timeout=urllib3.Timeout(connect=10, read=profile.timeout_seconds))
     try:
         response = pool.request(
@@ -96,12 +115,16 @@ def _sent(profile: Profile, path: str, body: dict[str, Any]) -> _Sent:
     raise Permanent(R.SERVER_REFUSED, detail)
 
 
-def _secret(reference: str) -> str:
-    kind, _, name = reference.partition(":")
-    match kind:
-        case "env":
-            return os.environ.get(name, "")
-        case "file":
-            return Path(name).read_text("utf-8").strip()
-        case _:
-            return reference
+def _secret(profile: Profile) -> str:
+    """The key, or what it refers to, looked up for each request: it may be changed meanwhile."""
+    kind, _, name = profile.api_key.partition(":")
+    try:
+        found = {"env": lambda: os.environ.get(name, ""), "file": lambda: Path(name).read_text("utf-8")}[kind]().strip()
+    except KeyError:
+        return profile.api_key
+    except (OSError, UnicodeDecodeError):
+        found = ""
+    if not found:
+        detail = f"{profile.profile_id}: its key refers to {profile.api_key}, which leads to nothing"
+        raise Permanent(R.KEY_MISSING, detail)
+    return found

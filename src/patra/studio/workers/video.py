@@ -49,7 +49,9 @@ class Video:
             smooth=quality.smooth,
         )
         frames = (
-            _served(order, shot, mouth, folder) if order.profile.engine is Engine.HTTP_VIDEO else render(shot, mouth)
+            _served(order, shot, mouth, folder, stop)
+            if order.profile.engine is Engine.HTTP_VIDEO
+            else render(shot, mouth)
         )
         clip = folder / "clip.mp4"
         encode_clip(frames, quality, clip, stop)
@@ -63,7 +65,7 @@ class Video:
         )
 
 
-def _served(order: Order, shot: ShotFrames, mouth: Mouth | None, folder: Path) -> Iterator[bytes]:
+def _served(order: Order, shot: ShotFrames, mouth: Mouth | None, folder: Path, stop: Stop) -> Iterator[bytes]:
     """A server's picture with our camera, or a server's video; narrator, title and dips are laid over it as ever."""
     body = {
         "model": order.profile.model,
@@ -75,7 +77,7 @@ def _served(order: Order, shot: ShotFrames, mouth: Mouth | None, folder: Path) -
         "seed": shot.picture.seed,
     }
     source = folder / "served"
-    media = post_for_file(order.profile, str(order.profile.options.get("path", "/generate")), body, source)
+    media = post_for_file(order.profile, str(order.profile.options.get("path", "/generate")), body, source, stop)
     narrator = Narrator(mouth, shot.width, shot.height) if mouth else None
     if media.startswith("image/"):
         camera = Camera(_still(source, shot), shot.picture.camera, shot.width, shot.height)

@@ -11,6 +11,7 @@ from patra.app.wiring import Patra
 from patra.ingest import operations, shelf, store, views
 from patra.ingest.codes import Operation
 from patra.ingest.planner import Planned, Planner
+from patra.ingest.reasons import R
 from patra.ingest.trigger import Trigger
 from patra.kernel.clock import format_instant, parse_instant
 from patra.kernel.db import Tx
@@ -101,16 +102,15 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
     changed: int
 
 
-NOT_THERE = {400: "There is no such source, endpoint, plan or task, or the request breaks a rule."}
+NOT_THERE = {404: "There is no such source, endpoint, plan, slice or task."}
+UNKNOWN = {R.SOURCE_UNKNOWN, R.ENDPOINT_UNKNOWN, R.PLAN_UNKNOWN, R.SLICE_UNKNOWN, R.TASK_UNKNOWN}
 
 
 def routes(patra: Patra) -> list[Endpoint]:
     del patra  # handlers find it in their request
     return [
         _get("/ingest/sources", _sources, "Sources whose packs are loaded", Sources),
-        _get(
-            "/ingest/sources/{source}/pack", _pack, "What the registry holds for a source", dict[str, Any], missing=404
-        ),
+        _get("/ingest/sources/{source}/pack", _pack, "What the registry holds for a source", dict[str, Any]),
         _get("/ingest/plans", _plans, "Plans, the newest first", Plans, ListQuery),
         _get("/ingest/plans/{plan}", _lineage, "A plan from its trigger down to its tasks", views.Lineage),
         _get("/ingest/tasks", _tasks, "Tasks", Tasks, ListQuery),
@@ -154,7 +154,6 @@ def _get(
     summary: str,
     response: Any,
     query: type[msgspec.Struct] | None = None,
-    missing: int = 400,
 ) -> Endpoint:
     return Endpoint(
         method="GET",
@@ -165,7 +164,7 @@ def _get(
         tag=TAG,
         query=query,
         response=response,
-        problems={missing: NOT_THERE[400]},
+        problems=NOT_THERE if "{" in path else {},
     )
 
 
@@ -216,7 +215,7 @@ def _pack(request: Request) -> Reply | Problem:
     tree = request.patra.db.read(lambda tx: shelf.read_tree(tx, source))
     if tree is None:
         return Problem(
-            404, "i_source_unknown", "There is no such source", f"`GET /ingest/sources` lists them, not {source!r}."
+            404, R.SOURCE_UNKNOWN.value, R.SOURCE_UNKNOWN.text, f"`GET /ingest/sources` lists them: {source}"
         )
     return Reply(tree)
 
@@ -245,8 +244,18 @@ def _queue(request: Request) -> Queue:
     return Queue(queue=request.patra.db.read(lambda tx: views.queue(tx, query.source, query.operation)))
 
 
-def _lineage(request: Request) -> views.Lineage:
-    return request.patra.db.read(lambda tx: views.lineage(tx, request.path["plan"]))
+def _lineage(request: Request) -> views.Lineage | Problem:
+    try:
+        return request.patra.db.read(lambda tx: views.lineage(tx, request.path["plan"]))
+    except Invalid as error:
+        return _missing(error)
+
+
+def _missing(error: Invalid) -> Problem:
+    """What stands in the path and is not there: the address leads nowhere."""
+    if error.code not in UNKNOWN:
+        raise error
+    return Problem(404, error.code, "There is nothing of this name", error.detail, {"advice": error.advice})
 
 
 def _plan(request: Request) -> Made | Problem:
@@ -293,7 +302,7 @@ def _instant(text: str | None, name: str) -> int | None:
     return found
 
 
-def _done(request: Request, work: Callable[[Tx], operations.Act]) -> Done:
+def _done(request: Request, work: Callable[[Tx], operations.Act]) -> Done | Problem:
     """Do it with its audit row in one transaction."""
 
     def both(tx: Tx) -> operations.Act:
@@ -301,12 +310,15 @@ def _done(request: Request, work: Callable[[Tx], operations.Act]) -> Done:
         request.audit(tx, act.subject, {**act.detail, "changed": act.changed})
         return act
 
-    act = request.patra.db.run(both)
+    try:
+        act = request.patra.db.run(both)
+    except Invalid as error:
+        return _missing(error)
     request.audited = True
     return Done(act=act.act, subject=act.subject, changed=act.changed)
 
 
-def _pause(request: Request) -> Done:
+def _pause(request: Request) -> Done | Problem:
     why: Why = request.body
     by = request.actor.name if request.actor else "local"
     now = request.patra.clock.now()
@@ -314,31 +326,31 @@ def _pause(request: Request) -> Done:
     return _done(request, lambda tx: operations.pause(tx, source, why.endpoint, by=by, why=why.why, now=now))
 
 
-def _resume(request: Request) -> Done:
+def _resume(request: Request) -> Done | Problem:
     why: Why = request.body
     return _done(request, lambda tx: operations.resume(tx, request.path["source"], why.endpoint))
 
 
-def _lift(request: Request) -> Done:
+def _lift(request: Request) -> Done | Problem:
     why: Why = request.body
     return _done(request, lambda tx: operations.lift_breaker(tx, request.path["source"], why.endpoint, why=why.why))
 
 
-def _cancel_plan(request: Request) -> Done:
+def _cancel_plan(request: Request) -> Done | Problem:
     why, now = request.body.why, request.patra.clock.now()
     return _done(request, lambda tx: operations.cancel_plan(tx, request.path["plan"], why=why, now=now))
 
 
-def _cancel_slice(request: Request) -> Done:
+def _cancel_slice(request: Request) -> Done | Problem:
     why, now = request.body.why, request.patra.clock.now()
     return _done(request, lambda tx: operations.cancel_slice(tx, request.path["slice"], why=why, now=now))
 
 
-def _cancel_task(request: Request) -> Done:
+def _cancel_task(request: Request) -> Done | Problem:
     why, now = request.body.why, request.patra.clock.now()
     return _done(request, lambda tx: operations.cancel_task(tx, request.path["task"], why=why, now=now))
 
 
-def _requeue(request: Request) -> Done:
+def _requeue(request: Request) -> Done | Problem:
     why, now = request.body.why, request.patra.clock.now()
     return _done(request, lambda tx: operations.requeue_task(tx, request.path["task"], why=why, now=now))

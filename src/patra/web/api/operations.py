@@ -11,6 +11,7 @@ import patra
 from patra.app.actor import Role
 from patra.app.audit import AuditEntry, audited
 from patra.app.loops import LoopState
+from patra.app.undelivered import Line, lines, requeue
 from patra.app.wiring import Patra, Readiness
 from patra.kernel.telemetry import METRICS_MEDIA, metrics_text
 from patra.web.endpoint import JSON, Endpoint, Request
@@ -49,6 +50,31 @@ class AuditPage(msgspec.Struct, frozen=True, kw_only=True):
 
     acts: list[AuditEntry]
     next: int | None
+
+
+class OutboxQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    channel: Annotated[str, Meta(description="Only messages of this channel.")] = ""
+    after: Annotated[int, Meta(ge=0, le=2**62, description="Only messages behind this number.")] = 0
+    limit: Annotated[int, Meta(ge=1, le=1000, description="How many to give.")] = 100
+
+
+class Outbox(msgspec.Struct, frozen=True, kw_only=True):
+    """Messages that were refused or given up, the oldest first; `next` is the `after` of the next page."""
+
+    messages: list[Line]
+    next: int | None
+
+
+class Requeue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which messages are tried again, and why."""
+
+    seqs: Annotated[list[Annotated[int, Meta(ge=0, le=2**62)]], Meta(min_length=1, max_length=1000)]
+    why: Annotated[str, Meta(max_length=500)] = ""
+
+
+class Requeued(msgspec.Struct, frozen=True, kw_only=True):
+    channel: str
+    changed: int
 
 
 def routes(patra: Patra) -> list[Endpoint]:
@@ -115,6 +141,26 @@ def routes(patra: Patra) -> list[Endpoint]:
             query=AuditQuery,
             response=AuditPage,
         ),
+        Endpoint(
+            method="GET",
+            path="/outbox",
+            handler=_outbox,
+            role=Role.VIEWER,
+            summary="Messages to others that were refused or given up",
+            query=OutboxQuery,
+            response=Outbox,
+        ),
+        Endpoint(
+            method="POST",
+            path="/outbox/{channel}/requeue",
+            handler=_requeue,
+            role=Role.OPERATOR,
+            act="outbox.requeue",
+            summary="Try such messages again",
+            request=Requeue,
+            response=Requeued,
+            problems={409: "What this channel did not deliver is final."},
+        ),
     ]
 
 
@@ -163,3 +209,16 @@ def _audit(request: Request) -> AuditPage:
         lambda tx: audited(tx, limit=query.limit, before=query.before, act=query.act, subject=query.subject)
     )
     return AuditPage(acts=acts, next=acts[-1].id if len(acts) == query.limit else None)
+
+
+def _outbox(request: Request) -> Outbox:
+    query: OutboxQuery = request.query
+    found = request.patra.db.read(lambda tx: lines(tx, channel=query.channel, after=query.after, limit=query.limit))
+    return Outbox(messages=found, next=found[-1].seq if len(found) == query.limit else None)
+
+
+def _requeue(request: Request) -> Requeued:
+    asked: Requeue = request.body
+    channel, now = request.path["channel"], request.patra.clock.now()
+    changed = request.act(lambda tx: requeue(tx, channel, asked.seqs, now), channel, seqs=asked.seqs, why=asked.why)
+    return Requeued(channel=channel, changed=changed)

@@ -13,6 +13,8 @@ from patra.app.actor import Role
 from patra.app.studio import StudioEngine
 from patra.app.wiring import Patra
 from patra.kernel.errors import Invalid
+from patra.kernel.ids import new_id
+from patra.studio.contracts import run_id_of
 from patra.studio.reasons import R
 from patra.studio.views import RunLine, recent
 from patra.web.dispatch import SAFE_HEADERS
@@ -80,7 +82,7 @@ def routes(patra: Patra) -> list[Endpoint]:
             response=Submitted,
             status=202,
             max_body_bytes=LARGEST,
-            problems={400: "The chapter or a wish breaks a rule."},
+            problems={400: "The chapter or a wish breaks a rule.", 409: "The task's id is another task's."},
         ),
         Endpoint(
             method="GET",
@@ -132,7 +134,7 @@ def routes(patra: Patra) -> list[Endpoint]:
             summary="Cancel a run that is under way",
             tag=TAG,
             response=Acted,
-            problems=NO_RUN | {400: "The run has ended."},
+            problems=NO_RUN | {409: "The run has ended, or its film is being published."},
         ),
         Endpoint(
             method="POST",
@@ -144,7 +146,7 @@ def routes(patra: Patra) -> list[Endpoint]:
             tag=TAG,
             request=Again,
             response=Acted,
-            problems=NO_RUN | {400: "The run is under way, or the stage is unknown."},
+            problems=NO_RUN | {400: "The stage is unknown.", 409: "The run is under way."},
         ),
     ]
 
@@ -162,12 +164,14 @@ def _submit(request: Request) -> Reply:
     except msgspec.ValidationError as error:
         raise Invalid(R.OPTION_INVALID, str(error), place="options") from error
     given = {name: getattr(asked, name) for name in Chapter.__struct_fields__ if name != "options"}
+    given["task_id"] = asked.task_id or f"task_{new_id()}"
     by = request.actor.name if request.actor else "local"
-    run_id = _studio(request.patra).submit(Submission(**given, submitted_by=by, options=wishes))
+    submission, run_id = Submission(**given, submitted_by=by, options=wishes), run_id_of(given["task_id"])
+    gateway = _studio(request.patra).gateway
+    request.act(lambda tx: gateway.submit(tx, submission), run_id, quality=asked.quality)
     links = {
         name: f"/studio/runs/{run_id}{path}" for name, path in (("run", ""), ("events", "/events"), ("film", "/film"))
     }
-    request.act(lambda _: None, run_id, quality=asked.quality)
     return Reply(Submitted(run_id=run_id, links=links), 202, {"Location": links["run"]})
 
 

@@ -45,7 +45,9 @@ def patra(
         yield command
 
 
-def test_run_says_what_it_did_and_has_nothing_to_do_the_second_time(patra: Command, provider: Provider) -> None:
+def test_run_says_what_it_did_and_has_nothing_to_do_the_second_time(
+    patra: Command, provider: Provider, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
     out, err = patra("run", "hostile", "search", *WINDOW)
     assert "4 of 4 windows done" in out
     assert "60 new records" in out
@@ -56,6 +58,8 @@ def test_run_says_what_it_did_and_has_nothing_to_do_the_second_time(patra: Comma
     assert len(provider.asked) == asked
     watermark, _ = patra("cursors", "--json")
     assert json.loads(watermark)[0]["cursor_value"] == "2026-03-03T00:00:00Z"
+    assert run(["audit", "--act", "ingest.run", "--subject", "hostile/search", "--json"]) == 0
+    assert len(json.loads(capfdbinary.readouterr().out)) == 2
 
 
 def test_run_fails_when_something_was_left_behind_and_says_what(patra: Command, provider: Provider) -> None:

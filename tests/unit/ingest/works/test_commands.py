@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from patra.cli.ingest_works import bundled, records, works
 from patra.kernel.clock import parse_instant
 from patra.kernel.db import migrate, open_database
+from patra.kernel.errors import Invalid
 from tests.unit.ingest.works.test_export import row
 
 
@@ -47,6 +48,17 @@ def test_works_are_joined_into_a_duckdb_file(config: str, tmp_path: Path) -> Non
         assert con.execute("SELECT doi, sources, given_by['title'] FROM works").fetchall() == [
             ("10.1/x", ["crossref", "hal"], "crossref")
         ]
+
+
+@pytest.mark.parametrize("name", ["patra.db", "patra.db-wal", "link.db"])
+def test_no_export_is_written_over_the_store(config: str, tmp_path: Path, name: str) -> None:
+    (tmp_path / "link.db").symlink_to(tmp_path / "patra.db")
+    for command, more in ((works, ["--dedupe"]), (works, []), (records, [])):
+        asked = ["--config", config, "--format", "duckdb", "--out", str(tmp_path / name), *more]
+        refused = CliRunner().invoke(command, asked).exception
+        assert isinstance(refused, Invalid)
+        assert refused.code == "file_is_the_store"
+    assert CliRunner().invoke(works, ["--config", config]).stdout.count("10.1/x") == 2  # all is still there
 
 
 def test_records_of_one_source(config: str, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """One polite request of a pack, against the simulated providers."""
 
 import json
+import socket
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -80,14 +81,36 @@ def test_a_source_that_is_loaded_is_tried_by_its_name(providers: Providers, tmp_
     url = f"sqlite:///{tmp_path / 'patra.db'}"
     db = open_database(url)
     migrate(db, ["patra.kernel", "patra.ingest"])
-    text = local_pack("crossref", providers.url).replace("source: crossref", "source: mine")
-    db.run(lambda tx: shelf.load(tx, [sources.parsed(text, "mine.yaml")], by="test", now=1))
+    ours = local_pack("crossref", providers.url)  # by the name of one of the distribution, with another address
+    packs = [sources.parsed(ours, "crossref.yaml")]
+    packs.append(sources.parsed(ours.replace("source: crossref", "source: mine"), "mine.yaml"))
+    db.run(lambda tx: shelf.load(tx, packs, by="test", now=1))
     db.close()
     config = tmp_path / "patra.toml"
     config.write_text(f'[store]\nurl = "{url}"\n')
     window = ["--from", "2026-03-01", "--to", "2026-03-03", "--config", str(config)]
-    assert CliRunner().invoke(command, ["mine", "works", *window]).exit_code == 0
+    for name in ("mine", "crossref"):
+        tried = CliRunner().invoke(command, [name, "works", *window])
+        assert (tried.exit_code, tried.stdout.split("/crossref")[0]) == (0, f"GET {providers.url}")
     unknown = CliRunner().invoke(command, ["nobody", "works", *window])
     assert isinstance(unknown.exception, Invalid)
     assert "known: arxiv" in unknown.exception.advice
     assert isinstance(CliRunner().invoke(command, ["nobody.yaml", "works"]).exception, Invalid)
+
+
+def test_to_try_a_pack_of_the_distribution_makes_no_store(tmp_path: Path) -> None:
+    config = tmp_path / "patra.toml"
+    config.write_text(f'[store]\nurl = "sqlite:///{tmp_path / "patra.db"}"\n')
+    assert CliRunner().invoke(command, ["crossref", "nowhere", "--config", str(config)]).exit_code == 5
+    assert not (tmp_path / "patra.db").exists()
+
+
+def test_what_is_logged_is_not_mixed_with_what_is_printed(tmp_path: Path) -> None:
+    file = tmp_path / "crossref.yaml"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        nobody = taken.getsockname()[1]
+    file.write_text(local_pack("crossref", f"http://127.0.0.1:{nobody}"), "utf-8")
+    tried = CliRunner().invoke(command, [str(file), "works", "--json"])
+    assert tried.exit_code == 1
+    assert json.loads(tried.stdout)["verdict"].startswith("retry")
+    assert "ingest_self_heal" in tried.stderr

@@ -13,6 +13,7 @@ from patra.bus.reasons import R
 from patra.bus.store import groups
 from patra.bus.versions import VersionRange, parse_range
 from patra.kernel.db import Tx
+from patra.kernel.redact import redact_url
 from patra.web.api.bus.shapes import (
     Changed,
     DiscardAsked,
@@ -111,7 +112,7 @@ def _not_there(refused: Problem) -> Problem:
 
 def hooks(request: Request) -> Hooks:
     found = request.patra.db.read(groups.webhooks)
-    return Hooks(webhooks=[Hook(name=h.name, url=h.url, group=webhook.group(h.name)) for h in found])
+    return Hooks(webhooks=[Hook(name=h.name, url=redact_url(h.url), group=webhook.group(h.name)) for h in found])
 
 
 def add_hook(request: Request) -> Hook | Problem:
