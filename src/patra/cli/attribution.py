@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from patra.cli.options import config_option, json_option, opened, show, table
+from patra.cli.options import config_option, json_option, opened, show, spare_the_store, table
 
 if TYPE_CHECKING:
     from patra.kernel.db import Tx
@@ -81,10 +81,14 @@ def log_group() -> None:
 
 @log_group.command("export")
 @click.option(
-    "--out", type=click.File("wb", lazy=False), default="-", metavar="FILE", help="Instead of standard output."
+    "--out",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    default="-",
+    metavar="FILE",
+    help="Instead of standard output.",
 )
 @config_option
-def export(out: Any, config: str | None) -> None:
+def export(out: str, config: str | None) -> None:
     """Write what came in, in the order of decision, as `replay` reads it.
 
     Batches are kept for attribution.keep_log_days.
@@ -92,8 +96,10 @@ def export(out: Any, config: str | None) -> None:
     from patra.attribution.export import exported
 
     with opened(config) as patra:
-        for line in exported(patra.db, patra.clock.now()):
-            out.write(line + b"\n")
+        spare_the_store(patra, out)
+        with click.open_file(out, "wb") as file:
+            for line in exported(patra.db, patra.clock.now()):
+                file.write(line + b"\n")
 
 
 # --- finding ----------------------------------------------------------------------------------------------------------
@@ -375,6 +381,8 @@ def settle(begin: str, end: str, by: Any, form: str | None, out: str | None, con
     if form == "parquet" and out is None:
         raise click.UsageError("--format parquet needs --out FILE")
     with opened(config) as patra:
+        if out is not None:
+            spare_the_store(patra, out)
         found = patra.db.read(lambda tx: settled(tx, first, last, by))
     if found.uncounted:
         left = ", ".join(f"{count} {status}" for status, count in found.uncounted.items())

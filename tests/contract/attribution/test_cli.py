@@ -344,7 +344,18 @@ def test_a_log_is_exported_into_a_file_also_where_nothing_came_in(patra: Patra, 
     patra("log", "export", "--out", str(tmp_path / "log.jsonl"))
     assert (tmp_path / "log.jsonl").read_bytes() == b""
     assert patra("replay", str(tmp_path / "log.jsonl"), "--out", str(tmp_path / "facts")).startswith("0 batches")
-    assert "no/log.jsonl" in patra("log", "export", "--out", str(tmp_path / "no/log.jsonl"), code=2)
+    assert "no/log.jsonl" in patra("log", "export", "--out", str(tmp_path / "no/log.jsonl"), code=5)
+
+
+@pytest.mark.parametrize(
+    "command", [["log", "export"], ["settle", "--from", "2026-01-01", "--to", "2026-02-01", "--format", "csv"]]
+)
+def test_nothing_is_written_over_the_store(patra: Patra, database_url: str, command: list[str]):
+    if not database_url.startswith("sqlite"):
+        pytest.skip("a file is the store of SQLite alone")
+    fed(database_url, sent(0, event("impression")))
+    assert "file_is_the_store" in patra(*command, "--out", database_url.removeprefix("sqlite:///"), code=5)
+    assert [one["audit"]["decisionAction"] for one in json.loads(patra("find", "ref|ra", "--json"))] == ["both_emit"]
 
 
 def test_app_keys_are_added_listed_rotated_and_revoked(patra: Patra):
