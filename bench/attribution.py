@@ -236,9 +236,10 @@ def measure(database: str, plan: Plan, folder: Path, server: str | None, rows: W
     report.rate(f"{database}: plain limit (median)", limit)
     report.add(f"{database}: part of the plain limit", rate / limit, f"{rate / limit:>10.2f}")
     if database == "sqlite":
-        things = row_a_thing(folder, plan.limit_batches * EVENTS, group)
-        report.rate("sqlite: a key and three rows an event", things)
-        report.add("sqlite: part of that", rate / things, f"{rate / things:>10.2f}")
+        for name, batches in (("as many batches a commit", group), ("a batch a commit", 1)):
+            things = row_a_thing(folder, plan.limit_batches * EVENTS, batches)
+            report.rate(f"sqlite: a key, three rows, {name}", things)
+            report.add(f"sqlite: part of that, {name}", rate / things, f"{rate / things:>10.2f}")
     if database == "postgres":
         copied = postgres_limit(rows, str(server), group, copy=True)
         report.rate(f"{database}: the same rows by COPY", copied)
