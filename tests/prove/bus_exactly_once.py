@@ -69,7 +69,7 @@ CUT = b"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application
 def main() -> str:
     figures: list[str] = []
     with services.postgres(durable=True) as url:
-        figures.append("PostgreSQL " + prove(url, events_=100_000, publishers=8, consumers=4, every=0.9, at_least=30))
+        figures.append("PostgreSQL " + prove(url, events_=100_000, publishers=8, consumers=4, every=0.6, at_least=30))
     with services.postgres(durable=True) as url, restarting_nats() as nats_url:
         figures.append(
             "PostgreSQL and NATS "
