@@ -77,7 +77,7 @@ def main() -> str:
         )
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{Path(folder) / 'patra.db'}"
-        figures.append("SQLite " + prove(url, events_=100_000, publishers=8, consumers=4, every=0.4, at_least=30))
+        figures.append("SQLite " + prove(url, events_=100_000, publishers=8, consumers=4, every=0.3, at_least=30))
     return "; ".join(figures)
 
 
