@@ -58,7 +58,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     settled: bool = False
     """Whether settlement may ask for its opportunity."""
     says: str = ""
-    """The field of which more than its own value hangs."""
+    """The field on which more hangs than its own value."""
     enum: str = ""
     values: frozenset[str] = frozenset()
     required: tuple[str, ...] = ()

@@ -367,3 +367,12 @@ def test_the_keys_of_an_event_reach_its_facts_and_records_as_sent(name):
             "renderAttemptIdOrNA": "ra/9",
         }
         assert record["relationKeys"]["closureKeyOrNA"] == "ref:9|ra/9"
+
+
+def test_only_the_audit_of_the_event_that_is_accepted_tells_how_a_value_became_unknown():
+    unknown = event("interaction", interactionType="wiggle", idempotencyKey="k")
+    output = replayed(sent(0, unknown), sent(1, unknown))
+    assert [(one["decisionAction"], one.get("rawValue")) for one in output.audits] == [
+        ("attribution_emit", "wiggle"),
+        ("drop", None),
+    ]
