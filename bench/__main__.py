@@ -1,7 +1,10 @@
-"""`./dev bench [--list] [NAME [ARGUMENT …]]`: measure, and print the figures side by side.
+"""`./dev bench [--list] [--page] [NAME [ARGUMENT …]]`: measure, and print the figures side by side.
 
 A benchmark is a module here without an underscore in its name (`x_part` is a part of `x`). One with `cases(quick)` is run
 by the harness; any other is a program of its own. Nothing is asserted: figures are for people, and depend on the machine.
+
+`--page` keeps what was measured under bench/results and renders docs/explanation/performance.md from it; without a NAME
+nothing is measured, and the results of the last runs are kept.
 """
 
 import ast
@@ -10,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bench import harness
+from bench import harness, performance_page
 
 HERE = Path(__file__).parent
 
@@ -26,8 +29,22 @@ def run(name: str, arguments: list[str]) -> int:
     return subprocess.run([sys.executable, "-m", f"bench.{name}", *arguments], check=False).returncode
 
 
+def page(names: list[str]) -> int:
+    """Keep the results of benchmarks and render the page."""
+    kept = performance_page.keep(names)
+    if not kept:
+        print(f"no result in {harness.BUILD} that the page shows: run `./dev bench NAME --page` first", file=sys.stderr)
+        return 1
+    print(f"kept: {', '.join(kept)}; rendered {performance_page.write_page().relative_to(performance_page.ROOT)}")
+    return 0
+
+
 def main(arguments: list[str]) -> int:
     known = benchmarks()
+    if "--page" in arguments:
+        rest = [argument for argument in arguments if argument != "--page"]
+        code = main(rest) if rest else 0
+        return code or page(rest[:1])
     match arguments:
         case ["--list"]:
             for name, file in known.items():
@@ -38,7 +55,7 @@ def main(arguments: list[str]) -> int:
             return max([run(name, []) for name in known], default=0)
         case [name, *rest] if name in known:
             return run(name, rest)
-    print(f"usage: ./dev bench [--list] [NAME [ARGUMENT …]]; there are: {', '.join(known)}", file=sys.stderr)
+    print(f"usage: ./dev bench [--list] [--page] [NAME [ARGUMENT …]]; there are: {', '.join(known)}", file=sys.stderr)
     return 2
 
 

@@ -22,6 +22,7 @@ import urllib3
 from tests import services
 
 from bench import attribution_load as load
+from bench.attribution_constraints import two_sides
 from bench.attribution_fill import KEYS, fill_postgres, fill_sqlite
 from bench.attribution_limit import (
     PACKAGES,
@@ -34,7 +35,7 @@ from bench.attribution_limit import (
     written,
 )
 from bench.attribution_traffic import EVENTS
-from bench.harness import BUILD, facts
+from bench.harness import facts, write
 from patra.kernel.db import migrate, open_database
 
 OFFERED = {"sqlite": 20_000, "postgres": 10_000}
@@ -202,9 +203,11 @@ class Report:
 
     def __init__(self) -> None:
         self.figures: dict[str, float | str] = {}
+        self.texts: dict[str, str] = {}
 
     def add(self, name: str, value: float | str, text: str) -> None:
         self.figures[name] = value
+        self.texts[name] = text.strip()
         print(f"  {name:<44} {text}", flush=True)
 
     def rate(self, name: str, value: float) -> None:
@@ -245,6 +248,7 @@ def measure(database: str, plan: Plan, folder: Path, server: str | None, rows: W
         report.rate(f"{database}: the same rows by COPY", copied)
     _latency(database, plan, folder, server, "empty ledger", 0, report)
     _with_keys(database, plan, folder, server, report)
+    _constraints(database, plan, folder, server, report)
 
 
 def _limit(database: str, rows: Written, folder: Path, server: str | None, group: int) -> float:
@@ -283,6 +287,32 @@ def _with_keys(database: str, plan: Plan, folder: Path, server: str | None, repo
             report.add(f"{database}: events, {name}, turns", str(rates), ", ".join(f"{rate:,.0f}" for rate in rates))
             _offered(database, one, plan, name, report)
             report.add(f"{database}: memory, {name}", one.memory, f"{one.memory:>10.0f} MiB")
+
+
+def _constraints(database: str, plan: Plan, folder: Path, server: str | None, report: Report) -> None:
+    """The same with the constraints on the money and without, in turns: what the last line of defence costs."""
+    sides = two_sides()
+    for _ in range(plan.rounds):
+        for side in sides:
+            with store(database, folder, server, "constraints") as url:
+                side.change(url)
+                with patra(folder, url) as one:
+                    got = throughput(one, plan.seconds)
+            side.rates.append(got.rate)
+            side.costs.append(got.cpu_us)
+            side.outcomes.append(got.outcome)
+    bound, free = sides
+    for side in sides:
+        rate, cost = statistics.median(side.rates), statistics.median(side.costs)
+        p99 = statistics.median(outcome.p99 for outcome in side.outcomes)
+        report.add(
+            f"{database}: {side.name}",
+            rate,
+            f"{rate:>10,.0f} events/s, processor {cost:.1f} µs an event, p99 {p99:.0f} ms in the closed loop",
+        )
+    part = statistics.median(bound.rates) / max(statistics.median(free.rates), 1)
+    more = statistics.median(bound.costs) - statistics.median(free.costs)
+    report.add(f"{database}: the constraints cost", part, f"{part:>10.2f} of the rate is left, {more:+.1f} µs an event")
 
 
 def _fill(database: str, url: str, keys: int) -> float:
@@ -331,10 +361,14 @@ def main(argv: list[str] | None = None) -> None:
         print(f"load_after  {known['load_after']}")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    BUILD.mkdir(parents=True, exist_ok=True)
-    document = {"name": "attribution", "quick": options.quick, "facts": known, "figures": report.figures}
-    name = f"attribution_{options.database}" if options.database else "attribution"
-    (BUILD / f"{name}.json").write_bytes(msgspec.json.format(msgspec.json.encode(document), indent=1))
+    document = {
+        "name": "attribution",
+        "quick": options.quick,
+        "facts": known,
+        "figures": report.figures,
+        "texts": report.texts,
+    }
+    write(f"attribution_{options.database}" if options.database else "attribution", document)
 
 
 if __name__ == "__main__":

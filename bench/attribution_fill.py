@@ -15,8 +15,8 @@ from contextlib import closing
 
 import psycopg
 
-from patra.attribution.contract import BILLING_WINDOW, DIAGNOSTICS_WINDOW
-from patra.attribution.dedup import SCOPE
+from patra.attribution.contract.windows import BILLING_WINDOW, DIAGNOSTICS_WINDOW
+from patra.attribution.decision.dedup import SCOPE
 from patra.kernel.clock import DAY, SystemClock
 
 INDEX = "CREATE INDEX krn_ledger_expiry ON krn_ledger (scope, expires_at)"

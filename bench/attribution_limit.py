@@ -18,9 +18,9 @@ import msgspec
 import psycopg
 
 from bench.attribution_traffic import EVENTS, filled, mark, templates
-from patra.attribution.batch import read_batch
 from patra.attribution.commit import commit
-from patra.attribution.keystore import Keys
+from patra.attribution.intake.batch import read_batch
+from patra.attribution.storage.dedup_keys import Keys
 from patra.kernel.clock import SystemClock
 from patra.kernel.db import Database, Tx, migrate, open_database
 from patra.kernel.db.queries import statement

@@ -92,7 +92,7 @@ class Connection(asyncio.Protocol):
 
 
 class Load:
-    """The connections, what they were told, and when which of them sends."""
+    """The connections, the answers they got, and when which of them sends."""
 
     def __init__(self, host: str, path: str, offset: int, key: str) -> None:
         auth = f"Authorization: Bearer {key}\r\n" if key else ""

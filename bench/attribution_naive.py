@@ -1,7 +1,7 @@
 # ruff: noqa: N815  names of the specification
 """What a user would write instead: FastAPI, pydantic, SQLAlchemy's ORM, a unique constraint, a row at a time.
 
-Four rows an event on PostgreSQL, as Module F has them: the dedup key, the audit, the attribution fact, the output record.
+Four rows an event on PostgreSQL, as attribution has them: the dedup key, the audit, the attribution fact, the output record.
 It knows no closures, windows, conflicts or deadlines; it is here for its speed alone.
 """
 

@@ -23,9 +23,9 @@ from typing import Any
 import msgspec
 
 from bench.harness import BUILD, facts
-from patra.ingest.export import MEMORY, Format, export, sink
-from patra.ingest.records import packed
-from patra.ingest.works_export import JOINED, WORKS, joined_rows, work_rows
+from patra.ingest.landing.records import packed
+from patra.ingest.works.export import JOINED, WORKS, joined_rows, work_rows
+from patra.ingest.works.file_writers import DUCKDB_MEMORY, Format, export, sink
 from patra.kernel.db import migrate, open_database
 
 PARTS = ("jsonl", "copy_json", "duckdb", "copy_table", "parquet", "csv", "dedupe")
@@ -107,7 +107,7 @@ def copied(folder: Path, part: str) -> int:
     import duckdb
 
     target = folder / f"{part}.parquet"
-    con = duckdb.connect(config={"memory_limit": MEMORY, "temp_directory": str(folder)})
+    con = duckdb.connect(config={"memory_limit": DUCKDB_MEMORY, "temp_directory": str(folder)})
     if part == "copy_json":
         columns = ", ".join(f"'{name}': '{kind}'" for name, kind in WORKS.columns.items())
         rows = f"read_json('{folder / 'patra.jsonl'}', format = 'newline_delimited', columns = {{{columns}}})"

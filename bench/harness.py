@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -103,25 +104,27 @@ def main(name: str, module: ModuleType, arguments: list[str]) -> int:
     """Measure the cases of a benchmark. It may have `facts()` for what else must be known to read them."""
     parser = argparse.ArgumentParser(prog=f"./dev bench {name}", description=(module.__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="small stores and few rounds, to see that it runs")
-    parser.add_argument("--rounds", type=int, help=f"measured rounds of each contender (default {ROUNDS})")
+    usual = getattr(module, "ROUNDS", ROUNDS)
+    parser.add_argument("--rounds", type=int, help=f"measured rounds of each contender (default {usual})")
     parser.add_argument("--only", default="", metavar="TEXT", help="only the cases whose name contains it")
     options = parser.parse_args(arguments)
-    rounds = options.rounds or (2 if options.quick else ROUNDS)
+    rounds = options.rounds or (2 if options.quick else usual)
     more = module.facts(options.quick) if hasattr(module, "facts") else {}
     cases = (case for case in module.cases(options.quick) if options.only in case.name)
-    report(name, facts(**more), (measure(case, rounds) for case in cases))
+    report(name, facts(**more), (measure(case, rounds) for case in cases), quick=options.quick)
     return 0
 
 
 def facts(**more: str) -> dict[str, str]:
     """What must be known about the machine to read the figures."""
     return {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "machine": f"{_processor()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}",
         "load": " ".join(f"{load:.1f}" for load in os.getloadavg()),
         "python": sys.version.split()[0],
         "sqlite": sqlite3.sqlite_version,
         "fdatasync": f"{fdatasync_cost() * 1e3:.2f} ms for 4 KiB on the disk of the stores (median of 200)",
-        "commit": _commit(),
+        "commit": commit(),
         **more,
     }
 
@@ -139,7 +142,15 @@ def fdatasync_cost(times: int = 200) -> float:
     return statistics.median(costs)
 
 
-def report(name: str, known: dict[str, str], results: Iterator[Result]) -> Path:
+def write(name: str, document: dict[str, Any]) -> Path:
+    """Write a result down, as JSON that people can read; `--page` takes it from there."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    target = BUILD / f"{name}.json"
+    target.write_bytes(msgspec.json.format(msgspec.json.encode(document), indent=1))
+    return target
+
+
+def report(name: str, known: dict[str, str], results: Iterator[Result], *, quick: bool = False) -> Path:
     """Print each result as it comes, and write all of them down."""
     console = Console(width=None if sys.stdout.isatty() else 150)
     for key, value in known.items():
@@ -148,11 +159,8 @@ def report(name: str, known: dict[str, str], results: Iterator[Result]) -> Path:
     for result in results:
         kept.append(result)
         console.print(_table(result))
-    BUILD.mkdir(parents=True, exist_ok=True)
-    target = BUILD / f"{name}.json"
     load = " ".join(f"{load:.1f}" for load in os.getloadavg())
-    document = {"name": name, "facts": {**known, "load_after": load}, "results": kept}
-    target.write_bytes(msgspec.json.format(msgspec.json.encode(document), indent=1))
+    target = write(name, {"name": name, "quick": quick, "facts": {**known, "load_after": load}, "results": kept})
     console.print(f"[dim]written to {target}[/dim]")
     return target
 
@@ -183,8 +191,10 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def _commit() -> str:
+def commit() -> str:
+    """The commit that was measured, and whether the checkout differed from it."""
     with suppress(OSError):
-        found = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+        command = ["git", "describe", "--always", "--exclude=*", "--dirty= with changes"]
+        found = subprocess.run(command, capture_output=True, text=True, check=False)
         return found.stdout.strip() or "unknown"
     return "unknown"

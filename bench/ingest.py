@@ -14,6 +14,7 @@ three times as many records (is its memory flat?), and one and two executor proc
 
 import argparse
 import json
+import os
 import shutil
 import statistics
 import subprocess
@@ -27,7 +28,7 @@ from typing import Any
 import msgspec
 from tests import services
 
-from bench.harness import BUILD, facts
+from bench.harness import BUILD, facts, write
 
 VENV = BUILD / "ingest-venv"
 PYTHON = VENV / "bin" / "python"
@@ -256,10 +257,8 @@ def main() -> None:
     if "processes" in parts:
         more["latency dominates"] = side_by_side(records // 5, latency=100)
         print("   100 ms latency, PostgreSQL:", {k: round(v, 2) for k, v in more["latency dominates"].items()})
-    BUILD.mkdir(parents=True, exist_ok=True)
-    target = BUILD / "ingest.json"
-    document = {"name": "ingest", "facts": known, "results": results, **more}
-    target.write_bytes(msgspec.json.format(msgspec.json.encode(document), indent=1))
+    known["load_after"] = " ".join(f"{load:.1f}" for load in os.getloadavg())
+    target = write("ingest", {"name": "ingest", "quick": options.quick, "facts": known, "results": results, **more})
     print(f"written to {target}")
 
 

@@ -16,19 +16,20 @@ from typing import Any
 import yaml
 
 from bench.ingest_server import EPOCH, width
-from patra.ingest import bookkeeping, shelf, sources
-from patra.ingest.codes import Operation
-from patra.ingest.compiler import check_pack, load_pack
-from patra.ingest.course import Options
-from patra.ingest.document import read_document
-from patra.ingest.executor import Executor, Limits, Shared
-from patra.ingest.gates import LocalGate
-from patra.ingest.pack import Pack
-from patra.ingest.planner import Planner
-from patra.ingest.problem import errors
-from patra.ingest.services import Services
-from patra.ingest.transport import Transport
-from patra.ingest.trigger import Trigger
+from patra.ingest.execution import run_recorder
+from patra.ingest.execution.compiled_plan import Options
+from patra.ingest.execution.executor import Executor, Limits, Shared
+from patra.ingest.fetching.runtime import Runtime
+from patra.ingest.http.client import Transport
+from patra.ingest.packs import bundled, registry_store
+from patra.ingest.packs.compiler import check_pack, load_pack
+from patra.ingest.packs.problems import errors
+from patra.ingest.packs.schema import Pack
+from patra.ingest.packs.yaml.yaml_document import read_document
+from patra.ingest.planning.planner import Planner
+from patra.ingest.planning.trigger import Trigger
+from patra.ingest.ratelimit.limiter import LocalGate
+from patra.ingest.vocabulary.codes import Operation
 from patra.kernel.clock import SECOND, SystemClock
 from patra.kernel.db import Database, migrate, open_database
 from patra.kernel.db.queries import statement
@@ -109,12 +110,12 @@ def load(db: Database, tree: dict[str, Any]) -> None:
     assert loaded is not None, [str(problem) for problem in document.problems]
     wrong = errors(check_pack(loaded))
     assert not wrong, [str(problem) for problem in wrong]
-    db.run(lambda tx: shelf.load(tx, [loaded], by="bench", now=0))
+    db.run(lambda tx: registry_store.load(tx, [loaded], by="bench", now=0))
 
 
 def shipped() -> dict[str, Any]:
     """The output that the shipped Crossref pack maps to."""
-    tree = yaml.safe_load(sources.text("crossref"))
+    tree = yaml.safe_load(bundled.text("crossref"))
     return tree["endpoints"]["works"]["output"]
 
 
@@ -173,7 +174,7 @@ def main() -> None:
 
 def watch(costs: list[float]) -> None:
     """Note how long each batch's transaction takes."""
-    land = bookkeeping.Book.land
+    land = run_recorder.RunRecorder.land
 
     def timed(self: Any, *given: Any) -> Any:
         begun = time.perf_counter()
@@ -182,12 +183,12 @@ def watch(costs: list[float]) -> None:
         finally:
             costs.append(time.perf_counter() - begun)
 
-    bookkeeping.Book.land = timed  # type: ignore[method-assign]
+    run_recorder.RunRecorder.land = timed  # type: ignore[method-assign]
 
 
 def work(db: Database, clock: SystemClock, threads: int) -> None:
     transport = Transport()
-    services = Services(clock=clock, gate=LocalGate(clock), transport=transport)
+    services = Runtime(clock=clock, gate=LocalGate(clock), transport=transport)
     shared = Shared()
 
     def one() -> None:

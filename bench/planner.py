@@ -24,14 +24,15 @@ from typing import Any
 from tests import services
 
 from bench.harness import facts
-from patra.ingest import shelf, store
-from patra.ingest.codes import Operation
-from patra.ingest.compiler import load_pack
-from patra.ingest.document import read_document
-from patra.ingest.machines import TASKS
-from patra.ingest.pack import Pack
-from patra.ingest.planner import Planner
-from patra.ingest.trigger import Trigger
+from patra.ingest.packs import registry_store
+from patra.ingest.packs.compiler import load_pack
+from patra.ingest.packs.schema import Pack
+from patra.ingest.packs.yaml.yaml_document import read_document
+from patra.ingest.planning import store
+from patra.ingest.planning.planner import Planner
+from patra.ingest.planning.states import TASKS
+from patra.ingest.planning.trigger import Trigger
+from patra.ingest.vocabulary.codes import Operation
 from patra.kernel.clock import MINUTE, parse_instant
 from patra.kernel.db import Database, migrate, open_database
 from patra.kernel.leases import acquire
@@ -66,7 +67,7 @@ def opened(url: str) -> Database:
 
 def planned(db: Database, slices: int) -> dict[str, Any]:
     """One plan of so many slices of an hour."""
-    db.run(lambda tx: shelf.load(tx, [_pack(0)], by="bench", now=NOW))
+    db.run(lambda tx: registry_store.load(tx, [_pack(0)], by="bench", now=NOW))
     planner = Planner(db, ManualClock(NOW))
     since = NOW - 10 * MINUTE - slices * 60 * MINUTE
     until = since + slices * 60 * MINUTE

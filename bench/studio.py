@@ -74,7 +74,7 @@ def made(name: str, text: str, quality: str) -> Film:
 
 
 def longer(text: str, times: int) -> str:
-    """A chapter told so many times, each time with its paragraphs in another order and a line of its own in each."""
+    """A chapter repeated so many times, each time with its paragraphs in another order and a line of its own in each."""
     title, *paragraphs = [part for part in text.split("\n\n") if part.strip()]
     told = [title]
     for turn in range(times):

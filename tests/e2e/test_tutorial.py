@@ -1,4 +1,4 @@
-"""The commands of the tutorial, run as they stand there by somebody in an empty folder; only the year is shorter."""
+"""The commands of the tutorial, run as they stand there in an empty folder; only the year is shorter."""
 
 import os
 import re
@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from tests.e2e.process import PATIENCE, environment
+from tests.e2e.process import PATIENCE, environment, patra, up
 
+BUS_PAGE = Path(__file__).parents[2] / "docs" / "tutorial" / "publish-and-consume.md"
 PAGE = Path(__file__).parents[2] / "docs" / "tutorial" / "harvest-pubmed.md"
 SERVE = "python -m patra.demo.providers_http"
 
@@ -80,3 +82,55 @@ def test_a_newcomer_gets_through_the_tutorial(folder: Path) -> None:
     found = re.findall(r"(\d+) new records", " ".join(said.values()))
     assert len(found) == 3
     assert len(set(found)) == 1, "each of the three sources has the same papers"
+
+
+def test_a_newcomer_publishes_consumes_and_replays_a_dead_letter(tmp_path: Path) -> None:
+    text = BUS_PAGE.read_text(encoding="utf-8")
+    files = re.findall(r"`([\w./]+\.(?:py|yaml|toml))`[:.][^`]*?\n\n(?:[^`]*\n\n)?```\w+\n(.*?)```", text, re.DOTALL)
+    assert [name for name, _ in files] == ["contracts/order.placed.yaml", "patra.toml", "consumers.py", "producer.py"]
+    for name, content in files:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    said: list[str] = []
+    for command in re.findall(r"^    ((?:patra|python) .*)$", text, re.MULTILINE):
+        done = subprocess.run(
+            shlex.split(command), cwd=tmp_path, env=environment(PATH=path), capture_output=True, text=True,
+            timeout=PATIENCE, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+        said.append(f"{command}\n{done.stdout}{done.stderr}")
+    whole = "".join(said)
+    assert whole.count("mail for o-1") == whole.count("mail for o-2") == 1
+    assert whole.count("invoice for o-1") == whole.count("invoice for o-2") == 1
+    assert "refused: b_payload_invalid: /payload/cents" in whole
+    first, second = re.findall(r"^o-2 (.*)$", whole, re.MULTILINE)
+    assert first == second
+    assert "free_order" in whole
+    assert any(one.startswith("patra bus dead-letters\nnothing found") for one in said)
+
+
+STARTED = PAGE.with_name("getting-started.md")
+
+
+def test_a_newcomer_gets_started(tmp_path: Path) -> None:
+    shown = dict(re.findall(r"^\$ (.+)\n((?:(?!\$ |```).+\n)*)", STARTED.read_text("utf-8"), re.MULTILINE))
+    assert {"patra up", "patra doctor"} <= set(shown)
+    with up(tmp_path) as process:
+        answers = {path: msgspec.json.decode(process.get(path).data) for path in ("/ready", "/nowhere")}
+        refusal = shown["curl -s http://127.0.0.1:8642/nowhere"]
+        assert answers["/nowhere"] == msgspec.json.decode(refusal)
+        assert shown["curl -s http://127.0.0.1:8642/ready"].startswith('{"ready":true,"reasons":[],"loops":')
+        assert (answers["/ready"]["ready"], answers["/ready"]["reasons"]) == (True, [])
+        assert (tmp_path / "patra.db").exists()
+    assert subprocess.run(["bash", "-n"], input=patra(tmp_path, "completion", "bash").stdout, text=True).returncode == 0
+    setting = re.search(r"```toml\n# (patra\.toml)\n(.+?)```", STARTED.read_text("utf-8"), re.DOTALL)
+    assert setting is not None
+    (tmp_path / setting[1]).write_text(setting[2], "utf-8")
+    doctor = patra(tmp_path, "doctor")
+    assert doctor.returncode == 0, doctor.stdout
+    said = patra(tmp_path, "config", "show", PATRA_LOG_LEVEL="debug", COLUMNS="200").stdout
+    rows = [line.split() for line in said.splitlines()]
+    _, *promised = shown["PATRA_LOG_LEVEL=debug patra config show"].splitlines()
+    for name, value, origin in (line.split() for line in promised if line != "…"):
+        assert [name, value, origin.replace("…", str(tmp_path))] in [row[:3] for row in rows], said

@@ -1,1 +1,1 @@
-"""Second readings of the specifications, written for the tests without a look at `src`."""
+"""Second readings of the specifications, written for the tests without reading `src`."""

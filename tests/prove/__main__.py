@@ -6,6 +6,10 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from datetime import UTC, datetime
+
+import msgspec
+from bench import harness
 
 import tests.prove
 
@@ -29,10 +33,21 @@ def run(name: str, what: str, main: Callable[[], str | None]) -> bool:
         figures = main()
     except (Exception, SystemExit):  # noqa: BLE001  a proof that fails must not keep the others from running
         traceback.print_exc()
+        record(name, "does not hold", "")
         print(f"== {name}: DOES NOT HOLD ({time.monotonic() - start:.0f} s)", flush=True)
         return False
+    record(name, "holds", figures or "")
     print(f"== {name}: holds ({time.monotonic() - start:.0f} s){f': {figures}' if figures else ''}", flush=True)
     return True
+
+
+def record(name: str, result: str, figures: str) -> None:
+    """Write the result of a proof beside those of the benchmarks: `./dev bench --page` shows it."""
+    file = harness.BUILD / "proofs.json"
+    known = msgspec.json.decode(file.read_bytes())["proofs"] if file.exists() else {}
+    date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    known[name] = {"result": result, "figures": figures, "date": date, "commit": harness.commit()}
+    harness.write("proofs", {"name": "proofs", "proofs": known})
 
 
 def main(arguments: list[str]) -> int:

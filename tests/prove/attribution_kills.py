@@ -1,4 +1,4 @@
-"""Twenty kills with -9 under load: what was acknowledged is there once, deadlines are kept, the archive is complete (issue 3)."""
+"""Twenty kills with -9 under load: what was acknowledged is there once, deadlines are kept, the archive is complete."""
 
 import random
 import signal
@@ -15,12 +15,13 @@ import msgspec
 import psycopg
 import urllib3
 
-from patra.attribution.batch import read_batch
-from patra.attribution.closure import C, Terminal
 from patra.attribution.commit import commit
-from patra.attribution.contract import WAIT_WINDOW
-from patra.attribution.delivery import handing
-from patra.attribution.reading import decisions_after, every_closure, every_decision
+from patra.attribution.contract.windows import WAIT_WINDOW
+from patra.attribution.decision.closure_state import ClosureState, Terminal
+from patra.attribution.delivery.relay import handing
+from patra.attribution.intake.batch import read_batch
+from patra.attribution.storage.read import decisions_after, every_closure, every_decision
+from patra.attribution.verify import verify
 from patra.kernel.clock import SECOND, SystemClock
 from patra.kernel.db import migrate, open_database
 from tests import services
@@ -88,7 +89,7 @@ class Receiver:
 
 
 class Client(threading.Thread):
-    """Sends new events until it is told to stop; a batch without an answer is sent again, as an SDK must."""
+    """Sends new events until it is asked to stop; a batch without an answer is sent again, as an SDK must."""
 
     def __init__(self, number, url, answers, stop, most):
         super().__init__(name=f"client {number}", daemon=True)
@@ -187,6 +188,7 @@ def prove(store, folder, *, kills, clients, pause, seeds=SEEDS, most=10**9, outs
             acknowledged = list(answers.sources.values())  # before looking: what comes later may not be there yet
             seen.look(db)
             seen.check(acknowledged)
+            assert verify(db, SystemClock()).findings == []
         with started(folder, [*PATRA, "up", "--port", str(port)], **settings) as process:
             process.until("listening")
             threading.Thread(target=process.ended, daemon=True).start()
@@ -200,6 +202,7 @@ def prove(store, folder, *, kills, clients, pause, seeds=SEEDS, most=10**9, outs
     everything.check(answers.sources.values())
     _check_deadlines(db, deadlines)
     _check_archive(db, receiver if outside else None)
+    assert verify(db, SystemClock()).findings == []
     db.close()
     lost = answers.statuses[0]
     return f"{kills} kills, {len(answers.told):,} events acknowledged, {lost:,} requests lost, {receiver.received:,} records"
@@ -236,7 +239,7 @@ def _check_deadlines(db, deadlines):
             at[one.decision.subject.closure] = one.decision.at
     for closure in every_closure(db):
         if closure.closure in deadlines:
-            assert closure.state is C.CLOSED_FAILURE, closure
+            assert closure.state is ClosureState.CLOSED_FAILURE, closure
             assert closure.source is Terminal.TIMEOUT, closure
             assert timeouts[closure.closure] == 1, closure
             assert at[closure.closure] == deadlines[closure.closure], closure

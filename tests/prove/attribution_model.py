@@ -1,4 +1,4 @@
-"""Thousands of seeded logs through the engine and its second reading, on both databases and in random commits (issue 3)."""
+"""Thousands of seeded logs through the engine and its second reading, on both databases and in random commits."""
 
 import argparse
 import json

@@ -20,19 +20,19 @@ from typing import Any
 import psycopg
 
 from patra.bus.bus import Bus
-from patra.bus.dispatcher import Dispatcher
-from patra.bus.publish import Published
+from patra.bus.dispatch.dispatcher import Dispatcher
+from patra.bus.publishing.publish import Published
 from patra.bus.store import deliveries, events, groups
-from patra.bus.transports.inbound import Receiver
 from patra.bus.transports.nats import NatsStream
-from patra.bus.transports.outbound import Outboxed, Parcel, relay
+from patra.bus.transports.receiver import Receiver
+from patra.bus.transports.sender import Outboxed, Parcel, relay
 from patra.kernel.clock import SystemClock
 from patra.kernel.db import Tx, migrate, open_database
 from patra.kernel.db.queries import statement
 from patra.kernel.errors import Transient
-from patra.kernel.testing import kill_hard
 from tests import services
 from tests.prove.crew import Crew, Life
+from tests.support.faults import kill_hard
 from tests.unit.bus.making import catalogue, envelope, event_type
 
 MODULE = "tests.prove.bus_exactly_once"
@@ -74,6 +74,11 @@ def main() -> str:
         figures.append(
             "PostgreSQL and NATS "
             + prove(url, nats_url, events_=100_000, publishers=8, consumers=4, every=0.9, at_least=30)
+        )
+    with services.postgres(durable=True) as url, leaderless_nats() as nats_url:
+        figures.append(
+            "PostgreSQL and three NATS servers whose leader is killed "
+            + prove(url, nats_url, events_=20_000, publishers=4, consumers=2, every=2.0, at_least=10)
         )
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{Path(folder) / 'patra.db'}"
@@ -167,9 +172,14 @@ def bus_of(nats_url: str) -> Bus:
     return bus
 
 
+def stream_of(nats_url: str) -> NatsStream:
+    """Of a cluster (several servers with commas) the stream is kept on three."""
+    return NatsStream(nats_url, seconds=2.0, replicas=3 if "," in nats_url else 1)
+
+
 def turns_of(job: str, db: Any, nats_url: str, *arguments: str, batch: int = 200) -> list[Callable[[], bool]]:
     bus = bus_of(nats_url)
-    stream = NatsStream(nats_url, seconds=2.0) if nats_url else None
+    stream = stream_of(nats_url) if nats_url else None
     match job:
         case "publish":
             return [Publisher(db, bus, int(arguments[0]), int(arguments[1])).run_once]
@@ -278,6 +288,51 @@ def restarting_nats(every: float = 8.0) -> Generator[str]:
             over.set()
             thread.join()
             kill_hard(running[0])
+
+
+@contextmanager
+def leaderless_nats(every: float = 10.0) -> Generator[str]:
+    """Three servers with a replicated stream; its leader is killed with -9 now and then and started again on its data."""
+    ports, routes = [services.free_port() for _ in range(3)], [services.free_port() for _ in range(3)]
+    others = ",".join(f"nats://127.0.0.1:{port}" for port in routes)
+    with tempfile.TemporaryDirectory() as folder:
+        commands = {
+            f"n{n}": [
+                *(str(services.BIN / "nats-server"), "-a", "127.0.0.1", "-p", str(ports[n]), "-js", "-sd"),
+                *(f"{folder}/{n}", "-n", f"n{n}", "--cluster_name", "c"),
+                *("--cluster", f"nats://127.0.0.1:{routes[n]}", "--routes", others),
+            ]
+            for n in range(3)
+        }
+        running = {name: _nats(command) for name, command in commands.items()}
+        over = threading.Event()
+        url = ",".join(f"nats://127.0.0.1:{port}" for port in ports)
+
+        killed: list[str] = []
+
+        def kill_leaders() -> None:
+            stream = stream_of(url)
+            while not over.wait(every):
+                with suppress(Transient):
+                    leader = stream.leader()
+                    if leader not in running:  # they have elected none yet
+                        continue
+                    kill_hard(running[leader])
+                    killed.append(leader)
+                    over.wait(1.0)
+                    running[leader] = _nats(commands[leader])
+            stream.close()
+
+        thread = threading.Thread(target=kill_leaders, daemon=True)
+        thread.start()
+        try:
+            yield url
+            assert killed, "no leader was killed: nothing is proved"
+        finally:
+            over.set()
+            thread.join()
+            for process in running.values():
+                kill_hard(process)
 
 
 def _nats(command: list[str]) -> "subprocess.Popen[bytes]":

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
-from patra.kernel.testing import kill_hard
+from tests.support.faults import kill_hard
 
 ROOT = Path(__file__).parents[2]
 SIGNS = "PATRA_PROOF_SIGNS"
@@ -101,7 +101,7 @@ class Crew:
 
     def _start(self, job: list[str]) -> "subprocess.Popen[bytes]":
         environment = {**os.environ, SIGNS: self._signs.name}
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # else each start compiles everything anew
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # else each start compiles everything again
         if self._most_kills is not None:
             environment[PATIENT] = "1"
         return subprocess.Popen([sys.executable, "-m", self._module, *job], cwd=ROOT, env=environment)

@@ -3,7 +3,7 @@
     python -m tests.prove.studio_kills [RUNS]
 
 Three processes share a store: one dispatches (every module of the bus, the hub), one works, one composes. One of them is
-killed at random again and again and started anew, until the run has ended. Then: one `artifact.published`, each job
+killed at random again and again and started again, until the run has ended. Then: one `artifact.published`, each job
 succeeded once, the film whole and of its recorded hash, and no file in the artifact folder that no manifest names.
 """
 
@@ -16,20 +16,20 @@ from collections import Counter
 from pathlib import Path
 
 from patra.bus.bus import Bus
-from patra.bus.catalogue import load
-from patra.bus.envelope import decode_trusted
+from patra.bus.catalogue.catalogue import load
+from patra.bus.publishing.envelope import decode_trusted
 from patra.bus.store import events
 from patra.kernel.clock import SECOND, SystemClock
 from patra.kernel.db import migrate, open_database
 from patra.kernel.errors import Invalid, PatraError
-from patra.kernel.testing import kill_hard
-from patra.studio.artifacts import ArtifactStore
 from patra.studio.film.ffmpeg import probe
 from patra.studio.film.quality import QUALITIES, Quality
-from patra.studio.gateway import Submission, Wishes
+from patra.studio.gateway import Options, Submission
 from patra.studio.hub import Limits
 from patra.studio.pipeline import Studio
 from patra.studio.profiles import load_profiles
+from patra.studio.storage.artifacts import ArtifactStore
+from tests.support.faults import kill_hard
 
 CHAPTER = (
     "The Small Boat\n\nThe sea was calm at dusk, and the harbour slept.\n\nA boy named Tom sat alone in a small boat.\n\n"
@@ -78,7 +78,7 @@ def one_run(folder: Path, dice: random.Random, *, number: int, seconds: float = 
     """Make one film under fire; gives a line that says how it went. Raises AssertionError when a promise is broken."""
     made = studio(folder)
     made.join()
-    run_id = made.submit(Submission(chapter=CHAPTER, options=Wishes(fresh=f"run {number}")))
+    run_id = made.submit(Submission(chapter=CHAPTER, options=Options(fresh=f"run {number}")))
     children = {role: spawn(role, folder) for role in ROLES}
     kills: Counter[str] = Counter()
     until = time.monotonic() + seconds
@@ -91,7 +91,7 @@ def one_run(folder: Path, dice: random.Random, *, number: int, seconds: float = 
     try:
         while not at_work(made, run_id) and time.monotonic() < until:
             time.sleep(0.02)
-        kill("work")  # with a job in hand or just done, and most of them still to do
+        kill("work")  # with a job running or just done, and most of them still to do
         while True:
             time.sleep(0.3 + 2.2 * dice.random())
             if ended(made, run_id):

@@ -1,4 +1,4 @@
-"""Settings go in; for each thing that an installation needs, what was found and what to do come out.
+"""Examines what an installation needs: what was found, and what to do about it.
 
 Nothing is repaired and nothing is left behind: the doctor only looks (a write is tried and rolled back).
 """
@@ -15,20 +15,22 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from patra.app import undelivered
-from patra.app.parts import Check, Health, Part
-from patra.app.references import resolve
-from patra.app.settings import Settings
-from patra.app.sources import Loaded
-from patra.app.wiring import PARTS, Patra, build
+from patra.app import outbox_admin
+from patra.app.component import Check, Component, Health
+from patra.app.configuration.egress_targets import refused_targets, targets
+from patra.app.configuration.exposure import check_exposure
+from patra.app.configuration.secrets import resolve
+from patra.app.configuration.settings import Settings
+from patra.app.configuration.settings_loader import Loaded
+from patra.app.wiring import COMPONENTS, Patra, build
 from patra.kernel.clock import MINUTE, SECOND, format_instant
 from patra.kernel.db import Tx
 from patra.kernel.errors import ConfigInvalid, MigrationMismatch, PatraError
-from patra.kernel.redact import redact_url
+from patra.kernel.safety.redact import redact_text, redact_url
 
 OLDEST_PYTHON = (3, 11)
 OLDEST_SQLITE = (3, 35, 0)  # RETURNING
-LEAST_DISK = 1 << 30
+MIN_FREE_DISK_BYTES = 1 << 30
 CLOCK_TOLERANCE = 2 * SECOND
 BUILT_AFTER = 1_767_225_600 * SECOND  # 2026-01-01: a clock before that is wrong
 CONNECT_SECONDS = 3.0
@@ -37,6 +39,7 @@ CONNECT_SECONDS = 3.0
 EXTRAS: dict[str, tuple[str, str]] = {
     "postgres": ("psycopg", "a PostgreSQL store"),
     "redis": ("redis", "a rate gate shared by several machines"),
+    "nats": ("nats", "a bus over NATS JetStream"),
     "parquet": ("duckdb", "Parquet files"),
     "s3": ("obstore", "object storage"),
     "otel": ("opentelemetry.sdk", "sending traces"),
@@ -49,11 +52,13 @@ class _UndoError(Exception):
     """Rolls the trial write back."""
 
 
-def examine(loaded: Loaded, parts: Sequence[Part] = PARTS) -> Iterator[Check]:
-    """Every check in the order in which one should mend: the machine, the settings, the store, the services."""
+def examine(loaded: Loaded, parts: Sequence[Component] = COMPONENTS) -> Iterator[Check]:
+    """Every check in the order in which to fix things: the machine, the settings, the store, the services."""
     yield _python()
     yield _sqlite()
     yield _settings(loaded)
+    yield _exposure(loaded)
+    yield from _egress(loaded)
     yield from _store(loaded, parts)
     if endpoint := loaded.settings.telemetry.otlp_endpoint:
         yield reachable("telemetry", endpoint, "check telemetry.otlp_endpoint, or empty it to send no traces")
@@ -61,6 +66,18 @@ def examine(loaded: Loaded, parts: Sequence[Part] = PARTS) -> Iterator[Check]:
         yield Check(name="telemetry", health=Health.OFF, found="no collector configured (telemetry.otlp_endpoint)")
     yield from _redis(loaded)
     yield from _extras(loaded)
+
+
+def own_checks(patra: Patra) -> list[Check]:
+    """What a running process can find out by itself: the store answers, migrations, the outbox, its engines."""
+    found = [_guarded("store", lambda: _reads(patra)), _guarded("migrations", lambda: _migrated(patra))]
+    found.append(_guarded("outbox", lambda: outbox_admin.check(patra.db)))
+    return [*found, *(_guarded("engine", check) for check in patra.checks)]
+
+
+def _reads(patra: Patra) -> Check:
+    patra.db.read(lambda tx: tx.server_now())
+    return Check(name="store", health=Health.OK, found="it answers")
 
 
 def _redis(loaded: Loaded) -> Iterator[Check]:
@@ -114,7 +131,34 @@ def _settings(loaded: Loaded) -> Check:
     return Check(name="settings", health=Health.OK, found=where)
 
 
-def _store(loaded: Loaded, parts: Sequence[Part]) -> Iterator[Check]:
+def _exposure(loaded: Loaded) -> Check:
+    """What is open to whom."""
+    try:
+        found = check_exposure(loaded.settings.web)
+    except ConfigInvalid as error:
+        text = f"{error.place}: {error.detail}"
+        return Check(name="exposure", health=Health.BROKEN, found=text, advice=error.advice)
+    names = ", ".join(found.shown_names)
+    text = f"the API is open to {found.api}; POST /events to {found.intake}; called by {names}"
+    return Check(name="exposure", health=Health.OK, found=text)
+
+
+def _egress(loaded: Loaded) -> Iterator[Check]:
+    """Whether the servers that the settings name may be called."""
+    try:
+        found = targets(loaded.settings)
+        problems = refused_targets(found)
+    except ConfigInvalid as error:
+        problems, found = [error], []
+    for error in problems:
+        text = f"{error.place}: {error.detail}"
+        yield Check(name="egress", health=Health.BROKEN, found=text, advice=error.advice)
+    if found and not problems:
+        names = ", ".join(target.place for target in found)
+        yield Check(name="egress", health=Health.OK, found=f"no private address that no setting names: {names}")
+
+
+def _store(loaded: Loaded, parts: Sequence[Component]) -> Iterator[Check]:
     url = resolve(loaded.settings.store.url, "store.url")
     shown = redact_url(url)
     if urlsplit(url).scheme.startswith("postgres") and urlsplit(url).hostname:
@@ -159,7 +203,7 @@ def _store(loaded: Loaded, parts: Sequence[Part]) -> Iterator[Check]:
         if file and file != ":memory:":
             yield _disk(Path(file).resolve().parent)
         if migrated:
-            yield _guarded("outbox", lambda: undelivered.check(patra.db))
+            yield _guarded("outbox", lambda: outbox_admin.check(patra.db))
         for check in patra.checks if migrated else ():  # the engines look into their tables
             yield _guarded("engine", check)
     finally:
@@ -172,10 +216,12 @@ def _looking(loaded: Loaded) -> Settings:
 
 
 def _guarded(name: str, check: Callable[[], Check]) -> Check:
+    """What a check finds, or that it failed; what others wrote (an alert, say) shows no secret and no person."""
     try:
-        return check()
+        found = check()
     except PatraError as error:
-        return Check(name=name, health=Health.BROKEN, found=str(error), advice="see the checks above")
+        found = Check(name=name, health=Health.BROKEN, found=str(error), advice="see the checks above")
+    return msgspec.structs.replace(found, found=redact_text(found.found))
 
 
 def _answers(patra: Patra, shown: str) -> Check:
@@ -231,7 +277,7 @@ def _clock(patra: Patra) -> Check:
 def _disk(folder: Path) -> Check:
     free = shutil.disk_usage(folder).free
     found = f"{free / (1 << 30):.1f} GiB free in {folder}"
-    if free < LEAST_DISK:
+    if free < MIN_FREE_DISK_BYTES:
         return Check(name="disk", health=Health.WARNING, found=found, advice="make room: a full disk stops every write")
     return Check(name="disk", health=Health.OK, found=found)
 
@@ -240,6 +286,7 @@ def _extras(loaded: Loaded) -> Iterator[Check]:
     needed = {
         "postgres": resolve(loaded.settings.store.url, "store.url").startswith("postgres"),
         "otel": bool(loaded.settings.telemetry.otlp_endpoint),
+        "s3": bool(loaded.settings.ingest.history_url or loaded.settings.studio.artifacts_url),
     }
     for extra, (module, purpose) in EXTRAS.items():
         name = f"extra {extra}"

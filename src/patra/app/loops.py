@@ -1,4 +1,4 @@
-"""`run_once` functions go in; supervised threads that call them again and again, and say how they fare, come out.
+"""Runs `run_once` functions in supervised threads, again and again, and reports their state.
 
 An error ends one turn, never the loop: it is logged, counted, kept for `/ready`, and the next turn waits longer. Here,
 at the loop's edge, is the one place where any exception is caught.
@@ -8,13 +8,14 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
 
 import msgspec
 
 from patra.kernel.clock import MINUTE, SECOND, Clock, format_instant
 from patra.kernel.errors import ConfigInvalid, PatraError
-from patra.kernel.redact import redact_text
 from patra.kernel.retry import Backoff
+from patra.kernel.safety.redact import redact_text
 from patra.kernel.telemetry import bind_lineage, counter, get_logger, histogram, span
 
 log = get_logger()
@@ -35,6 +36,23 @@ def did_something(counts: object) -> bool:
     return bool(counts)
 
 
+class LoopRole(StrEnum):
+    """What a loop is for, so that processes can divide the loops of all engines among them (`patra work --role`)."""
+
+    INTAKE = "intake"
+    """Belongs to the process that takes requests: `patra web` runs these itself."""
+    TIMERS = "timers"
+    """Deadlines, schedules and alerts: what happens because time passes."""
+    INDEXER = "indexer"
+    """Indexes and running sums, just behind the writers."""
+    RELAY = "relay"
+    """Messages to and from other systems: archives, streams, webhooks, e-mail."""
+    WORK = "work"
+    """The work itself: harvests, handlers of events, films."""
+    UPKEEP = "upkeep"
+    """Retention and verification: nobody waits for them."""
+
+
 class Loop(msgspec.Struct, frozen=True):
     """A background duty. `every` (µs) is the pause after a turn that found nothing to do.
 
@@ -47,6 +65,7 @@ class Loop(msgspec.Struct, frozen=True):
     every: int
     again: Callable[[object], bool] = did_something
     patience: int | None = None
+    role: LoopRole = LoopRole.WORK
 
 
 class LoopState(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,7 +120,7 @@ class RunningLoop:
         self._wake.set()
 
     def join(self, seconds: float) -> bool:
-        """Wait for the turn in hand; gives whether the thread has ended."""
+        """Wait for the current turn; gives whether the thread has ended."""
         self._thread.join(max(seconds, 0))
         return not self._thread.is_alive()
 
@@ -128,7 +147,7 @@ class RunningLoop:
                 again = self.loop.again(self.loop.run_once())
         except Exception as error:
             self._failures += 1
-            self._last_error = _reason(error)
+            self._last_error = describe(error)
             pause = self._backoff.delay(self._failures, random.random())
             TURNS.labels(name, "failed").inc()
             log.exception(
@@ -169,7 +188,7 @@ class Supervisor:
             running.start()
 
     def stop(self, seconds: float) -> list[str]:
-        """Ask every loop to stop and wait for the turns in hand, all within the bound; gives those that did not end."""
+        """Ask every loop to stop and wait for their turns, all within the bound; gives those that did not end."""
         if not self._started:
             return []
         until = time.monotonic() + seconds
@@ -191,19 +210,28 @@ class Supervisor:
         return [running.state() for running in self._running.values()]
 
 
-def chosen(loops: Sequence[Loop], wanted: Iterable[str]) -> list[Loop]:
-    """The loops named, or of an engine named (`ingest` stands for `ingest.planner`, …); all when none is named."""
-    names = tuple(wanted)
+def chosen(loops: Sequence[Loop], wanted: Iterable[str], roles: Iterable[str] = ()) -> list[Loop]:
+    """The loops named, or of an engine named (`ingest` stands for `ingest.planner`, …), that have one of some roles.
+
+    Where no name is given all loops are meant, where no role is given every role.
+    """
+    names, wanted_roles = tuple(wanted), {LoopRole(role) for role in roles}
     for name in names:
         if not any(_answers_to(loop, name) for loop in loops):
             known = ", ".join(loop.name for loop in loops) or "none"
             raise ConfigInvalid("loop_unknown", f"there is no loop {name!r}", advice=f"there are: {known}")
-    return [loop for loop in loops if not names or any(_answers_to(loop, name) for name in names)]
+    return [
+        loop
+        for loop in loops
+        if (not names or any(_answers_to(loop, name) for name in names))
+        and (not wanted_roles or loop.role in wanted_roles)
+    ]
 
 
 def _answers_to(loop: Loop, name: str) -> bool:
     return loop.name == name or loop.name.startswith(f"{name}.")
 
 
-def _reason(error: Exception) -> str:
+def describe(error: Exception) -> str:
+    """An error in one line for people, without secrets."""
     return redact_text(str(error) if isinstance(error, PatraError) else f"{type(error).__name__}: {error}")

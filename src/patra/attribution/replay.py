@@ -1,10 +1,11 @@
-"""A log of batches and ticks goes in; every answer, fact, audit, record and closure that follows from it comes out.
+"""Turns a log of batches and ticks into every answer, fact, audit, record and closure that follows from it.
 
-Each line is `{"receivedAt": …, "batch": <any JSON>}` or `{"tick": …}`. Lines are decided in the order of the file. The
-instant of a line, of a well-formed batch as of a tick, first applies every deadline at or before it, each as of its own
-(A1); what was applied stays, also where a later line has an earlier instant. The built-in archive takes records at
-once. The order of the output: answers as the lines of batches; closures by key; everything else by its instant, then by
-its key. None of it depends on a clock, on the database, or on how batches are grouped into commits.
+Each line is `{"receivedAt": …, "batch": <any JSON>}` or `{"tick": …}`. Lines are decided in the order of the file. A
+tick applies every deadline at or before its instant, each as of its own (A1); a batch only those of the closures that
+its events name (F24). What was applied stays, also where a later line has an earlier instant: a log that several
+writers made at once gives what they answered. The built-in archive takes records at once. The order of the output:
+answers as the lines of batches; closures by key; everything else by its instant, then by its key. None of it depends on
+a clock, on the database, or on how batches are grouped into commits.
 """
 
 import json
@@ -16,22 +17,22 @@ from typing import Any
 
 import msgspec
 
-from patra.attribution.ack import BatchAck, encode_ack
-from patra.attribution.batch import Item, Tick, instant, read_batch
-from patra.attribution.commit import EVERYTHING, commit
-from patra.attribution.decide import Answer, Ticked
-from patra.attribution.facts import attribution_fact, audit, billable_fact, closure_line
-from patra.attribution.intake import Refused, read_json
-from patra.attribution.keystore import Keys
-from patra.attribution.reading import every_closure, every_decision, something_due
-from patra.attribution.records import RANK, Record
-from patra.attribution.store import due_closures
+from patra.attribution.commit import commit
+from patra.attribution.contract.rules import LIVE_RULES, Rules
+from patra.attribution.decision.ack import BatchAck, encode_ack
+from patra.attribution.decision.decide import Answer, Ticked
+from patra.attribution.decision.decisions import attribution_fact, audit, billable_fact, closure_line
+from patra.attribution.decision.output_records import RANK, Record
+from patra.attribution.intake.batch import Item, Tick, read_batch
+from patra.attribution.intake.envelope import Refused, read_json
+from patra.attribution.storage.dedup_keys import Keys
+from patra.attribution.storage.read import every_closure, every_decision
 from patra.kernel.clock import parse_instant
 from patra.kernel.db import Database
 from patra.kernel.errors import Invalid
 
-BITE = 2000
-"""Overdue closures that one commit takes before the batches at hand."""
+DUE_BATCH_SIZE = 2000
+"""Overdue closures that one commit takes, and those that share the last one's deadline."""
 
 Line = str | bytes | dict[str, Any]
 Object = dict[str, Any]
@@ -48,28 +49,22 @@ class ReplayOutput(msgspec.Struct, frozen=True, kw_only=True):
     closures: list[Object]
 
 
-def replay(lines: Iterable[Line], db: Database, *, group: Iterable[int] | None = None) -> ReplayOutput:
+def replay(
+    lines: Iterable[Line], db: Database, *, group: Iterable[int] | None = None, rules: Rules = LIVE_RULES
+) -> ReplayOutput:
     """Decide a log on an empty, migrated store; `group` says how many consecutive batches go into each commit.
 
     A tick ends a commit; batches beyond the last group are committed one by one.
     """
     answers: list[Answer] = []
     keys = Keys()
-    for items in _grouped(_items(lines), group or ()):
-        for some in _bounded(db, items):
-            first = instant(some[0])
-            while db.read(lambda tx, first=first: something_due(tx, first)):
-                commit(db, [Tick(at=first)], due=BITE, keys=keys)
-            answers += commit(db, some, due=EVERYTHING, keys=keys)
-    return _output(db, [_ack(answer) for answer in answers if not isinstance(answer, Ticked)])
-
-
-def _bounded(db: Database, items: list[Item]) -> list[list[Item]]:
-    """The items of a commit; one by one where a jump in time among them brings more deadlines than a commit takes."""
-    latest = max(map(instant, items))
-    if len(items) > 1 and len(db.read(lambda tx: due_closures(tx, latest, BITE + 1))) > BITE:
-        return [[item] for item in items]
-    return [items]
+    for items in _grouped(_items(lines, rules), group or ()):
+        if isinstance(items[0], Tick):
+            while commit(db, items, due=DUE_BATCH_SIZE, keys=keys, rules=rules) != [Ticked(0)]:
+                pass
+        else:
+            answers += commit(db, items, keys=keys, rules=rules)
+    return output_of(db, [answer for answer in answers if not isinstance(answer, Ticked)])
 
 
 def write_output(output: ReplayOutput, folder: Path) -> None:
@@ -88,9 +83,15 @@ class _Line(msgspec.Struct):
     receivedAt: str | msgspec.UnsetType = msgspec.UNSET  # noqa: N815  names of the log's format
     batch: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     tick: str | msgspec.UnsetType = msgspec.UNSET
+    purgedBefore: str | msgspec.UnsetType = msgspec.UNSET  # noqa: N815
 
 
 _decode = msgspec.json.Decoder(_Line).decode
+
+
+def last_instant(lines: Iterable[Line]) -> int | None:
+    """The latest instant of a log, None of an empty one; refuses a line that cannot be read."""
+    return max((_line(text, place)[0] for text, place in _texts(lines)), default=None)
 
 
 def check_log(lines: Iterable[Line]) -> None:
@@ -99,10 +100,10 @@ def check_log(lines: Iterable[Line]) -> None:
         _line(text, place)
 
 
-def _items(lines: Iterable[Line]) -> Iterator[Item]:
+def _items(lines: Iterable[Line], rules: Rules) -> Iterator[Item]:
     for text, place in _texts(lines):
         at, batch = _line(text, place)
-        yield Tick(at=at) if batch is None else read_batch(batch, at)
+        yield Tick(at=at) if batch is None else read_batch(batch, at, rules)
 
 
 def _texts(lines: Iterable[Line]) -> Iterator[tuple[str | bytes, str]]:
@@ -124,6 +125,14 @@ def _line(text: str | bytes, place: str) -> tuple[int, bytes | None]:
         return _instant(line.tick, "tick", place), None
     if line.tick is msgspec.UNSET and line.receivedAt is not msgspec.UNSET and line.batch is not msgspec.UNSET:
         return _instant(line.receivedAt, "receivedAt", place), bytes(line.batch)
+    if line.purgedBefore is not msgspec.UNSET:
+        raise Invalid(
+            "log_beginning_missing",
+            f"the log lost its beginning: lines before {line.purgedBefore} were purged from the store it came from. "
+            "A replay without them would take repeated events for new ones and bill them again",
+            place=place,
+            advice="replay a log that was exported before attribution.keep_log_days had passed",
+        )
     raise Invalid("log_line_invalid", "the line is neither a batch nor a tick", place=place, advice=_ADVICE)
 
 
@@ -211,7 +220,8 @@ def _ack(answer: BatchAck | Refused) -> Object:
     return msgspec.json.decode(encode_ack(answer))
 
 
-def _output(db: Database, acks: list[Object]) -> ReplayOutput:
+def output_of(db: Database, answers: Sequence[BatchAck | Refused]) -> ReplayOutput:
+    """What a store holds, beside the answers that were given: of a replay, or of a live store to compare with one."""
     billable: list[tuple[int, str, Object]] = []
     attribution: list[tuple[int, str, Object]] = []
     audits: list[tuple[int, str, Object]] = []
@@ -225,7 +235,7 @@ def _output(db: Database, acks: list[Object]) -> ReplayOutput:
             attribution.append((decision.at, fact["attributionKey"], {**fact, "recordStatus": statuses.attribution}))
         records += [_record_order(decision.at, record) for record in archived.records]
     return ReplayOutput(
-        acks=acks,
+        acks=[_ack(answer) for answer in answers],
         billable=_ordered(billable),
         attribution=_ordered(attribution),
         audits=_ordered(audits),

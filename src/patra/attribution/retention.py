@@ -1,4 +1,4 @@
-"""What is older than it is kept for goes, in bounded bites; facts stay unless one asks otherwise.
+"""Deletes rows past their retention, in bounded batches; facts stay unless the settings say otherwise.
 
 | what | kept for | by default |
 |---|---|---|
@@ -7,11 +7,16 @@
 | rejected and quarantined events | `rejects` | 90 days |
 | audits of dropped events | `audits` | for ever |
 | facts, with their audits and records | `facts` | for ever |
+| billable facts as settlement counts them | `settled`, after their period was closed | for ever |
 
-Closures and what settlement counts are never purged: a closure is what keeps a late event from being billed twice. Nor
-are the cycles of forgotten keys: a key that is used again must not get the `recordKey` of a purged fact (§3.8.29). A
-fact is purged only once the archive has its record. Where the store is the only archive that has it, because it was
-the archive then, or because the one outside did not take it, it is purged only into a file that takes its place.
+With a place for history (`history`), log lines and records of decisions are written there first, verified, and can be
+asked and brought back. Without one, lines of the log are deleted.
+
+Closures are never purged: a closure is what keeps a late event from being billed twice; those of settled facts are
+reduced to their outcome when the facts go. Nor are the cycles of forgotten keys: a key that is used again must not get
+the `recordKey` of a purged fact (§3.8.29). A fact is purged only once the archive has its record. Where the store is
+the only archive that has it, because it was the archive then, or because the one outside did not take it, it is purged
+only into a file that takes its place.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,33 +26,55 @@ from pathlib import Path
 import msgspec
 import zstandard
 
-from patra.attribution.archive import as_sent
-from patra.attribution.closure import Action, Status
-from patra.attribution.decide import ITEM_BITS
-from patra.attribution.dedup import SCOPE
-from patra.attribution.facts import audit_key_of
-from patra.attribution.keys import half
-from patra.attribution.keystore import PURGED
-from patra.attribution.locate import INDEXED
-from patra.attribution.pack import packed_whole, unpacked
-from patra.attribution.reading import Archived, decisions_after, untold
-from patra.attribution.records import Record
-from patra.attribution.statements import Q, mark, set_mark
+from patra.attribution.decision.dedup import SCOPE
+from patra.attribution.decision.output_records import Record
+from patra.attribution.delivery.port import as_sent
+from patra.attribution.history.decisions import (
+    AUDITS,
+    FACTS,
+    DecisionRecords,
+    StatementVerified,
+    next_decisions,
+    status_rows,
+)
+from patra.attribution.history.export import Exporter, Moved
+from patra.attribution.history.files import failing_kinds, note_failure
+from patra.attribution.history.kinds import LOG_LOST, LOG_PURGED, Kind, LogLines
+from patra.attribution.history.settled_facts import SettledFacts
+from patra.attribution.storage.dedup_keys import PURGED
+from patra.attribution.storage.sql import Q, mark, set_mark
 from patra.kernel.clock import HOUR
-from patra.kernel.db import Database, Row, Tx
-from patra.kernel.files import write_whole
+from patra.kernel.db import Database, Tx
+from patra.kernel.errors import PatraError, StoreBusy
+from patra.kernel.files import FilePlace, write_whole
+from patra.kernel.telemetry import get_logger
 
-BITE = 1000
+log = get_logger()
+
+__all__ = [
+    "AUDITS",
+    "FACTS",
+    "LOG_PURGED",
+    "MAX_TRANSIT_TIME",
+    "REJECTS_PURGED",
+    "Keep",
+    "Purged",
+    "Retention",
+    "into_files",
+    "purge_once",
+]
+
+PURGE_BATCH_SIZE = 1000
 
 Keep = Callable[[Sequence[Record]], None]
 """Where the records of purged facts go; it has them durably when it returns."""
 
-ON_THE_WAY = HOUR
+MAX_TRANSIT_TIME = HOUR
 """How long after its arrival a batch may still be on its way to a writer, by whichever clock: keys past their window
 are kept that much longer, so that no answer depends on when they were forgotten (A1)."""
 
-AUDITS, FACTS = "purge_scanned_audits", "purge_scanned_facts"
-"""The marks: the decisions that were looked at already. Each kind has its own, since it has its own time."""
+REJECTS_PURGED = "rejects_purged"
+"""The mark: the instant up to which rejected events were purged."""
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +84,11 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
     rejects: int | None = None
     audits: int | None = None
     facts: int | None = None
+    verified: StatementVerified | None = None
+    """Facts wait until their statement is written and verified, by this; None: they do not."""
+    settled: int | None = None
+    """How long after its period was closed a billable fact is kept as settlement counts it; needs `statements`."""
+    statements: StatementVerified | None = None
 
 
 class Purged(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,17 +99,33 @@ class Purged(msgspec.Struct, frozen=True, kw_only=True):
     rejects: int = 0
     audits: int = 0
     facts: int = 0
+    settled: int = 0
     passed: int = 0
-    """Decisions that were looked at and stay, for good."""
+    """Decisions that were examined and stay permanently."""
+    rewritten: int = 0
+    """Files of history that were lost before their rows went, and were written again."""
+    statements: int = 0
+    """Statements that were checked, since facts wait for them."""
 
 
-def purge_once(db: Database, now: int, retention: Retention, *, keep: Keep | None = None) -> Purged:
-    """Take one bite of everything that is past its time; what needs no file goes first, lest a full disk keeps it."""
+def purge_once(
+    db: Database, now: int, retention: Retention, *, keep: Keep | None = None, history: FilePlace | None = None
+) -> Purged:
+    """Delete one batch of everything past its retention; what needs no file goes first, in case the disk is full.
+
+    With a place for history, log lines and records of decisions go there first; `keep` is for records alone.
+    """
     ledger = db.run(lambda tx: _purge_ledger(tx, now))
-    log = db.run(lambda tx: _purge_log(tx, now, retention.log))
     rejects = db.run(lambda tx: _purge_rejects(tx, now, retention.rejects))
-    audits, passed_by = _purge_decisions(db, AUDITS, now, retention.audits, keep)
-    facts, passed = _purge_decisions(db, FACTS, now, retention.facts, keep)
+    statements = _check_statements(db, now, retention)
+    if history is not None:
+        moved, failures = _move(db, history, now, retention)
+        if failures and moved == Purged():  # else the next turn follows at once, and comes here when all else is done
+            raise failures[0]
+        return msgspec.structs.replace(moved, ledger=ledger, rejects=rejects, statements=statements)
+    log = db.run(lambda tx: _purge_log(tx, now, retention.log))
+    audits, passed_by = _purge_decisions(db, AUDITS, now, retention, keep)
+    facts, passed = _purge_decisions(db, FACTS, now, retention, keep)
     return Purged(
         ledger=ledger,
         log=log,
@@ -85,12 +133,19 @@ def purge_once(db: Database, now: int, retention: Retention, *, keep: Keep | Non
         audits=audits,
         facts=facts,
         passed=passed_by + passed,
+        statements=statements,
     )
+
+
+def _check_statements(db: Database, now: int, retention: Retention) -> int:
+    """Check the statements that facts wait for; gives how many."""
+    checks = (retention.verified if retention.facts else None) or (retention.statements if retention.settled else None)
+    return checks.check_pending(db, now) if checks is not None else 0
 
 
 def _purge_ledger(tx: Tx, now: int) -> int:
     """Forget keys past their window; what is kept of them is how many cycles they had (F9)."""
-    gone = tx.fetch(Q["forget_keys"], {"scope": SCOPE, "before": now - ON_THE_WAY, "limit": BITE})
+    gone = tx.fetch(Q["forget_keys"], {"scope": SCOPE, "before": now - MAX_TRANSIT_TIME, "limit": PURGE_BATCH_SIZE})
     tx.execute(Q["remember_keys"], rows=sorted((bytes(key), cycle) for key, cycle in gone))
     if gone and not mark(tx, PURGED):
         set_mark(tx, PURGED, 1)
@@ -98,83 +153,94 @@ def _purge_ledger(tx: Tx, now: int) -> int:
 
 
 def _purge_log(tx: Tx, now: int, kept: int | None) -> int:
-    """Batches as received, but never the newest: numbers go on from it."""
-    return tx.execute(Q["purge_log"], {"before": now - kept, "limit": BITE}) if kept else 0
+    """Batches as received, but never the newest: numbers go on from it. Marks say that the beginning is gone."""
+    gone = tx.execute(Q["purge_log"], {"before": now - kept, "limit": PURGE_BATCH_SIZE}) if kept else 0
+    if gone and kept:
+        set_mark(tx, LOG_PURGED, now - kept)
+        set_mark(tx, LOG_LOST, now - kept)
+    return gone
 
 
 def _purge_rejects(tx: Tx, now: int, kept: int | None) -> int:
-    return tx.execute(Q["purge_rejects"], {"before": now - kept, "limit": BITE}) if kept else 0
+    if not kept:
+        return 0
+    past = {"before": now - kept, "limit": PURGE_BATCH_SIZE}
+    gone = tx.execute(Q["purge_rejects"], past)
+    set_mark(tx, REJECTS_PURGED, max(now - kept, mark(tx, REJECTS_PURGED)))  # earlier releases purge without it
+    return gone + tx.execute(Q["purge_turned_away"], past)
 
 
-def _purge_decisions(db: Database, scanned: str, now: int, kept: int | None, keep: Keep | None) -> tuple[int, int]:
-    """Look at the oldest decisions that were not looked at yet; gives how many of the kind went, and how many stay.
-
-    The scan stops at one that will go later and comes back to it; decisions of the other kind are passed over.
-    """
+def _purge_decisions(db: Database, scanned: str, now: int, retention: Retention, keep: Keep | None) -> tuple[int, int]:
+    """Delete the oldest decisions that were not looked at yet; gives how many of the kind went, and how many stay."""
+    kept = retention.facts if scanned == FACTS else retention.audits
     if not kept:
         return 0, 0
-    page, superseding = db.read(lambda tx: _page(tx, scanned))
-    own = [_is_fact(one) is (scanned == FACTS) and not (_only_here(one) and keep is None) for one in page]
-    stop = next(
-        (i for i, one in enumerate(page) if own[i] and (one.id in superseding or _waits(one, now - kept))), len(page)
+    verified = retention.verified if scanned == FACTS else None
+    page = db.read(
+        lambda tx: next_decisions(
+            tx, scanned, now - kept, PURGE_BATCH_SIZE, has_file=keep is not None, verified=verified
+        )
     )
-    gone = [one for i, one in enumerate(page[:stop]) if own[i]]
+    if page.reached is None:
+        return 0, 0
     if keep is not None:
-        keep([record for one in gone for record in one.records])
+        keep([record for one in page.gone for record in one.records])
 
-    def work(tx: Tx) -> None:
-        _rewrite(tx, {one.id for one in gone})
-        tx.execute(Q["purge_statuses"], rows=[(one.id,) for one in gone])
-        tx.execute(Q["purge_drops"], rows=[(half(audit_key_of(one.decision)),) for one in gone])
-        oldest = tx.fetch(Q["oldest_item"])[0][0]
-        tx.execute(Q["purge_runs"], {"oldest": mark(tx, INDEXED) + 1 if oldest is None else oldest})
-        set_mark(tx, scanned, page[stop - 1].id)
+    kind, rows = DecisionRecords("", scanned, verified), status_rows(page.gone)
 
-    if stop:
-        db.run(work)
-    return len(gone), stop - len(gone)
+    def work(tx: Tx) -> int:
+        done = kind.delete(tx, rows)
+        if done == len(rows):
+            set_mark(tx, scanned, page.reached or 0)
+        return done
 
-
-def _page(tx: Tx, scanned: str) -> tuple[list[Archived], set[int]]:
-    """The decisions that are next, and those of them that the archive is still to be told of as superseded."""
-    page = decisions_after(tx, mark(tx, scanned), BITE)
-    return page, untold(tx, page)
+    gone = {row[0] for row in rows[: db.run(work)]}
+    return len(gone), page.passed if len(gone) == len(page.gone) else 0
 
 
-def _only_here(one: Archived) -> bool:
-    """Whether no archive outside has all of a fact's records, nor ever will."""
-    return _is_fact(one) and (one.in_store or one.settled_code is not None)
+def _move(db: Database, history: FilePlace, now: int, retention: Retention) -> tuple[Purged, list[PatraError]]:
+    """One file of each kind that goes to history, and the errors of kinds that could not; each fails for itself."""
+    exporter = Exporter(db, history)
+    failing = db.read(failing_kinds)
+    failures: list[PatraError] = []
 
-
-def _is_fact(one: Archived) -> bool:
-    """Whether it is kept as facts are: a decision that emitted something."""
-    return one.decision.action != Action.DROP.value
-
-
-def _rewrite(tx: Tx, gone: set[int]) -> None:
-    """Take decisions out of the rows of their items, which nobody else may do meanwhile; an empty row goes."""
-    items = sorted({number >> ITEM_BITS for number in gone})
-    left: list[Row] = []
-    empty: list[Row] = []
-    for item, body in tx.fetch(Q["packs_to_rewrite"], rows=[(item,) for item in items]):
-        kept = [(number, decision) for number, decision in unpacked(item, bytes(body)) if number not in gone]
-        if kept:
-            left.append((item, packed_whole(kept)))
+    def moved(kind: Kind, kept: int | None) -> Moved:
+        if not kept:
+            return Moved()
+        try:
+            done = exporter.move(kind, now - kept, now)
+        except StoreBusy:
+            raise
+        except PatraError as error:
+            log.exception("attribution_history_failed", kind=kind.name, code=error.code)
+            failures.append(error)
+            done = Moved()
+            if kind.name not in failing:
+                db.run(lambda tx: note_failure(tx, kind.name, now))
         else:
-            empty.append((item,))
-    tx.execute(Q["rewrite_items"], rows=left)
-    tx.execute(Q["purge_items"], rows=empty)
+            if kind.name in failing:
+                db.run(lambda tx: note_failure(tx, kind.name, 0))
+        return done
 
-
-def _waits(one: Archived, before: int) -> bool:
-    """Whether a decision will be purged one day, but not yet: it is too young, or the archive has not all of it."""
-    return one.decision.at >= before or any(record.status is Status.NEW for record in one.records)
+    log_lines = moved(LogLines(), retention.log)
+    audits = moved(DecisionRecords("audits", AUDITS), retention.audits)
+    facts = moved(DecisionRecords("facts", FACTS, retention.verified), retention.facts)
+    settled = moved(SettledFacts(retention.statements), retention.settled) if retention.statements else Moved()
+    purged = Purged(
+        log=log_lines.rows,
+        audits=audits.rows,
+        facts=facts.rows,
+        settled=settled.rows,
+        passed=audits.passed + facts.passed,
+        rewritten=sum(one.written for one in (log_lines, audits, facts, settled)),
+    )
+    return purged, failures
 
 
 def into_files(folder: Path) -> Keep:
-    """Keep the records of purged facts as JSON lines, compressed: one file a bite, durable before they go.
+    """Keep the records of purged facts as JSON lines, compressed: one file per batch, durable before they are deleted.
 
-    A file is named by what it holds and appears whole, so whoever purges the same at the same time, or again after a
+    A file is named by what it holds and appears whole, so a process that purges the same at the same time, or after a
     crash, replaces nothing else: at worst a record stands in two files.
     """
 

@@ -1,29 +1,20 @@
 """The bus: any module can publish and consume; nobody can break a contract, lose an event, or do an effect twice.
 
-Read in the order in which an event passes. Everything down to `freeze` is pure: data and `now` in, decisions out.
+Folders in the order in which an event passes; a later one may import an earlier one.
 
-| file | in | out |
-|---|---|---|
-| reasons | | every code, and when it is given |
-| versions | `1.2`, `>=1,<2` | versions and ranges that compare |
-| schema, shape | a JSON Schema | judges of payloads: one that explains, fast ones |
-| catalogue | YAML contracts | event types: producer, versions, retries, order, retention |
-| evolution | the released catalogue and the next | what the next may not change |
-| envelope, cloudevents | bytes | an envelope, or a refusal with its place; the same as CloudEvents 1.0 |
-| publish | envelopes, what the store knows | published, duplicate, or refused |
-| delivery | events, groups, failures | who gets what, what is next in line, when it comes back |
-| deadletter, replay, freeze | failures, operators' words | records, moves, frozen types |
-| store/ | all of the above | rows |
-| consumer | a function | a consumer of a group |
-| bus | a catalogue, a transaction | published events, subscriptions |
-| settlement | what became of events | lines, letters, freezes |
-| solitude | steps, trials | steps together, a suspect's trial alone |
-| dispatcher | a group's line | handlers run, each effect once, in order per key |
-| worker | leased events | long handlers run and renewed, results fenced |
-| operations | an operator's word | replay, discard, pause, freeze, each with who did it |
-| timeline, tailing | a key; a place in the log | an event's story; events as they come |
-| transports/ | published events | the same events in the lines of the groups, here or on another store |
-| webhook | events | signed requests to endpoints of others |
-| pages | a catalogue | AsyncAPI 3, pages for people |
-| runtime | a store, settings | the bus with its duties |
+| folder or module | for |
+|---|---|
+| `contracts/` | the shipped contracts: who may publish (C§5), payloads (C§2) |
+| `catalogue/` | contracts of event types, schemas, versions, evolution, reason codes |
+| `publishing/` | envelopes, CloudEvents, the decision to publish |
+| `consuming/` | consumers, order and retries, dead letters, replay, freezes |
+| `store/` | rows: the only modules that run SQL |
+| `adopted_catalogue` | what a process may publish by the catalogue that its store has adopted |
+| `bus` | publish and subscribe on one transaction |
+| `dispatch/` | handlers run, each effect once and in order per key |
+| `transports/` | outbox, NATS, webhooks, notification of waiting workers |
+| `operations`, `bulk_acts` | what operators may do: one by one, and to all that a query finds |
+| `timeline`, `tail` | the history of an event; events as they come |
+| `asyncapi` | AsyncAPI 3 and pages for people |
+| `runtime`, `embedded` | the bus with its loops; the bus in a program of your own |
 """

@@ -10,17 +10,35 @@ db.run(lambda tx: bus.publish(tx, bus.envelope("run.created", payload, tenant_id
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar, Unpack
 
-from patra.bus import publish as rules
-from patra.bus.catalogue import Catalogue
-from patra.bus.consumer import Batch, Consumer, Kind, Long, Single, declared, parse_versions
-from patra.bus.delivery import Subscription
-from patra.bus.envelope import Envelope, Refused
-from patra.bus.evolution import Objection, decode_release, encode_release, objections, release
-from patra.bus.publish import Candidate, Outcome, Publication, Published
-from patra.bus.store import deliveries, events, groups
-from patra.bus.versions import Version, VersionRange
+from patra.bus.adopted_catalogue import Differs, Standing, majors, missed, standings
+from patra.bus.catalogue.catalogue import Catalogue
+from patra.bus.catalogue.evolution import Objection, Release, decode_release, encode_release, objections, release
+from patra.bus.catalogue.registered_types import of_catalogue, of_other_programs, with_others
+from patra.bus.catalogue.versions import Version, VersionRange
+from patra.bus.consuming.consumer import (
+    Batch,
+    Consumer,
+    ConsumerOptions,
+    HandlerFailure,
+    Kind,
+    Long,
+    Single,
+    declared,
+    parse_versions,
+)
+from patra.bus.consuming.freeze import Freeze
+from patra.bus.consuming.recipients import Subscription
+from patra.bus.consuming.version_stages import begun, ended, hasty
+from patra.bus.publishing import publish as rules
+from patra.bus.publishing.dual_publishing import Translations
+from patra.bus.publishing.envelope import Envelope, Refused
+from patra.bus.publishing.publish import Candidate, Outcome, Publication, Published
+from patra.bus.publishing.publisher_tokens import Publisher, module_publisher
+from patra.bus.store import dead_letters, deliveries, events, groups, stream_control, version_stages
+from patra.bus.store.senders import Direct, Sender
+from patra.bus.store.stream_control import CatalogueTold, FreezeTold
 from patra.kernel.clock import SECOND, Clock
 from patra.kernel.db import Tx
 from patra.kernel.errors import ConfigInvalid
@@ -31,39 +49,13 @@ S = TypeVar("S", bound=Single)
 B = TypeVar("B", bound=Batch)
 L = TypeVar("L", bound=Long)
 
+MAX_KNOWN_CATALOGUES = 16
 PUBLISHED = counter(
     "patra_bus_published_total",
     "Events published, by type and result (new, duplicate, refused).",
     "event_type",
     "result",
 )
-
-
-class Sender(Protocol):
-    """How committed events leave for the groups: at once into their lines, or through a broker."""
-
-    def send(
-        self,
-        tx: Tx,
-        routes: events.Routing,
-        publications: Sequence[Publication],
-        seqs: dict[tuple[bytes, int], int],
-        now: int,
-    ) -> None: ...
-
-
-class Direct:
-    """The store itself is the transport: the lines of all groups are filled in the publisher's own transaction."""
-
-    def send(
-        self,
-        tx: Tx,
-        routes: events.Routing,
-        publications: Sequence[Publication],
-        seqs: dict[tuple[bytes, int], int],
-        now: int,
-    ) -> None:
-        events.fan_out(tx, routes, publications, seqs, now)
 
 
 class Bus:
@@ -80,7 +72,11 @@ class Bus:
         self.catalogue = catalogue
         self.clock = clock
         self.consumers: list[Consumer] = []
+        self.translations = Translations()
         self._sender = sender or Direct()
+        self._standings: dict[str, Mapping[str, Standing]] = {}  # by the digest of an adopted catalogue
+        self._adopted_majors: dict[str, Mapping[str, frozenset[int]]] = {}  # by the same digest
+        self.on_failure: Callable[[HandlerFailure], None] | None = None  # called for each failure once it is committed
         self._wake = wake  # called when something was published: who waits in this process need not hear of it
 
     # ---- publishing
@@ -117,40 +113,49 @@ class Bus:
             payload=payload,
         )
 
-    def publish(self, tx: Tx, envelope: Envelope, *renditions: Envelope, publisher: str | None = None) -> Outcome:
+    def publish(
+        self, tx: Tx, envelope: Envelope, *renditions: Envelope, publisher: Publisher | str | None = None
+    ) -> Outcome:
         """Publish one event, with its renditions in other majors that are still in use, if there are any (B4)."""
         return self.publish_many(tx, [envelope, *renditions], publisher=publisher)[0]
 
-    def publish_many(self, tx: Tx, envelopes: Sequence[Envelope], *, publisher: str | None = None) -> list[Outcome]:
+    def publish_many(
+        self, tx: Tx, envelopes: Sequence[Envelope], *, publisher: Publisher | str | None = None
+    ) -> list[Outcome]:
         """Publish a set: one look-up and one insert a table. Each event is answered for itself, in its place.
 
-        Envelopes of one type and idempotency key in different majors are renditions of one event.
+        Envelopes of one type and idempotency key in different majors are renditions of one event. `publisher` is who
+        hands them in (B7), a text the module of that name; without it, the process itself, which may say anything.
         """
-        now = self.clock.now()
+        now, asked = self.clock.now(), len(envelopes)
+        envelopes = self.translations.completed(self.catalogue, envelopes)
+        who = module_publisher(publisher) if isinstance(publisher, str) else publisher
+        by = who.name if who else ""
         outcomes: dict[int, Outcome] = {}
         candidates: list[Candidate] = []
         for index, envelope in enumerate(envelopes):
-            match rules.examine(self.catalogue, envelope, publisher, index):
+            match rules.examine(self.catalogue, envelope, who, index):
                 case Candidate() as candidate:
                     candidates.append(candidate)
                 case Refused() as refused:
                     outcomes[index] = refused
         gathered = rules.gather(candidates)
         outcomes |= gathered.refused
-        for publication, outcome in self._written(tx, gathered.publications, now):
+        for publication, outcome in self._written(tx, gathered.publications, now, by):
             for candidate in publication.renditions:
                 outcomes[candidate.index] = outcome
         for candidate, first in gathered.repeats:
             outcomes[candidate.index] = rules.repeated(candidate, first, outcomes[first.index])
         refused = [(envelopes[i], o) for i, o in outcomes.items() if isinstance(o, Refused)]
         if refused:
-            events.record_refusals(tx, refused, now)
-        self._count(envelopes, outcomes)
-        return [outcomes[index] for index in range(len(envelopes))]
+            events.record_refusals(tx, refused, now, by)
+        answered = {index: outcomes[index] for index in range(asked)}
+        self._count(envelopes, answered)
+        return list(answered.values())
 
-    def refuse(self, tx: Tx, unread: Sequence[tuple[Envelope, Refused]]) -> None:
+    def refuse(self, tx: Tx, unread: Sequence[tuple[Envelope, Refused]], *, by: str = "") -> None:
         """Leave a row for what could not be read as an envelope, with whatever of it is legible (A4)."""
-        events.record_refusals(tx, unread, self.clock.now())
+        events.record_refusals(tx, unread, self.clock.now(), by)
         self._count([one for one, _ in unread], dict(enumerate(refused for _, refused in unread)))
 
     def _count(self, envelopes: Sequence[Envelope], outcomes: Mapping[int, Outcome]) -> None:
@@ -158,13 +163,18 @@ class Bus:
         for (name, result), count in results.items():
             PUBLISHED.labels(name if name in self.catalogue.types else "unknown", result).inc(count)
 
-    def _written(self, tx: Tx, publications: Sequence[Publication], now: int) -> list[tuple[Publication, Outcome]]:
+    def _written(
+        self, tx: Tx, publications: Sequence[Publication], now: int, by: str
+    ) -> list[tuple[Publication, Outcome]]:
         if not publications:
             return []
         routes = events.routing(tx, rules.types_of(publications))
-        held = [p for p in publications if p.renditions[0].kind.name in routes.frozen]
+        hindered = self._hindered(tx, routes, publications)
+        held = [p for p in publications if p.renditions[0].kind.name in routes.frozen or p.identity in hindered]
         free = [p for p in publications if p.renditions[0].kind.name not in routes.frozen]
-        seqs = events.insert(tx, free, now)
+        if hindered:
+            free = [p for p in free if p.identity not in hindered]
+        seqs = events.insert(tx, free, now, by)
         fresh: list[Publication] = []
         stale: list[Publication] = list(held)
         torn: list[int] = []
@@ -185,7 +195,9 @@ class Bus:
             for publication in stale:
                 before = known.get(publication.identity)
                 frozen = publication.renditions[0].kind.name in routes.frozen
-                if before is None and not frozen:
+                if before is None and publication.identity in hindered:
+                    answers.append((publication, hindered[publication.identity]))
+                elif before is None and not frozen:
                     answers.append((publication, rules.reused(publication.event_id)))
                 else:
                     answers.append((publication, rules.decide(publication, before, routes.frozen)))
@@ -195,31 +207,79 @@ class Bus:
                 tx.after_commit(self._wake)
         return answers
 
+    def _hindered(self, tx: Tx, routes: events.Routing, publications: Sequence[Publication]) -> dict[bytes, Refused]:
+        """What this process may not publish since its catalogue is not the adopted one, and why (B8)."""
+        views = [self._standing(tx, digest) for digest in (routes.adopted, *routes.remote) if digest]
+        found: dict[bytes, Refused] = {}
+        for differing in filter(None, views):
+            found |= self._behind(differing, routes, publications)
+        return found
+
+    def _behind(
+        self, differing: Mapping[str, Standing], routes: events.Routing, publications: Sequence[Publication]
+    ) -> dict[bytes, Refused]:
+        found: dict[bytes, Refused] = {}
+        for publication in publications:
+            name = publication.renditions[0].kind.name
+            match differing.get(name):
+                case None:
+                    pass
+                case Refused() as refused:
+                    found[publication.identity] = refused
+                case Differs() as standing:
+                    versions = [Version(c.major, c.minor) for c in publication.renditions]
+                    listening = routes.subscriptions.get(name, ())
+                    broker = not isinstance(self._sender, Direct)
+                    if refused := missed(standing, name, versions, listening, broker=broker):
+                        found[publication.identity] = refused
+        return found
+
+    def _standing(self, tx: Tx, digest: str) -> Mapping[str, Standing]:
+        """How this catalogue stands to an adopted one; read and compared once for each that is adopted."""
+        if (known := self._standings.get(digest)) is None:
+            content = stream_control.catalogue(tx, digest) or groups.last_release(tx)
+            known = {} if content is None else standings(decode_release(content), self.catalogue)
+            if len(self._standings) >= MAX_KNOWN_CATALOGUES:
+                self._standings.clear()
+            self._standings[digest] = known
+        return known
+
+    def tell_freeze(self, tx: Tx, freeze: Freeze) -> None:
+        """Announce to stores that share the stream that a type was frozen or thawed: their publishers follow (B5)."""
+        here = stream_control.store_id(tx)
+        reason = f"{freeze.reason} (on store {here})" if freeze.frozen else ""
+        told = FreezeTold(store_id=here, event_type=freeze.event_type, reason=reason, since=freeze.since)
+        self._sender.tell(tx, told, self.clock.now())
+
+    def announce(self, tx: Tx) -> None:
+        """Announce the whole state of this store to those that share the stream: the stream is new to it."""
+        for freeze in dead_letters.freezes_ever(tx):
+            self.tell_freeze(tx, freeze)
+        if (adopted := groups.release_in_force(tx)) is not None:
+            digest, content = adopted
+            here = stream_control.store_id(tx)
+            self._sender.tell(tx, CatalogueTold(store_id=here, digest=digest, content=content), self.clock.now())
+
+    def adopted_majors(self, tx: Tx, digest: str) -> Mapping[str, frozenset[int]]:
+        """The major versions of each type in the adopted catalogue with this digest."""
+        if digest and digest not in self._adopted_majors:
+            content = groups.last_release(tx)
+            self._adopted_majors = {digest: majors(decode_release(content)) if content else {}}
+        return self._adopted_majors.get(digest, {})
+
     # ---- consuming
 
     def consumer(
-        self,
-        event_type: str,
-        *,
-        group: str,
-        versions: str = ">=1",
-        concurrency: int | None = None,
-        from_beginning: bool = False,
+        self, event_type: str, *, group: str, versions: str = ">=1", **options: Unpack[ConsumerOptions]
     ) -> Callable[[S], S]:
         """Declare a handler of single events: `handle(tx, event)`."""
-        return self._declare(Kind.SINGLE, event_type, group, versions, concurrency, from_beginning)
+        return self._declare(Kind.SINGLE, event_type, group, versions, **options)
 
     def batch_consumer(
-        self,
-        event_type: str,
-        *,
-        group: str,
-        versions: str = ">=1",
-        concurrency: int | None = None,
-        from_beginning: bool = False,
+        self, event_type: str, *, group: str, versions: str = ">=1", **options: Unpack[ConsumerOptions]
     ) -> Callable[[B], B]:
         """Declare a handler of sets: `handle(tx, events)`."""
-        return self._declare(Kind.BATCH, event_type, group, versions, concurrency, from_beginning)
+        return self._declare(Kind.BATCH, event_type, group, versions, **options)
 
     def long_consumer(
         self,
@@ -227,36 +287,22 @@ class Bus:
         *,
         group: str,
         versions: str = ">=1",
-        concurrency: int | None = 1,
         lease: int = 60 * SECOND,
-        from_beginning: bool = False,
+        **options: Unpack[ConsumerOptions],
     ) -> Callable[[L], L]:
-        """Declare a handler of long work: `work(event, hold) -> finish(tx) | None`, under a lease, not a time-out."""
-        return self._declare(Kind.LONG, event_type, group, versions, concurrency, from_beginning, lease)
+        """Declare a handler of long work: `work(event, hold) -> finish(tx) | None`, under a lease, not a time-out.
 
-    def _declare(
-        self,
-        kind: Kind,
-        event_type: str,
-        group: str,
-        versions: str,
-        concurrency: int | None,
-        from_beginning: bool,
-        lease: int = 60 * SECOND,
-    ) -> Callable[[Any], Any]:
+        One at a time, unless `concurrency` says otherwise.
+        """
+        return self._declare(Kind.LONG, event_type, group, versions, **{"concurrency": 1, **options, "lease": lease})
+
+    def _declare(self, kind: Kind, event_type: str, group: str, versions: str, **options: Any) -> Callable[[Any], Any]:
         def declare(handler: Any) -> Any:
-            self.add(
-                Consumer(
-                    event_type=event_type,
-                    group=group,
-                    versions=parse_versions(versions, f"consumer {group}/{event_type}"),
-                    kind=kind,
-                    handler=handler,
-                    concurrency=concurrency,
-                    lease=lease,
-                    from_beginning=from_beginning,
-                )
+            accepted = parse_versions(versions, f"consumer {group}/{event_type}")
+            made = Consumer(
+                event_type=event_type, group=group, versions=accepted, kind=kind, handler=handler, **options
             )
+            self.add(made)
             return handler
 
         return declare
@@ -282,6 +328,8 @@ class Bus:
         """
         now = self.clock.now()
         groups.lock(tx)
+        if not self.evolution(tx):
+            self._put_in_force(tx)  # with the first subscription to a new version publishers know of that version (B8)
         for consumer in sorted(self.consumers, key=self._newest_major, reverse=True):
             # the newest first: of an event in two majors a group that begins at the beginning gets that one, too
             self.subscribe(tx, consumer.group, consumer.event_type, consumer.versions, consumer.from_beginning, now)
@@ -309,14 +357,22 @@ class Bus:
         return [one for listening in found.subscriptions.values() for one in listening]
 
     def evolution(self, tx: Tx) -> list[Objection]:
-        """Why this catalogue cannot follow on the one that was last in force on the store (B4)."""
+        """Why this catalogue cannot follow on the last one, in the types that both have (B4)."""
         last = groups.last_release(tx)
         if last is None:
             return []
         in_use: dict[str, list[VersionRange]] = {}
         for _, event_type, versions in groups.subscriptions(tx):
             in_use.setdefault(event_type, []).append(versions)
-        return objections(decode_release(last), self.catalogue, in_use)
+        read_types = [one for one in version_stages.find(tx) if one.event_type in in_use]
+        return objections(of_catalogue(decode_release(last), self.catalogue), self.catalogue, in_use) + hasty(
+            self.catalogue, read_types
+        )
+
+    def registered_elsewhere(self, tx: Tx) -> Release:
+        """The types that other programs registered on the store, and that this process has no contract of."""
+        last = groups.last_release(tx)
+        return Release(types={}) if last is None else of_other_programs(decode_release(last), self.catalogue)
 
     def adopt(self, tx: Tx) -> None:
         """Put this catalogue in force on the store. Raises ConfigInvalid when it breaks what was released there."""
@@ -325,8 +381,17 @@ class Bus:
         if found:
             detail = "; ".join(str(objection) for objection in found)
             raise ConfigInvalid(found[0].code, detail, place="catalogue", advice="see `patra bus catalogue check`")
-        now_released = release(self.catalogue)
-        groups.record_release(tx, now_released.digest, encode_release(now_released), self.clock.now())
+        self._put_in_force(tx)
+
+    def _put_in_force(self, tx: Tx) -> None:
+        content, now = with_others(release(self.catalogue), self.registered_elsewhere(tx)), self.clock.now()
+        if (last := groups.last_release(tx)) is not None:
+            known = version_stages.find(tx)
+            version_stages.put(tx, begun(decode_release(last), self.catalogue, now))
+            version_stages.put(tx, ended(self.catalogue, known, now))
+        if groups.record_release(tx, content.digest, encode_release(content), now):
+            here, text = stream_control.store_id(tx), encode_release(content).decode()
+            self._sender.tell(tx, CatalogueTold(store_id=here, digest=content.digest, content=text), now)
 
 
 def _result(outcome: Outcome) -> str:

@@ -1,44 +1,58 @@
-"""A store, a clock and settings go in; the bus with everything that keeps it going comes out, as duties to be run.
+"""Turns a store, a clock and settings into the bus with everything that keeps it going, as duties to be run.
 
-A duty's `run_once` is called again and again by whoever runs loops. One that finds nothing to do waits for a commit, at
+A duty's `run_once` is called repeatedly by the process's loops. One that finds nothing to do waits for a commit, at
 most half a second, so that an event is handled when it is published and not when a timer fires.
 """
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from patra.bus import webhook as webhooks
+from patra.bus import bulk_acts
 from patra.bus.bus import Bus
-from patra.bus.catalogue import Catalogue, load
-from patra.bus.consumer import Kind
-from patra.bus.dispatcher import Dispatcher
-from patra.bus.evolution import Objection
+from patra.bus.catalogue.catalogue import Catalogue, load
+from patra.bus.catalogue.evolution import Objection
+from patra.bus.consuming.consumer import Kind
+from patra.bus.dispatch.dispatcher import Dispatcher
+from patra.bus.dispatch.long_worker import LongWorker
 from patra.bus.operations import Health, health
-from patra.bus.store import deliveries, events, groups
-from patra.bus.transports.inbound import Receiver
-from patra.bus.transports.nats import NatsStream
-from patra.bus.transports.outbound import Outboxed, relay
-from patra.bus.transports.waking import Hub, Sleeper, source
-from patra.bus.worker import LongWorker
+from patra.bus.store import deliveries, events, groups, hops
+from patra.bus.transports import webhook as webhooks
+from patra.bus.transports.notifier import Hub, Sleeper, source
+from patra.bus.transports.receiver import Receiver
+from patra.bus.transports.sender import Outboxed, relay
+from patra.bus.transports.webhook_secrets import NO_KEYS
 from patra.kernel import ledger, outbox
 from patra.kernel.clock import DAY, SECOND, Clock
 from patra.kernel.db import Database
-from patra.kernel.telemetry import gauge
+from patra.kernel.safety.networks import Network
+from patra.kernel.telemetry import gauge, get_logger
+
+if TYPE_CHECKING:
+    from patra.bus.transports.nats import NatsStream
+
+log = get_logger()
 
 IDLE_SECONDS = 0.5
 RECORD_SECONDS = 0.01
 BLOCKED_SECONDS = 0.05
 REFUSALS_KEPT = 30 * DAY
-BITE = 1000
+HOPS_KEPT = 30 * DAY
+PURGE_BATCH_SIZE = 2000
+PURGE_ROUNDS = 10  # of each type in a turn
 UPKEEP_EVERY = 60 * SECOND
+RETENTION_RESTART = 3600 * SECOND  # after which events that had to stay are looked at again
 RELAY, LINES = "relay", "lines"  # what a thread waits for: something to send, something to handle
 
 WAITING = gauge("patra_bus_waiting", "Events that a group has still to handle.", "group")
 LAG = gauge("patra_bus_lag_seconds", "Age of the oldest event that a group has not handled.", "group")
+HELD = gauge(
+    "patra_bus_held_messages", "Messages of a stream that wait for a process that knows their version.", "event_type"
+)
 DEAD = gauge("patra_bus_dead_letters", "Dead letters that wait for someone, by type.", "event_type")
 
 
@@ -57,19 +71,30 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BusEngine:
-    """The bus on a store: for publishers `bus`, for whoever runs loops `duties` and `group_duties`."""
+    """The bus on a store: `bus` for publishers, `duties` and `group_duties` for the process's loops."""
 
     def __init__(
-        self, db: Database, clock: Clock, catalogue: Catalogue, *, nats_url: str = "", stream: str = "PATRA_BUS"
+        self,
+        db: Database,
+        clock: Clock,
+        catalogue: Catalogue,
+        *,
+        nats_url: str = "",
+        stream: str = "PATRA_BUS",
+        credentials: str = "",
+        replicas: int = 1,
     ) -> None:
         self.db = db
         self.clock = clock
-        self.stream = NatsStream(nats_url, stream) if nats_url else None
+        self.stream = _stream(nats_url, stream, credentials, replicas) if nats_url else None
         self._hub = Hub(source(db))
         first = RELAY if self.stream else LINES  # whose turn it is when something was published
         self.bus = Bus(catalogue, clock, Outboxed() if self.stream else None, wake=lambda: self._hub.poke(first))
         self._workers: list[LongWorker] = []
         self._adopted = False
+        self.webhook_networks: Sequence[Network] | None = None  # None: webhooks may be anywhere
+        self.webhook_keys = NO_KEYS
+        self.keys_kept: int | None = None  # how long (µs) the key of an emptied event stays; None: for ever
 
     @classmethod
     def open(
@@ -80,9 +105,12 @@ class BusEngine:
         *,
         nats_url: str = "",
         stream: str = "PATRA_BUS",
+        credentials: str = "",
+        replicas: int = 1,
     ) -> "BusEngine":
         """With the built-in contracts and those of some folders."""
-        return cls(db, clock, load([Path(folder) for folder in folders]), nats_url=nats_url, stream=stream)
+        known = load([Path(folder) for folder in folders])
+        return cls(db, clock, known, nats_url=nats_url, stream=stream, credentials=credentials, replicas=replicas)
 
     def adopt(self) -> None:
         """Put the catalogue of this process in force on its store, once. Raises ConfigInvalid where it breaks that."""
@@ -104,6 +132,9 @@ class BusEngine:
         found = [
             Duty(name="upkeep", run_once=Upkeep(self).run_once, every=5 * SECOND),
             Duty(name="webhooks", run_once=Webhooks(self).run_once),
+            Duty(
+                name="bulk_acts", run_once=lambda: Turn(done=bulk_acts.run_once(self.db, self.bus)), every=SECOND // 2
+            ),
         ]
         if self.stream is not None:
             sending, receiving = relay(self.db, self.stream, self.clock), Receiver(self.db, self.bus, self.stream)
@@ -147,7 +178,7 @@ class BusEngine:
         return self.db.read(health)
 
     def close(self) -> None:
-        """Give back what is in hand, wake whoever waits, close the connections."""
+        """Release what is in progress, wake waiting threads, close the connections."""
         for worker in self._workers:
             worker.close()
         self._hub.close()
@@ -156,7 +187,7 @@ class BusEngine:
 
 
 class RelayTurn:
-    """Send what is due. What came of it is written down with the next turn, or when nothing more comes for a moment:
+    """Send due messages. The result is written down with the next turn, or when nothing more comes for a moment:
     the receiver and the groups, who wait for what was sent, come first.
     """
 
@@ -190,7 +221,7 @@ class RelayTurn:
 
 
 class GroupTurn:
-    """Work off a group's line; when nothing is due, wait for a commit or for the next event to fall due."""
+    """Handle a group's queue; when nothing is due, wait for a commit or for the next event to fall due."""
 
     def __init__(self, engine: BusEngine, group: str) -> None:
         self._engine = engine
@@ -224,6 +255,7 @@ class Webhooks:
         self._engine = engine
         self._post: webhooks.Post | None = None
         self._known: dict[str, tuple[groups.Webhook, Dispatcher, LongWorker]] = {}
+        self._keyless: set[str] = set()
         self._waker = engine.waker()
         self._idle = threading.Event()
 
@@ -234,8 +266,8 @@ class Webhooks:
         for name in [one.name for one, _, _ in self._known.values() if one not in found]:
             self._known.pop(name)[2].close()
         for one in found:
-            if one.name not in self._known:
-                self._known[one.name] = self._joined(one, subscriptions)
+            if one.name not in self._known and (revealed := self._revealed(one)) is not None:
+                self._known[one.name] = self._joined(one, revealed, subscriptions)
         done = 0
         for _, dispatcher, worker in self._known.values():
             step = dispatcher.run_once()
@@ -247,23 +279,37 @@ class Webhooks:
             self._waker.wait(IDLE_SECONDS)
         return Turn(done=done)
 
+    def _revealed(self, one: groups.Webhook) -> groups.Webhook | None:
+        """With its secrets; an endpoint whose key is missing is not called, and its events wait."""
+        revealed = self._engine.webhook_keys.reveal(one)
+        if revealed is None and one.name not in self._keyless:
+            self._keyless.add(one.name)
+            log.error("bus_webhook_key_missing", webhook=one.name, advice="put its key back into bus.webhook_keys")
+        return revealed
+
     def _joined(
-        self, one: groups.Webhook, subscriptions: "list[tuple[str, str, webhooks.VersionRange]]"
+        self,
+        one: groups.Webhook,
+        revealed: groups.Webhook,
+        subscriptions: "list[tuple[str, str, webhooks.VersionRange]]",
     ) -> tuple[groups.Webhook, Dispatcher, LongWorker]:
-        self._post = self._post or webhooks.post()
+        self._post = self._post or webhooks.post(self._engine.clock, networks=self._engine.webhook_networks)
         bus = Bus(self._engine.bus.catalogue, self._engine.clock)
-        for consumer in webhooks.consumers(one, subscriptions, self._engine.clock, self._post):
+        for consumer in webhooks.consumers(revealed, subscriptions, self._engine.clock, self._post):
             bus.add(consumer)
         name = webhooks.group(one.name)
         return one, Dispatcher(self._engine.db, bus, name), LongWorker(self._engine.db, bus, name)
 
 
 class Upkeep:
-    """Once a minute: bodies past their retention, old refusals and inbox entries go, in bites; gauges are set."""
+    """Once a minute: bodies, keys, refusals, inbox entries and secrets past their retention go, gauges are set."""
 
     def __init__(self, engine: BusEngine) -> None:
         self._engine = engine
         self._next = 0
+        self._marks: dict[str, events.PurgeMark] = {}  # by type, how far its log was looked through
+        self._keys_mark = 0  # how far the log was looked through for keys past their time
+        self._from_the_start_at = 0
 
     def run_once(self) -> Turn:
         db, now = self._engine.db, self._engine.clock.now()
@@ -271,18 +317,61 @@ class Upkeep:
         if now < self._next:
             return Turn()
         done = 0
+        if now >= self._from_the_start_at:  # what had to stay the last time may go by now
+            self._marks.clear()
+            self._keys_mark = 0
+            self._from_the_start_at = now + RETENTION_RESTART
         for name, kind in self._engine.bus.catalogue.types.items():
             before = now - kind.retention
-            done += db.run(lambda tx, n=name, b=before: events.purge_bodies(tx, n, before=b, limit=BITE))
-        done += db.run(lambda tx: events.purge_refusals(tx, before=now - REFUSALS_KEPT, limit=BITE))
+            done += self._purge_bodies(name, before)
+        if self._engine.keys_kept is not None:
+            done += self._purge_keys(now - self._engine.keys_kept)
+        done += db.run(lambda tx: events.purge_refusals(tx, before=now - REFUSALS_KEPT, limit=PURGE_BATCH_SIZE))
+        done += db.run(lambda tx: hops.purge(tx, before=now - HOPS_KEPT, limit=PURGE_BATCH_SIZE))
+        done += db.run(lambda tx: groups.forget_old_secrets(tx, now))
         state = self._engine.health()
         for one in state.groups:
             scope = deliveries.inbox(one.name)
-            done += db.run(lambda tx, s=scope: ledger.purge(tx, s, before=now, limit=BITE))
+            done += db.run(lambda tx, s=scope: ledger.purge(tx, s, before=now, limit=PURGE_BATCH_SIZE))
             WAITING.labels(one.name).set(one.waiting)
             LAG.labels(one.name).set(0 if one.oldest is None else max(now - one.oldest, 0) / SECOND)
         for event_type in self._engine.bus.catalogue.types:
+            HELD.labels(event_type).set(sum(h.messages for h in state.held if h.event_type == event_type))
             DEAD.labels(event_type).set(state.dead_letters.get(event_type, 0))
         if not done:
             self._next = now + UPKEEP_EVERY
         return Turn(done=done)
+
+    def _purge_bodies(self, event_type: str, before: int) -> int:
+        """Up to ten pages; gives how many events were seen, also such that have to stay: there may be more."""
+        seen = 0
+        for _ in range(PURGE_ROUNDS):
+            after = self._marks.get(event_type, events.PurgeMark())
+            page = self._engine.db.run(
+                lambda tx, a=after: events.purge_bodies(tx, event_type, before=before, limit=PURGE_BATCH_SIZE, after=a)
+            )
+            self._marks[event_type] = page.last
+            seen += page.seen
+            if page.seen < PURGE_BATCH_SIZE:
+                break
+        return seen
+
+    def _purge_keys(self, before: int) -> int:
+        """Up to ten pages; gives how many events were seen."""
+        seen = 0
+        for _ in range(PURGE_ROUNDS):
+            after = self._keys_mark
+            page = self._engine.db.run(
+                lambda tx, a=after: events.purge_keys(tx, before=before, limit=PURGE_BATCH_SIZE, after=a)
+            )
+            self._keys_mark = page.last
+            seen += page.seen
+            if page.seen < PURGE_BATCH_SIZE:
+                break
+        return seen
+
+
+def _stream(url: str, name: str, credentials: str, replicas: int) -> "NatsStream":
+    from patra.bus.transports.nats import NatsStream  # noqa: PLC0415  an extra; a bus on the store does not pay for it
+
+    return NatsStream(url, name, credentials=credentials, replicas=replicas)

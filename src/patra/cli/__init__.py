@@ -1,12 +1,15 @@
-"""The command line, one file a command or group; every file but `main` is imported only when its command runs.
+"""The command line, one module or package per command or group; all but `main` are imported when their command runs.
 
-| file | in | out |
-|---|---|---|
-| `main` | the arguments | the command that they name, and its exit code |
-| `options` | `--config`, `--json` | settings, a `Patra`, printed values |
-| `process` | a `Patra` | a process that serves and works until a signal ends it |
-| `up` `web` `work` | | everything, the HTTP interface alone, loops alone |
-| `config` `migrate` `doctor` `token` `audit` `outbox` | | the installation, looked at and looked after |
-| `demo` | | all of it on a temporary store |
-| `reference` | declarations of the code | the reference pages of the documentation |
+| module | for |
+|---|---|
+| `main` | the arguments, the command that they name, its exit code |
+| `terminal/` | what commands share: options, settings, a `Patra`, tables, empty results, groups |
+| `serving/` | `up`, `web`, `work`: processes that serve and work until a signal ends them |
+| `installation/` | `config`, `migrate`, `doctor`, `token`, `audit`, `outbox`, `backup`: inspected and maintained |
+| `attribution` `ingest/` `bus/` `studio` | the engines |
+| `story` `completion` | the timeline of a key; completion of shells |
+| `studio_edit` | shots of a run: listed, changed, rendered again |
+| `studio_run`, `studio_view` | acts on runs and following them; the progress of a film on a terminal |
+| `demo` | all of it on a temporary store |
+| `reference` `citations` `machine_svg` | the reference pages of the documentation, from declarations in the code |
 """

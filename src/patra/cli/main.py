@@ -1,5 +1,6 @@
-"""The arguments go in, an exit code comes out; a command's module is imported when the command is run, not before."""
+"""The command line: runs a command and gives its exit code; a command's module is imported when it is run."""
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -8,23 +9,32 @@ from typing import Any
 import click
 
 import patra
+from patra.cli.terminal.groups import Group
+from patra.cli.terminal.options import escaped_echo
+from patra.kernel.safety.untrusted_text import without_controls
 
 # name: (module and attribute, one line for --help)
 COMMANDS: dict[str, tuple[str, str]] = {
-    "up": ("patra.cli.up:command", "Serve the API and run every background loop, in one process."),
-    "web": ("patra.cli.web:command", "Serve the API alone."),
-    "work": ("patra.cli.work:command", "Run background loops alone, all or those named."),
+    "up": ("patra.cli.serving.up:command", "Serve the API and run every background loop, in one process."),
+    "web": ("patra.cli.serving.web:command", "Serve the API alone."),
+    "work": ("patra.cli.serving.work:command", "Run background loops alone, all or those named."),
     "demo": ("patra.cli.demo:command", "Everything on a temporary store; says where to look."),
-    "doctor": ("patra.cli.doctor:command", "Check this installation and say what to do."),
-    "migrate": ("patra.cli.migrate:command", "Bring the tables of the store up to date."),
-    "config": ("patra.cli.config:group", "Show the settings and where each came from."),
-    "token": ("patra.cli.token:group", "Make bearer tokens for the API."),
-    "audit": ("patra.cli.audit:command", "Show what operators did."),
-    "outbox": ("patra.cli.outbox:group", "Show messages that could not be delivered, and try them again."),
+    "doctor": ("patra.cli.installation.doctor:command", "Check this installation and say what to do."),
+    "alerts": ("patra.cli.ingest.alerts:all_alerts", "Show the alerts of all engines that fire."),
+    "migrate": ("patra.cli.installation.migrate:command", "Bring the tables of the store up to date."),
+    "backup": ("patra.cli.installation.backup:backup", "Copy the store while it is in use, with a checksum."),
+    "restore": ("patra.cli.installation.backup:restore", "Put a backup in the place of the store."),
+    "verify": ("patra.cli.installation.backup:verify", "Say what in the store or in a backup is damaged."),
+    "config": ("patra.cli.installation.config:group", "Show the settings and where each came from."),
+    "token": ("patra.cli.installation.token:group", "Make bearer tokens for the API."),
+    "audit": ("patra.cli.installation.audit:command", "Show what operators did."),
+    "story": ("patra.cli.story:command", "Show what happened to a key of any kind, across all engines."),
+    "completion": ("patra.cli.completion:command", "Print the completion script of a shell."),
+    "outbox": ("patra.cli.installation.outbox:group", "Show messages that could not be delivered, and try them again."),
 }
 ENGINES: dict[str, tuple[str, str]] = {
-    "attribution": ("patra.cli.attribution:group", "Events in, billable facts out (Module F)."),
-    "ingest": ("patra.cli.ingest:group", "Harvest literature from providers."),
+    "attribution": ("patra.cli.attribution.group:group", "Turn ad events into billable facts, each counted once."),
+    "ingest": ("patra.cli.ingest.group:group", "Harvest literature from providers."),
     "bus": ("patra.cli.bus:group", "Envelopes, contracts, dead letters, replay."),
     "studio": ("patra.cli.studio:group", "From a chapter of text to a film."),
 }
@@ -40,7 +50,7 @@ Exit codes:
   130  interrupted"""
 
 
-class Commands(click.Group):
+class Commands(Group):
     """A group that knows its commands' names and one-line helps without importing them."""
 
     def commands_there(self) -> dict[str, tuple[str, str]]:
@@ -61,17 +71,6 @@ class Commands(click.Group):
         module, _, attribute = entry[0].partition(":")
         return getattr(import_module(module), attribute)
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in self.commands_there():
-            import difflib
-
-            near = difflib.get_close_matches(args[0], self.commands_there(), n=1)
-            hint = f" Did you mean {near[0]}?" if near else " `patra --help` lists them."
-            raise click.UsageError(f"There is no command {args[0]!r}.{hint}", ctx)
-        return super().resolve_command(ctx, args)
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx
         there = self.commands_there()
@@ -88,7 +87,7 @@ class Commands(click.Group):
     epilog="\b\nExamples:\n"
     "  patra demo                       look at it, nothing to configure\n"
     "  patra up                         run it on ./patra.db and 127.0.0.1:8642\n"
-    "  patra doctor                     what is well, what is not, what to do\n"
+    "  patra doctor                     what works, what does not, what to do\n"
     "  patra config show                the settings, and where each came from\n\n" + EXIT_CODES,
 )
 @click.option("--config", metavar="FILE", help="Settings file instead of ./patra.toml (or set PATRA_CONFIG).")
@@ -105,16 +104,20 @@ def main() -> None:
 
 def run(args: Sequence[str]) -> int:
     """Run one command line; the only place where errors become a line on standard error and an exit code."""
+    with escaped_echo():
+        return _run(args)
+
+
+def _run(args: Sequence[str]) -> int:
     try:
-        code: Any = cli.main(list(args), prog_name="patra", standalone_mode=False)
+        color = False if os.environ.get("NO_COLOR") else None  # https://no-color.org; None asks the terminal
+        code: Any = cli.main(list(args), prog_name="patra", standalone_mode=False, color=color)
     except click.ClickException as error:
         error.show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return 130
     except BrokenPipeError:  # `patra audit | head`
-        import os
-
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:  # noqa: BLE001  the edge of the process
@@ -123,8 +126,6 @@ def run(args: Sequence[str]) -> int:
 
 
 def _failed(error: Exception) -> int:
-    import os
-
     from patra.kernel.errors import ConfigInvalid, MigrationMismatch, PatraError, Transient
 
     if os.environ.get("PATRA_DEBUG"):
@@ -133,7 +134,8 @@ def _failed(error: Exception) -> int:
         traceback.print_exception(error)
     match error:
         case PatraError():
-            click.echo(f"patra: {' '.join(str(error).split())}", err=True)  # drivers and parsers write paragraphs
+            text = " ".join(str(error).split())  # drivers and parsers write paragraphs
+            click.echo(f"patra: {without_controls(text)}", err=True)
         case OSError() if _of_a_file(error):
             place = [str(error.filename)] if error.filename else []
             click.echo(": ".join(["patra", *place, "file_unusable", str(error.strerror)]), err=True)

@@ -1,32 +1,55 @@
 """`patra studio …`: make a film from a chapter, watch runs, cancel, resume, run again (C§2)."""
 
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from patra.cli.options import config_option, json_option, opened, show, spare_the_store, table
+from patra.cli import studio_edit
+from patra.cli.studio_run import (
+    actor_name,
+    cancel_run,
+    check_writable,
+    deliver,
+    deliver_sidecars,
+    do_audited,
+    follow,
+    say_end,
+    studio_of,
+)
+from patra.cli.terminal.groups import Group
+from patra.cli.terminal.options import (
+    config_option,
+    json_option,
+    json_wanted,
+    opened,
+    outcome_option,
+    say_outcome,
+    show,
+    spare_the_store,
+    table,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from patra.app.wiring import Patra
-    from patra.kernel.db import Tx
-    from patra.studio.pipeline import Progress, Studio
-    from patra.studio.views import ShotLine
+    from patra.studio.gateway import Submission
+    from patra.studio.pipeline import Studio
 
 
-@click.group("studio")
+@click.group("studio", cls=Group)
 def group() -> None:
     """From a chapter of text to a film."""
 
+
+for _command in studio_edit.COMMANDS:
+    group.add_command(_command)
 
 MAKE_EPILOG = """\b
 Examples:
   patra studio make chapter.txt -o film.mp4
   patra studio make chapter.txt -o film.mp4 --quality standard --subtitles burnt
+  patra studio make chapter.txt -o board.html --storyboard
+  patra studio make chapter.txt -o film.mp4 --edits edits.json
+  patra studio make chapter.txt -o film.mp4 --format 9:16 --sidecars
   patra studio make chapter.txt -o film.mp4 --profile audio=voice-server
   patra studio runs
   patra studio show RUN"""
@@ -43,10 +66,17 @@ Examples:
 @click.option(
     "--subtitles", type=click.Choice(["soft", "burnt"]), default="soft", show_default=True, help="A stream, or drawn."
 )
+@click.option(
+    "--format", "form", type=click.Choice(["16:9", "9:16", "1:1"]), default="16:9", show_default=True, help="Its shape."
+)
+@click.option("--sidecars", is_flag=True, help="Also FILM.srt, FILM.vtt and FILM.jpg (a poster) beside the film.")
+@click.option("--storyboard", is_flag=True, help="Only an HTML page (-o) with a still of each shot.")
+@click.option("--edits", type=click.Path(exists=True, dir_okay=False), metavar="EDITS.json", help="Of a storyboard.")
 @click.option("--no-narrator", is_flag=True, help="No talking face.")
+@click.option("--no-ambience", is_flag=True, help="Nothing but speech: no rain, sea or pad.")
 @click.option("--stop-on-failed-shot", is_flag=True, help="Fail the run instead of leaving a failed shot out.")
 @click.option("--profile", "profiles", multiple=True, metavar="KIND=ID", help="Prefer a model profile for a worker.")
-@click.option("--fresh", is_flag=True, help="Make everything anew instead of reusing the same work.")
+@click.option("--fresh", is_flag=True, help="Make everything again instead of reusing the same work.")
 @config_option
 @json_option
 def make(
@@ -56,7 +86,12 @@ def make(
     language: str,
     title: str,
     subtitles: str,
+    form: str,
+    sidecars: bool,
+    storyboard: bool,
+    edits: str | None,
     no_narrator: bool,
+    no_ambience: bool,
     stop_on_failed_shot: bool,
     profiles: tuple[str, ...],
     fresh: bool,
@@ -65,14 +100,17 @@ def make(
 ) -> int:
     """Make a film from a chapter, here and now, with a live view of its stages and shots."""
     from patra.kernel.ids import new_id
-    from patra.studio.contracts import run_id_of
-    from patra.studio.gateway import Submission, Wishes
+    from patra.studio.gateway import Options, Submission
+    from patra.studio.vocabulary.contracts import run_id_of
 
     text = _read(chapter)
-    _writable(out)
-    wishes = Wishes(
+    check_writable(out)
+    changes = studio_edit.read_edits(edits) if edits else {}
+    wishes = Options(
         subtitles=subtitles,
+        format=form,
         narrator=not no_narrator,
+        ambience=not no_ambience,
         on_failed_shot="stop" if stop_on_failed_shot else "leave_out",
         profiles=_preferred(profiles),
         fresh=new_id() if fresh else "",
@@ -83,21 +121,25 @@ def make(
         quality=quality,
         language=language,
         task_id=f"task_{new_id()}",
-        submitted_by=_me(),
+        submitted_by=actor_name(),
         options=wishes,
     )
-    with opened(config) as patra:
+    with opened(config, create=True) as patra:
         spare_the_store(patra, out)
-        studio, run_id = _studio(patra), run_id_of(asked.task_id)
+        if storyboard:
+            return _draw_storyboard(studio_of(patra), asked, chapter, out)
+        studio, run_id = studio_of(patra), run_id_of(asked.task_id)
         began = time.monotonic()
-        _acted(patra, "studio.submit", run_id, lambda tx: studio.gateway.submit(tx, asked), quality=quality)
-        seen = _followed(patra, run_id, live=not as_json)
+        do_audited(patra, "studio.submit", run_id, lambda tx: studio.submit_in(tx, asked, changes), quality=quality)
+        seen = follow(patra, run_id, live=not as_json)
         if seen.stage == "completed":
-            _deliver(studio, run_id, out)
+            deliver(studio, run_id, out)
+            if sidecars:
+                deliver_sidecars(studio, run_id, out)
         if as_json:
             show(seen, as_json=True)
         else:
-            _say_end(seen, out, time.monotonic() - began)
+            say_end(seen, out, time.monotonic() - began)
     return 0 if seen.stage == "completed" else 1
 
 
@@ -125,7 +167,7 @@ def show_run(run_id: str, events: bool, config: str | None, as_json: bool) -> No
     from patra.studio.observer import all_notes
 
     with opened(config) as patra:
-        seen = _studio(patra).progress(run_id)
+        seen = studio_of(patra).progress(run_id)
         told = all_notes(patra.db, run_id) if events else []
     if as_json:
         show(msgspec.structs.asdict(seen) | ({"events": told} if events else {}), as_json=True)
@@ -138,11 +180,12 @@ def show_run(run_id: str, events: bool, config: str | None, as_json: bool) -> No
 @group.command()
 @click.argument("run_id", metavar="RUN")
 @config_option
+@outcome_option
 def cancel(run_id: str, config: str | None) -> None:
-    """Cancel a run that is under way; jobs in hand stop soon."""
+    """Cancel a run that is under way; running jobs stop soon."""
     with opened(config) as patra:
-        _cancelled(patra, run_id)
-    click.echo(f"{run_id} is cancelled")
+        cancel_run(patra, run_id)
+    say_outcome(f"{run_id} is cancelled", run_id=run_id, state="cancelled")
 
 
 @group.command()
@@ -153,79 +196,56 @@ def cancel(run_id: str, config: str | None) -> None:
 @click.option("-o", "--out", type=click.Path(dir_okay=False), metavar="FILM.mp4", help="Also where the film goes.")
 @click.option("--no-wait", is_flag=True, help="Leave the work to `patra up` or `patra work studio`.")
 @config_option
+@outcome_option
 def resume(run_id: str, stage: str | None, out: str | None, no_wait: bool, config: str | None) -> int:
     """Go on with a run that failed or was cancelled, or run an ended one again from a stage."""
     if out:
-        _writable(out)
+        check_writable(out)
     with opened(config) as patra:
         if out:
             spare_the_store(patra, out)
-        studio = _studio(patra)
-        if not stage and not studio.progress(run_id).ended:  # whoever worked on it was killed, or still does
-            click.echo(f"{run_id} is under way")
+        studio = studio_of(patra)
+        if not stage and not studio.progress(run_id).ended:  # its worker was killed, or still works on it
+            click.echo(f"{run_id} is under way", err=json_wanted())
         else:
-            orchestrator, by = studio.orchestrator, _me()
-            begun = _acted(
+            orchestrator, by = studio.orchestrator, actor_name()
+            begun = do_audited(
                 patra,
                 "studio.resume",
                 run_id,
                 lambda tx: orchestrator.rerun(tx, run_id, stage, by) if stage else orchestrator.resume(tx, run_id, by),
             )
-            click.echo(f"{run_id} goes on from {begun}")
+            click.echo(f"{run_id} goes on from {begun}", err=json_wanted())
         if no_wait:
+            if json_wanted():
+                show(studio.progress(run_id), as_json=True)
             return 0
         began = time.monotonic()
-        seen = _followed(patra, run_id, live=True)
+        seen = follow(patra, run_id, live=not json_wanted())
         if out and seen.stage == "completed":
-            _deliver(studio, run_id, out)
-        _say_end(seen, out or seen.film_uri or "", time.monotonic() - began)
+            deliver(studio, run_id, out)
+        if json_wanted():
+            show(seen, as_json=True)
+        else:
+            say_end(seen, out or seen.film_uri or "", time.monotonic() - began)
     return 0 if seen.stage == "completed" else 1
 
 
 @group.command()
 @click.option("--older-than-hours", type=float, default=24.0, show_default=True, help="Spare what is younger.")
 @config_option
+@outcome_option
 def sweep(older_than_hours: float, config: str | None) -> None:
     """Remove files of the artifact folder that no manifest names."""
     with opened(config) as patra:
-        gone = _studio(patra).artifacts.collect(time.time() - older_than_hours * 3600)
-    click.echo(f"{gone} removed")
-
-
-def _studio(patra: "Patra") -> "Studio":
-    from patra.app.studio import StudioEngine
-
-    return patra.engine(StudioEngine).studio
-
-
-def _me() -> str:
-    from patra.app.actor import command_line_actor
-
-    return command_line_actor().name
-
-
-def _acted(patra: "Patra", act: str, subject: str, work: "Callable[[Tx], Any]", **detail: Any) -> Any:
-    """Do it and write the audit row in one transaction."""
-    from patra.app.actor import command_line_actor
-    from patra.app.audit import audit
-
-    def both(tx: "Tx") -> Any:
-        done = work(tx)
-        audit(tx, command_line_actor(), act, subject, detail, patra.clock.now())
-        return done
-
-    return patra.db.run(both)
-
-
-def _cancelled(patra: "Patra", run_id: str) -> None:
-    orchestrator = _studio(patra).orchestrator
-    _acted(patra, "studio.cancel", run_id, lambda tx: orchestrator.cancel(tx, run_id, _me()))
+        gone = studio_of(patra).artifacts.collect(time.time() - older_than_hours * 3600)
+    say_outcome(f"{gone} files removed", removed=gone)
 
 
 def _read(chapter: str) -> str:
     """The chapter's text: UTF-8, or UTF-16 that says so with a byte order mark."""
     from patra.kernel.errors import Invalid
-    from patra.studio.reasons import R
+    from patra.studio.vocabulary.reasons import Reason
 
     with click.open_file(chapter, "rb") as file:
         data: Any = file.read()
@@ -233,40 +253,7 @@ def _read(chapter: str) -> str:
         return data.decode("utf-16" if data[:2] in {b"\xff\xfe", b"\xfe\xff"} else "utf-8-sig")
     except UnicodeDecodeError as error:
         detail = f"{chapter} is no UTF-8 text: byte {data[error.start]:#04x} at {error.start}"
-        raise Invalid(R.CHAPTER_NOT_TEXT, detail, place="chapter", advice="give a plain text file") from error
-
-
-def _writable(out: str) -> None:
-    """Find out before the work, not after it, that the film has nowhere to go."""
-    from pathlib import Path
-
-    try:
-        Path(out).parent.stat()
-        with _draft(out).open("xb"):
-            pass
-        _draft(out).unlink()
-    except OSError as error:
-        raise _unwritable(out, error) from error
-
-
-def _draft(out: str) -> "Path":
-    """The film's file while it is copied: beside its place, under a name of this process."""
-    import os
-    from pathlib import Path
-
-    return Path(out).with_name(f".{Path(out).name}.{os.getpid()}.part")
-
-
-def _unwritable(out: str, error: OSError) -> Exception:
-    from patra.kernel.errors import Invalid
-    from patra.studio.reasons import R
-
-    return Invalid(
-        R.OUTPUT_UNWRITABLE,
-        f"{out}: {error.strerror}",
-        place="-o",
-        advice="name a file in a folder that may be written to",
-    )
+        raise Invalid(Reason.CHAPTER_NOT_TEXT, detail, place="chapter", advice="give a plain text file") from error
 
 
 def _preferred(given: tuple[str, ...]) -> dict[str, list[str]]:
@@ -279,105 +266,15 @@ def _preferred(given: tuple[str, ...]) -> dict[str, list[str]]:
     return found
 
 
-def _followed(patra: "Patra", run_id: str, *, live: bool) -> "Progress":
-    """Run every module in this process until the run has ended; Ctrl-C cancels it."""
-    from patra.studio.views import shots
+def _draw_storyboard(studio: "Studio", asked: "Submission", chapter: str, out: str) -> int:
+    """Write the storyboard of a chapter; nothing is submitted."""
+    from pathlib import Path
 
-    studio = _studio(patra)
-    with studio.running() as broken, _view(live=live) as draw:
-        try:
-            while True:
-                time.sleep(0.1)
-                seen = studio.progress(run_id)
-                draw(seen, lambda: studio.db.read(lambda tx: shots(tx, run_id)))
-                if seen.ended:
-                    return seen
-                if len(broken) > 50:
-                    raise broken[-1]
-        except KeyboardInterrupt:
-            _cancelled(patra, run_id)
-            raise
+    from patra.studio.script.plan import make_plan
+    from patra.studio.storyboard import storyboard
 
-
-class _view:  # noqa: N801  used as a function that opens a block
-    """A live view on a terminal, a line a stage elsewhere."""
-
-    def __init__(self, *, live: bool) -> None:
-        self._live: Any = None
-        self._on = live
-        self._stage = ""
-        self._began = time.monotonic()
-
-    def __enter__(self) -> Any:
-        if self._on and sys.stderr.isatty():
-            from rich.console import Console
-            from rich.live import Live
-
-            self._live = Live(console=Console(stderr=True), refresh_per_second=8, transient=True)
-            self._live.__enter__()
-        return self._draw
-
-    def __exit__(self, *error: object) -> None:
-        if self._live is not None:
-            self._live.__exit__(*error)
-
-    def _draw(self, seen: "Progress", shots: "Callable[[], list[ShotLine]]") -> None:
-        if not self._on:
-            return
-        if self._live is not None:
-            self._live.update(_picture(seen, shots(), time.monotonic() - self._began))
-        elif seen.stage != self._stage:
-            self._stage = seen.stage
-            click.echo(f"{seen.progress:3d}%  {seen.stage}", err=True)
-
-
-MARKS = {"made": ("■", "green"), "at_work": ("▣", "yellow"), "waiting": ("·", "dim"), "failed": ("✗", "red")}
-
-
-def _picture(seen: "Progress", shots: "list[ShotLine]", seconds: float) -> Any:
-    from rich.console import Group
-    from rich.progress_bar import ProgressBar
-    from rich.table import Table
-    from rich.text import Text
-
-    head = Text.assemble(
-        (seen.title or seen.run_id, "bold"),
-        f"  {seen.stage}  {seen.progress}%  {int(seconds) // 60}:{int(seconds) % 60:02}",
-    )
-    grid = Table.grid(padding=(0, 2))
-    for kind in ("llm", "audio", "lipsync", "video"):
-        states = seen.jobs.get(kind, {})
-        total, done = sum(states.values()), states.get("succeeded", 0)
-        if not total:
-            continue
-        busy, failed = states.get("claimed", 0), states.get("failed", 0)
-        words = f"{done}/{total}" + (f"  {busy} at work" if busy else "") + (f"  {failed} failed" if failed else "")
-        grid.add_row(kind, ProgressBar(total=total, completed=done, width=30), words)
-    made = sum(shot.state == "made" for shot in shots)
-    line = Text.assemble("shots  ", *(MARKS[shot.state] for shot in shots), f"  {made}/{len(shots)}")
-    return Group(head, grid, *([line] if shots else []))
-
-
-def _deliver(studio: "Studio", run_id: str, out: str) -> None:
-    """Copy the film beside its place and rename it: nobody sees half of it."""
-    import shutil
-
-    film, _ = studio.film(run_id)
-    draft = _draft(out)
-    try:
-        shutil.copyfile(film, draft)
-        draft.replace(out)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise _unwritable(f"{out} (the film is {film})", error) from error
-
-
-def _say_end(seen: "Progress", out: str, seconds: float) -> None:
-    if seen.stage != "completed":
-        click.echo(f"{seen.run_id} {seen.stage}: {seen.reason_code} {seen.reason}", err=True)
-        return
-    length = (seen.film_ms or 0) / 1000
-    click.echo(f"{out}: {length:.1f} s of film, {seen.shots - len(seen.left_out)} shots, made in {seconds:.1f} s")
-    for shot in seen.left_out:
-        click.echo(f"left out: {shot['shot_id']} ({shot['error_code']}): {shot['narration'][:60]}", err=True)
-    click.echo(f"run {seen.run_id}", err=True)
+    studio.gateway.check(asked)
+    plan = make_plan(asked.chapter, asked.language, asked.quality, asked.title, form=asked.options.format)
+    Path(out).write_text(storyboard(plan, asked.options.format, chapter=chapter), "utf-8")
+    click.echo(f"{out}: {len(plan.shots)} shots")
+    return 0

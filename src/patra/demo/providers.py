@@ -1,4 +1,4 @@
-"""Synthetic papers for the simulated providers: a seed and a span of days go in, the same library comes out every time.
+"""Synthetic papers for the simulated providers: the same library for the same seed and span of days.
 
 The papers are of our own making. They have what real ones have: crowded days, titles with markup, authors without a
 given name, groups, dates that are known to the year only or not at all.
@@ -43,7 +43,7 @@ class Person(msgspec.Struct, frozen=True):
 
 
 class Paper(msgspec.Struct, frozen=True, kw_only=True):
-    """One synthetic paper, as much of it as any of the providers tells."""
+    """One synthetic paper, with every field that any of the providers returns."""
 
     no: int
     topic: str
@@ -87,11 +87,12 @@ def library(
     start: date = date(2025, 11, 1),
     crowded: Mapping[date, int] | None = None,
     seed: int = 1,
+    earlier: int = 0,
 ) -> Library:
-    """A library of so many days; `crowded` days have as many papers as it says."""
+    """A library of so many days; `crowded` ones have as many papers as it says, `earlier` ones lie before `start`."""
     chance = random.Random(seed)
     papers: list[Paper] = []
-    for offset in range(days):
+    for offset in (*range(days), *range(-1, -earlier - 1, -1)):
         day = start + timedelta(days=offset)
         count = (crowded or {}).get(day, chance.randint(max(per_day - 3, 0), per_day + 3))
         papers += [_paper(chance, len(papers) + number, day) for number in range(count)]

@@ -6,7 +6,7 @@ carries it, and the end is an empty page. Unknown DOIs are plain text, bad filte
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import date
+from datetime import datetime, time
 from hashlib import sha256
 from typing import Any
 from urllib.parse import unquote
@@ -24,7 +24,7 @@ _FILTERS = frozenset(
 
 
 class Scroll(msgspec.Struct):
-    """One list that someone is reading."""
+    """One list that a client is reading."""
 
     papers: list[Paper]
     at: int
@@ -119,9 +119,9 @@ def _failed(
 
 def _chosen(paper: Paper, filters: Mapping[str, str], query: str) -> bool:
     for name, text in filters.items():
-        if name.startswith("from-") and paper.entered < date.fromisoformat(text):
+        if name.startswith("from-") and datetime.combine(paper.entered, time()) < datetime.fromisoformat(text):
             return False
-        if name.startswith("until-") and paper.entered > date.fromisoformat(text):
+        if name.startswith("until-") and datetime.combine(paper.entered, time()) > datetime.fromisoformat(text):
             return False
     return all(word in paper.title.lower() for word in re.findall(r"\w+", query.lower()))
 

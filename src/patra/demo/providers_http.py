@@ -2,7 +2,6 @@
 
 with serve(library()) as providers:
     text = local_pack("pubmed", providers.url)      # the pack of the distribution, pointed at the simulation
-    providers.trouble.fail_next(3)                   # the next three requests get a 503
 """
 
 import contextlib
@@ -23,7 +22,7 @@ from patra.demo.providers import Library, library
 from patra.demo.providers_crossref import Crossref
 from patra.demo.providers_openalex import OpenAlex
 from patra.demo.providers_pubmed import Reply
-from patra.ingest import sources
+from patra.ingest.packs import bundled
 from patra.kernel.errors import Invalid
 
 PORT = 8650
@@ -43,19 +42,8 @@ class Trouble:
     def __init__(self, throttle_every: int = 0, timeout_every: int = 0) -> None:
         self.throttle_every = throttle_every
         self.timeout_every = timeout_every
-        self._failing = 0
-        self._lock = threading.Lock()
-
-    def fail_next(self, requests: int) -> None:
-        """So many requests from now on get a 503."""
-        with self._lock:
-            self._failing = requests
 
     def strikes(self, source: str, number: int) -> Reply | None:
-        with self._lock:
-            if self._failing:
-                self._failing -= 1
-                return Reply(503, {"Content-Type": "text/html"}, b"<html><body>Service Unavailable</body></html>")
         if self.throttle_every and number % self.throttle_every == 0:
             return too_many(source)
         if self.timeout_every and number % self.timeout_every == 0:
@@ -179,10 +167,20 @@ def local_pack(source: str, url: str) -> str:
     if host is None:
         raise Invalid("pack_unknown", f"{source!r} is not simulated", advice=f"one of {', '.join(_HOSTS)}")
     here = f"baseUrl: {url}/{source}\n    allowHttp: true"
-    text = sources.text(source)
+    text = bundled.text(source)
     if text.count(f"baseUrl: {host}\n") != 1:
         raise Invalid("pack_changed", f"the pack of {source} no longer names {host} once")
     return text.replace(f"baseUrl: {host}", here)
+
+
+def without_credential(text: str) -> str:
+    """The pack without its credential: the simulation needs none, and a key of the provider must not be sent to it."""
+    before, _, rest = text.partition("\ncredentials:\n")
+    _, found, after = rest.partition("\ndefaults:\n")
+    lines = after.splitlines(keepends=True)
+    if not found or sum(line.startswith("  auth: ") for line in lines) != 1:
+        raise AssertionError("the pack has no credential for all of its endpoints")
+    return f"{before}\ndefaults:\n{''.join(line for line in lines if not line.startswith('  auth: '))}"
 
 
 def _free(port: int) -> int:
@@ -203,7 +201,7 @@ def main() -> None:
     papers = library(365, start=start, crowded={start + timedelta(days=200): 400})
     with serve(papers, port=port, trouble=Trouble(throttle_every=30, timeout_every=43)) as providers:
         for source in LIMITS:
-            Path(f"{source}.yaml").write_text(local_pack(source, providers.url), encoding="utf-8")
+            Path(f"{source}.yaml").write_text(without_credential(local_pack(source, providers.url)), encoding="utf-8")
         sys.stdout.write(
             f"{len(papers.papers)} papers of the last year at {providers.url}/pubmed, /crossref and /openalex\n"
             f"packs: {', '.join(f'{source}.yaml' for source in LIMITS)}\nCtrl-C ends it\n"

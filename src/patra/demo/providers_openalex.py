@@ -15,7 +15,7 @@ import msgspec
 from patra.demo.providers import Library, Paper, filters_of
 from patra.demo.providers_pubmed import Reply
 
-MOST = 200
+MAX_PAGE_SIZE = 100
 BUDGET = 1000
 
 
@@ -41,8 +41,8 @@ class OpenAlex:
 
     def _works(self, params: Mapping[str, str]) -> Reply:
         size = int(params.get("per-page", params.get("per_page", "25")))
-        if not 1 <= size <= MOST:
-            return self._json(403, {"error": "Invalid query parameters error.", "message": "per-page must be 1 to 200"})
+        if not 1 <= size <= MAX_PAGE_SIZE:
+            return self._json(403, {"error": "Invalid query parameters error.", "message": "per_page must be 1 to 100"})
         filters = filters_of(params.get("filter", ""))
         if any(name in filters for name in ("from_updated_date", "from_created_date")) and "api_key" not in params:
             text = "from_updated_date and from_created_date need an API key of a paid plan."

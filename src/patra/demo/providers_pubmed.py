@@ -13,9 +13,9 @@ import msgspec
 
 from patra.demo.providers import Library, Paper
 
-DEEPEST = 9_998
-MOST = 10_000
-LONGEST_URL = 4_000
+MAX_OFFSET = 9_998
+MAX_RESULTS = 10_000
+MAX_URL_CHARS = 4_000
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -28,7 +28,7 @@ class Reply(msgspec.Struct, frozen=True):
 
 def answer(library: Library, path: str, params: Mapping[str, str], *, url_length: int = 0) -> Reply:
     """`params` are those of the query and of a form together."""
-    if url_length > LONGEST_URL:
+    if url_length > MAX_URL_CHARS:
         return Reply(
             414, {"Content-Type": "text/html"}, b"<html><head><title>414 Request-URI Too Large</title></head></html>"
         )
@@ -42,14 +42,14 @@ def answer(library: Library, path: str, params: Mapping[str, str], *, url_length
 def esearch(library: Library, params: Mapping[str, str]) -> Reply:
     """Ids, the newest first."""
     term = params.get("term", "").strip()
-    start, most = int(params.get("retstart", "0")), min(int(params.get("retmax", "20")), MOST)
+    start, most = int(params.get("retstart", "0")), min(int(params.get("retmax", "20")), MAX_RESULTS)
     if not term:
         return _json({"esearchresult": {"ERROR": "Empty term and query_key - nothing todo"}})
-    if start > DEEPEST:
+    if start > MAX_OFFSET:
         text = "Search Backend failed: Exception:\n'retstart' cannot be larger than 9998. For PubMed, ESearch can only"
         return _json({"esearchresult": {"ERROR": text + " retrieve the first 9,999 records matching the query."}})
     found = [paper for paper in library.papers if _matches(paper, term) and _dated(paper, params)]
-    page = found[::-1][start : min(start + most, DEEPEST + 1)]
+    page = found[::-1][start : min(start + most, MAX_OFFSET + 1)]
     result: dict[str, Any] = {
         "count": str(len(found)),
         "retmax": str(len(page)),
@@ -97,7 +97,16 @@ def _json(body: Any) -> Reply:
 def _matches(paper: Paper, term: str) -> bool:
     words = [word for word in term.lower().replace("(", " ").replace(")", " ").split() if word not in {"and", "or"}]
     text = f"{paper.title} {paper.abstract} {paper.topic}".lower()
-    return all(word.startswith("all[") or word.partition("[")[0].strip('"') in text for word in words)
+    return all(_found(paper, word, text) for word in words)
+
+
+def _found(paper: Paper, word: str, text: str) -> bool:
+    """Whether a word of a search fits: `all[sb]` always does, `1:500[uid]` is a range of PMIDs."""
+    plain, _, field = word.partition("[")
+    if field == "uid]":
+        low, _, high = plain.partition(":")
+        return int(low) <= int(paper.pmid) <= int(high or low)
+    return word.startswith("all[") or plain.strip('"') in text
 
 
 def _dated(paper: Paper, params: Mapping[str, str]) -> bool:

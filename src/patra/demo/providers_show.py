@@ -12,54 +12,84 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from patra.demo.providers import Library, library
+from patra.demo import Demo, Link
+from patra.demo.providers import library
 from patra.demo.providers_http import Providers, Trouble, local_pack, serve
-from patra.ingest import shelf, sources
-from patra.ingest.codes import Operation
-from patra.ingest.course import Options
-from patra.ingest.executor import Executor
-from patra.ingest.gates import LocalGate
-from patra.ingest.planner import Planner
-from patra.ingest.services import Services
-from patra.ingest.transport import Transport
-from patra.ingest.trigger import Trigger
-from patra.ingest.works_merge import Merged, grouped, merged
-from patra.ingest.works_read import count, works
+from patra.ingest.execution.compiled_plan import Options
+from patra.ingest.execution.executor import Executor
+from patra.ingest.fetching.runtime import Runtime
+from patra.ingest.http.client import Transport
+from patra.ingest.packs import bundled, registry_store
+from patra.ingest.planning.planner import Planner
+from patra.ingest.planning.trigger import Trigger
+from patra.ingest.ratelimit.limiter import LocalGate
+from patra.ingest.vocabulary.codes import Operation
+from patra.ingest.works.merge import Merged, grouped, merged
+from patra.ingest.works.read import count, works
 from patra.kernel.clock import SECOND, SystemClock
 from patra.kernel.db import Database, migrate, open_database
 from patra.kernel.db.queries import statement
 
 DAYS = 7
+EARLIER_DAYS = 120  # what is read while the demonstration goes on
 CROWD = 60
 REACH = 64
 """How deep the simulated PubMed may be read here; the real one ends at 9,999."""
-PATIENCE = 300.0
+TIMEOUT_S = 300.0
+PAUSE_S = 8.0
+DOI = "10.5555/boats.0"
 ENDPOINTS = {"pubmed": "search", "crossref": "works", "openalex": "works"}
 
 
-def story(folder: Path) -> Iterator[str]:
+def show(demo: Demo) -> Iterator[str]:
     """Run it on the store of a running demonstration; gives lines as they become true."""
-    url = f"sqlite:///{folder / 'patra.db'}"
+    url = demo.store_url
     start = datetime.now(UTC).date() - timedelta(days=DAYS + 3)
-    papers = library(DAYS, per_day=8, start=start, crowded={start + timedelta(days=2): CROWD})
+    papers = library(DAYS, per_day=8, start=start, crowded={start + timedelta(days=2): CROWD}, earlier=EARLIER_DAYS)
     db = open_database(url)
     try:
         migrate(db, ["patra.kernel", "patra.ingest"])
-        with serve(papers, trouble=Trouble(throttle_every=6)) as providers:
-            yield f"three providers of our own making, {len(papers.papers)} papers each, at {providers.url}:"
-            yield "  they limit rates, answer 429 now and then, and end their lists as the real ones do"
-            _plan(db, providers.url, start)
-            yield f"planned: {DAYS} days of each, one window a source ({_tasks(db)} tasks in the queue)"
-            before = _crash(url, db)
-            yield f"a harvesting process was killed with -9 in the middle: {before} records were in the store"
-            _finish(url, db)
-            yield from _told(db, providers)
-        yield from _checked(db, papers)
+        providers = demo.at_end.enter_context(serve(papers, trouble=Trouble(throttle_every=6)))
+        yield f"three providers of our own making, {len(papers.papers)} papers each, at {providers.url}:"
+        yield "  they limit rates, answer 429 now and then, and end their lists as the real ones do"
+        _load(db, providers.url)
+        for source in ENDPOINTS:
+            _plan(db, source, start, start + timedelta(days=DAYS))
+        yield f"planned: {DAYS} days of each, one window a source ({_tasks(db)} tasks in the queue)"
+        before = _crash(url, db)
+        yield f"a harvesting process was killed with -9 in the middle: {before} records were in the store"
+        _finish(url, db)
+        yield from _told(db, providers)
+        yield from _checked(db, sum(1 for paper in papers.papers if paper.entered >= start))
     finally:
         db.close()
+    demo.walk.append(
+        Link(path="/console/ingest/source/pubmed", text="windows on the axis of time, the crowded day cut, the crash")
+    )
+    demo.walk.append(
+        Link(
+            path=f"/console/story?key={quote(DOI, safe='')}",
+            text="one paper: who asked for it, when it came, what changed",
+        )
+    )
+
+
+def go_on(demo: Demo) -> None:
+    """Read one more day of one provider at a time, backwards, with a process that works on the queue."""
+    db = open_database(demo.store_url)
+    demo.at_end.callback(db.close)
+    demo.at_end.enter_context(_harvesting(demo.store_url))
+    days = dict.fromkeys(ENDPOINTS, datetime.now(UTC).date() - timedelta(days=DAYS + 4))
+    for number in range(10_000):
+        if demo.stop.wait(PAUSE_S):
+            return
+        source = list(ENDPOINTS)[number % len(ENDPOINTS)]
+        if not _tasks(db):
+            _plan(db, source, days[source], days[source] + timedelta(days=1))
+            days[source] -= timedelta(days=1)
 
 
 def _told(db: Database, providers: Providers) -> Iterator[str]:
@@ -70,36 +100,40 @@ def _told(db: Database, providers: Providers) -> Iterator[str]:
     yield f"the crowded day: {cut} windows found more than {REACH} records, as deep as may be read, and were cut in two"
 
 
-def _checked(db: Database, papers: Library) -> Iterator[str]:
+def _checked(db: Database, expected: int) -> Iterator[str]:
     found = [work for page in works(db) for work in page if work is not None]
     joined = [merged(group) for group in grouped(found)]
-    if len(found) != 3 * len(papers.papers) or len(joined) != len(papers.papers):
-        raise RuntimeError(f"expected {len(papers.papers)} works of three sources, found {len(joined)} of {len(found)}")
+    if len(found) != 3 * expected or len(joined) != expected:
+        raise RuntimeError(f"expected {expected} works of three sources, found {len(joined)} of {len(found)}")
     yield f"nothing is missing, nothing is there twice: {len(found)} records are {len(joined)} works"
     shown: Merged = next(one for one in joined if one.title is not None)
     given = ", ".join(f"{field} from {source}" for field, source in list(shown.given_by.items())[:4])
     yield f'for example "{shown.title}" ({shown.doi}): {given}'
 
 
-def _plan(db: Database, url: str, start: date) -> None:
-    clock = SystemClock()
-    packs = [sources.parsed(local_pack(source, url), f"{source}.yaml") for source in ENDPOINTS]
-    db.run(lambda tx: shelf.load(tx, packs, by="demo", now=clock.now()))
-    since = int(datetime(start.year, start.month, start.day, tzinfo=UTC).timestamp()) * SECOND
-    for source, endpoint in ENDPOINTS.items():
-        deep: dict[str, Any] = {"limits": {"maxDepth": REACH}} if source == "pubmed" else {}
-        paged: dict[str, Any] = {"pagination": {"pageSize": 40}} if source != "pubmed" else {}
-        Planner(db, clock).trigger(
-            Trigger(
-                source=source,
-                endpoint=endpoint,
-                operation=Operation.BACKFILL,
-                since=since,
-                until=since + DAYS * 86_400 * SECOND,
-                sections={"window": {"maxWindow": "P7D"}, **deep, **paged},
-                activity="demo",
-            )
+def _load(db: Database, url: str) -> None:
+    packs = [bundled.parsed(local_pack(source, url), f"{source}.yaml") for source in ENDPOINTS]
+    db.run(lambda tx: registry_store.load(tx, packs, by="demo", now=SystemClock().now()))
+
+
+def _plan(db: Database, source: str, start: date, end: date) -> None:
+    deep: dict[str, Any] = {"limits": {"maxDepth": REACH}} if source == "pubmed" else {}
+    paged: dict[str, Any] = {"pagination": {"pageSize": 40}} if source != "pubmed" else {}
+    Planner(db, SystemClock()).trigger(
+        Trigger(
+            source=source,
+            endpoint=ENDPOINTS[source],
+            operation=Operation.BACKFILL,
+            since=_midnight(start),
+            until=_midnight(end),
+            sections={"window": {"maxWindow": "P7D"}, **deep, **paged},
+            activity="demo",
         )
+    )
+
+
+def _midnight(day: date) -> int:
+    return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * SECOND
 
 
 @contextmanager
@@ -135,19 +169,18 @@ def _finish(url: str, db: Database) -> None:
 
 
 def _wait(worker: subprocess.Popen[bytes], done: Callable[[], bool]) -> None:
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + TIMEOUT_S
     while not done():
         if worker.poll() is not None:
             raise RuntimeError(f"the harvesting process ended by itself with exit code {worker.returncode}")
         if time.monotonic() > until:
-            raise RuntimeError(f"not done after {PATIENCE:.0f} s")
+            raise RuntimeError(f"not done after {TIMEOUT_S:.0f} s")
         time.sleep(0.05)
 
 
 def _tasks(db: Database) -> int:
     """Tasks that are not over."""
-    states = db.read(lambda tx: tx.fetch(shelf.Q["queue_snapshot"], {"source": "", "operation": ""}))
-    return sum(int(row[4]) for row in states if row[3] in {"QUEUED", "DISPATCHED", "EXECUTING"})
+    return _number(db, "SELECT count(*) FROM ing_task WHERE status_code IN ('QUEUED', 'DISPATCHED', 'EXECUTING')")
 
 
 def _number(db: Database, sql: str) -> int:
@@ -157,7 +190,7 @@ def _number(db: Database, sql: str) -> int:
 
 def _executor(db: Database) -> Executor:
     clock = SystemClock()
-    services = Services(clock=clock, gate=LocalGate(clock), transport=Transport())
+    services = Runtime(clock=clock, gate=LocalGate(clock), transport=Transport())
     return Executor(db, services, options=Options(ttl=3 * SECOND))
 
 

@@ -1,4 +1,4 @@
-"""The structs of the pack format go in; its JSON Schema and its reference pages come out, so that neither can lie."""
+"""Turns the structs of the pack format into its JSON Schema and its reference pages, so that both are current."""
 
 import re
 from collections.abc import Iterator
@@ -9,15 +9,16 @@ import msgspec
 from msgspec import NODEFAULT
 from msgspec import inspect as t
 
-from patra.ingest.cleaners import CLEANERS
-from patra.ingest.codes import DICTIONARY
-from patra.ingest.functions import FUNCTIONS
-from patra.ingest.names import MEANING
-from patra.ingest.pack import Pack
-from patra.ingest.reasons import R
-from patra.ingest.shapes import description, examples, plain, shape_of
-from patra.ingest.slices import SliceSpec
-from patra.ingest.spec import Spec
+from patra.ingest.expressions.cleaners import CLEANERS
+from patra.ingest.expressions.functions import FUNCTIONS
+from patra.ingest.expressions.scopes import MEANING
+from patra.ingest.packs.schema import Pack
+from patra.ingest.packs.spec import Spec
+from patra.ingest.packs.struct_types import description, examples, plain, shape_of
+from patra.ingest.planning.slicing.slice_spec import SliceSpec
+from patra.ingest.vocabulary.codes import DICTIONARY
+from patra.ingest.vocabulary.reasons import Reason
+from patra.kernel.citations import without_citations
 
 SCHEMA_ID = "urn:patra:pack:1"
 
@@ -138,7 +139,7 @@ def pack_page() -> str:
         "# The pack format",
         "",
         "A pack is one YAML file that describes one source. This page is made from the structs that read it",
-        "(`patra.ingest.pack`); `patra ingest pack schema` prints the same as JSON Schema for editors.",
+        "(`patra.ingest.packs.schema`); `patra ingest pack schema` prints the same as JSON Schema for editors.",
         "",
         "Put this line at the top of a pack and a YAML language server checks it as you type:",
         "",
@@ -162,7 +163,7 @@ def _structs(root: type[msgspec.Struct], only: frozenset[str] | None = None) -> 
             continue
         yield f"### {name}"
         yield ""
-        yield text
+        yield without_citations(text)
         yield ""
         yield "| field | type | default | what it is | example |"
         yield "|---|---|---|---|---|"
@@ -173,7 +174,7 @@ def _structs(root: type[msgspec.Struct], only: frozenset[str] | None = None) -> 
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\\\\|", "\\|").replace("\n", " ")
+    return without_citations(text).replace("|", "\\|").replace("\\\\|", "\\|").replace("\n", " ")
 
 
 def expression_page() -> str:
@@ -214,9 +215,11 @@ def expression_page() -> str:
         "",
         "## Patterns",
         "",
-        "`pattern` of parameters and error rules and `matches()` know literals, `.`, classes, groups, `|`,",
-        "`* + ? {m,n}`, `\\d \\w \\s`, `^` at the start, `$` at the end, and `(?i)` in front. They have no captures,",
-        "back-references or look-around, and their time grows only with the length of the text.",
+        "`pattern` of parameters and error rules, `matches()`, and `match()` and `search()` of JSONPath are",
+        "[RE2's](https://github.com/google/re2/wiki/Syntax): their time grows only with the length of the text.",
+        "`\\d`, `\\w` and `\\s` are those of ASCII, `\\p{L}`, `\\p{Nd}` and `\\p{Z}` letters, digits and spaces of",
+        "every script; `$` is the end of the text; `(?i)` in front ignores case. There is no look-around and no",
+        "back-reference. A pattern has at most 500 characters, and looks at the first 16,384 of a text.",
         "",
     ]
     return "\n".join(lines) + "\n"
@@ -232,7 +235,7 @@ def planning_page() -> str:
         "`ing_plan.expr_proto_snapshot` holds the snapshot that a plan was compiled to, as JSON. Sections that it",
         "shares with packs are described in [the pack format](pack.md).",
         "",
-        *_structs(Spec, frozenset({"Spec", "Leg", "RequestParam", "Mapping", "CursorSpec"})),
+        *_structs(Spec, frozenset({"Spec", "Leg", "RequestParam", "Mapping", "NamedRule", "CursorSpec"})),
         "## The slice",
         "",
         "`ing_plan_slice.slice_spec`:",
@@ -249,7 +252,7 @@ def planning_page() -> str:
         lines += [f"| `{alias}` | another spelling of `{code.value}` |" for alias, code in entry.aliases.items()]
         lines.append("")
     lines += ["## Reasons", "", "| code | given when |", "|---|---|"]
-    lines += [f"| `{reason.value}` | {_cell(reason.text)} |" for reason in R]
+    lines += [f"| `{reason.value}` | {_cell(reason.text)} |" for reason in Reason]
     here = {line[4:].lower() for line in lines if line.startswith("### ")}
     text = "\n".join(lines) + "\n"
     return re.sub(r"\(#(\w+)\)", lambda m: m[0] if m[1] in here else f"(pack.md#{m[1]})", text)

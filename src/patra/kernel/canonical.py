@@ -1,4 +1,4 @@
-"""A JSON value goes in, its RFC 8785 bytes and their sha256 come out: same meaning, same bytes, same hash (ruling A2).
+"""Turns a JSON value into its RFC 8785 bytes and their sha256: same meaning, same bytes, same hash (ruling A2).
 
 msgspec writes the bytes where its output provably is the canonical one: no floats, and no key beyond the code points
 whose UTF-16 order is their own order. Everything else goes through the rfc8785 library. What has no canonical form is

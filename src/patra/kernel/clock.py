@@ -23,12 +23,19 @@ class Clock(Protocol):
         """Microseconds since 1970-01-01T00:00:00Z."""
         ...
 
+    def monotonic(self) -> int:
+        """Microseconds since some moment: how much time has passed, whatever is done to the clock's hands."""
+        ...
+
 
 class SystemClock:
     """The machine's clock."""
 
     def now(self) -> int:
         return time.time_ns() // 1000
+
+    def monotonic(self) -> int:
+        return time.monotonic_ns() // 1000
 
 
 _HHMM = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"

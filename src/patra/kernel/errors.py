@@ -9,11 +9,12 @@
         │   └── ConfigInvalid   a setting, a pack or a catalogue breaks a rule
         ├── NotCanonical        a value has no RFC 8785 form
         ├── MigrationMismatch   the store's migrations are not the ones of this version
+        ├── StoreCorrupt        stored bytes are not those that were written
         ├── IllegalMove         a machine has no such edge
         └── Fenced              the lease was lost; the write came too late
 
 Exceptions are for outages and bugs. What a specification foresees (duplicate, rejected, conflicted, wait) is a
-returned value (STYLE, "Decisions are values").
+returned value.
 """
 
 
@@ -78,9 +79,18 @@ class MigrationMismatch(Permanent):
     """The store's migrations are not the ones of this version."""
 
 
+class StoreCorrupt(Permanent):
+    """Stored bytes are not those that were written; the detail names table and key where they are known."""
+
+
 class IllegalMove(Permanent):
     """A machine has no edge for this state and event."""
 
 
 class Fenced(Permanent):
     """The lease was lost to another holder; the write came too late."""
+
+
+def counted(count: int, noun: str) -> str:
+    """A number with its noun, for messages: `1 fact`, `2 facts`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

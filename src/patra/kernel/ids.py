@@ -1,4 +1,4 @@
-"""New identifiers for what has no natural key: nothing goes in, UUIDv7 text comes out (ruling B1).
+"""New identifiers for what has no natural key: UUIDv7 text (ruling B1).
 
 Identifiers made one after the other by one process sort in that order as text.
 """

@@ -1,4 +1,4 @@
-"""A table of work goes in; pieces of it, each held by one worker at a time, come out (DESIGN: leases).
+"""Leases: rows of a table of work, each held by one worker at a time.
 
 A `LeaseTable` names the columns of any table that can be leased: an engine's own tasks, or the kernel's `krn_lease`.
 Taking a lease raises the row's fence. A write of the work calls `guard` in its own transaction; it fails when the
@@ -143,6 +143,16 @@ def renew(tx: Tx, where: LeaseTable, leases: Iterable[Lease], *, now: int, ttl: 
     return [msgspec.structs.replace(lease, until=now + ttl) for lease in kept]
 
 
+def held(tx: Tx, where: LeaseTable, leases: Iterable[Lease]) -> list[Lease]:
+    """Those of the leases that were not lost, which cannot be lost while the transaction runs."""
+    return _still_held(tx, where, leases)
+
+
+def has_free(tx: Tx, where: LeaseTable, *, now: int) -> bool:
+    """Whether there is work that nobody holds, or whose holder let it run out."""
+    return bool(tx.fetch(_texts(where).free, {"now": now}))
+
+
 def release(tx: Tx, where: LeaseTable, leases: Iterable[Lease]) -> int:
     """Give work back unfinished: the next worker may take it at once. A lost lease is left alone."""
     return tx.execute(_texts(where).release, rows=[(lease.id,) for lease in _still_held(tx, where, leases)])
@@ -171,7 +181,7 @@ def _still_held(tx: Tx, where: LeaseTable, leases: Iterable[Lease]) -> list[Leas
 
 
 def expire(tx: Tx, where: LeaseTable, *, now: int, limit: int = 1000) -> list[str]:
-    """Free what its holder let run out, in bounded bites; gives the ids, for an engine that moves a state with them."""
+    """Free expired leases, in bounded batches; gives the ids, for an engine that moves a state with them."""
     return sorted(item for (item,) in tx.fetch(_texts(where).expire, {"now": now, "limit": limit}))
 
 
@@ -179,6 +189,7 @@ class _Texts(msgspec.Struct, frozen=True, kw_only=True):
     expire: Statement
     take_turns: Statement
     take: Statement
+    free: Statement
     lock: Statement
     renew: Statement
     release: Statement
@@ -200,6 +211,11 @@ def _texts(w: LeaseTable) -> _Texts:
         ),
         take_turns=statement("take_turns", f"SELECT pg_advisory_xact_lock(hashtext('lease {t}'), hashtext({name}))"),
         take=Statement(name="take", text={dialect: _take(w, dialect) for dialect in DIALECTS}),
+        free=statement(
+            "free",
+            f"SELECT 1 FROM {t} WHERE {w.owner} IS NULL AND {w.scope} AND {w.ready} AND {w.due} <= :now "
+            f"UNION ALL SELECT 1 FROM {t} WHERE {held} AND {w.until} < :now LIMIT 1",
+        ),
         lock=_by_id(
             w, "lock", f"SELECT {t}.{w.id}", f"{t}.{w.owner} = rows.holder AND {t}.{w.fence} = rows.fence", _HELD
         ),

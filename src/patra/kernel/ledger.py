@@ -1,4 +1,4 @@
-"""Keys with fingerprints go in; who was first, who is a duplicate and who contradicts comes out (DESIGN: ledger).
+"""Decides from keys with fingerprints who was first, who is a duplicate and who contradicts.
 
 A key is held for its window. Within it the same fingerprint is a duplicate, another one a conflict; past it the key
 begins a new cycle. A claim is committed with the caller's transaction, unless the caller asks to hold it: then it is in
@@ -59,7 +59,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def judge(entry: Entry | None, claim: Claim, now: int) -> Verdict:
-    """What a claim at `now` would be told by an entry: the rule itself, without a store."""
+    """The answer that a claim at `now` would get from an entry: the rule itself, without a store."""
     if entry is None:
         return _winner(1, now)
     if entry.held_until is not None and entry.held_until < now:
@@ -153,7 +153,7 @@ def settle(tx: Tx, scope: str, keys: Collection[bytes], *, holder: str) -> set[b
 
 
 def release(tx: Tx, scope: str, keys: Collection[bytes], *, holder: str) -> set[bytes]:
-    """Give held keys back: whoever claims one next takes over its cycle. Gives those that this holder still held."""
+    """Release held keys: the next to claim one takes over its cycle. Gives those that this holder still held."""
     return _ended(tx, Q["ledger_release"], scope, keys, {"holder": holder, "long_ago": LONG_AGO})
 
 

@@ -1,12 +1,12 @@
-"""A state and an event go in, the next state comes out of a table; rows move by compare-and-set and leave a journal.
+"""Turns a state and an event into the next state of a table; rows move by compare-and-set and leave a journal.
 
     CLOSURE = Machine("closure", version="f_closure_v1", initial=C.OPEN, edges={
         (C.OPEN, On.IMPRESSION): C.CLOSED_SUCCESS,
         (C.OPEN, On.FAILURE): C.CLOSED_FAILURE,
     })
 
-The table is all there is: the docs draw it (`mermaid`), the column's CHECK repeats its states (`check_sql`), and a
-state that nothing leads to is refused when the table is declared (STYLE, "State machines are tables").
+The table is all there is: the docs draw it, the column's CHECK repeats its states (`check_sql`), and a
+state that nothing leads to is refused when the table is declared.
 """
 
 import re
@@ -26,7 +26,6 @@ S = TypeVar("S", bound=StrEnum)
 E = TypeVar("E", bound=str)
 
 _IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]*").fullmatch
-_PLAIN = re.compile(r"[A-Za-z0-9_]+").fullmatch
 
 _declared: "WeakValueDictionary[str, Machine[StrEnum, str]]" = WeakValueDictionary()
 
@@ -88,22 +87,6 @@ class Machine(Generic[S, E]):
         states = [state.value.replace("'", "''") for state in self.states]
         return _identifier(column) + " IN (" + ",".join(f"'{state}'" for state in states) + ")"
 
-    def mermaid(self) -> str:
-        """The table as a Mermaid state diagram; events that share an edge share an arrow."""
-        arrows: dict[tuple[S, S], list[str]] = {}
-        for (state, event), target in self.edges.items():
-            arrows.setdefault((state, target), []).append(str(event))
-        return "\n".join(
-            [
-                "stateDiagram-v2",
-                *(f'    state "{s}" as {_node(s)}' for s in self.states if not _PLAIN(s)),
-                f"    [*] --> {_node(self.initial)}",
-                *(f"    {_node(a)} --> {_node(b)}: {', '.join(events)}" for (a, b), events in arrows.items()),
-                *(f"    {_node(s)} --> [*]" for s in self.states if s in self.terminal),
-                "",
-            ]
-        )
-
     def __repr__(self) -> str:
         return f"Machine({self.name!r}, version={self.version!r}, {len(self.states)} states, {len(self.edges)} edges)"
 
@@ -134,7 +117,7 @@ class Machine(Generic[S, E]):
             raise ValueError(f"{self.name}: no way leads from {self.initial} to {', '.join(lost)}")
 
     def _declare(self) -> None:
-        # The journal goes by the machine's name, so two tables of one name could not be told apart in it.
+        # The journal goes by the machine's name, so two tables of one name could not be distinguished in it.
         first = _declared.setdefault(self.name, self)  # pyright: ignore[reportArgumentType]
         if (first.initial, first.edges, first.version) != (self.initial, self.edges, self.version):
             raise ValueError(f"{self.name}: another machine has this name")
@@ -157,7 +140,7 @@ def advance(
 ) -> set[str]:
     """Move the rows whose `column` still is what the move says it was; journal those moves; give their subjects.
 
-    One statement for the whole set. A subject that is missing from the answer was moved by someone else, or is not
+    One statement for the whole set. A subject that is missing from the answer was moved by another process, or is not
     there. Several moves of one subject are taken as a chain, all or none of it. `also` names further columns to set on
     every row that moves. The key column is text.
     """
@@ -224,7 +207,3 @@ def _identifier(name: str) -> str:
     if not _IDENTIFIER(name):
         raise ValueError(f"{name!r} is no name of a table or column")
     return name
-
-
-def _node(state: StrEnum) -> str:
-    return state.value if _PLAIN(state) else re.sub(r"[^A-Za-z0-9_]", "_", state)

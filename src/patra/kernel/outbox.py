@@ -1,4 +1,4 @@
-"""Messages appended in the caller's transaction go in; deliveries in order within a group come out (DESIGN: outbox).
+"""Turns messages appended in the caller's transaction into deliveries in order within a group.
 
 A message leaves the table when it is delivered. The oldest pending message of a group, its head, stands for the group:
 a relay that holds the head holds the group, and a head whose `due_at` lies ahead (held, or backing off) makes the whole
@@ -6,8 +6,8 @@ group wait. So order within a group and parallel work across groups need no lock
 leaves heads that fall due again by themselves.
 
 A new message is due at once, so that a commit never goes unseen. One that a relay meets behind a head that must wait is
-parked, out of the way of the search for work; whoever settles the head makes the next in line due. Both keep the head's
-row locked meanwhile, so a message is parked only while there is someone who will call it up.
+parked, out of the way of the search for work; the relay that settles the head makes the next in line due. Both keep the
+head's row locked meanwhile, so a message is parked only while a relay exists that will make it due.
 
 Order is the order of `seq`. Transactions that append to one group at the same time have no order between them, unless
 they already take turns on something else (a row lock, the one writer of SQLite); then `seq` follows their turns.
@@ -16,16 +16,29 @@ they already take turns on something else (a row lock, the one writer of SQLite)
 from collections import Counter
 from collections.abc import Callable, Sequence
 from enum import StrEnum
-from typing import assert_never
+from typing import Any, assert_never
 
 import msgspec
 
 from patra.kernel.canonical import key16
-from patra.kernel.clock import HOUR, MINUTE, SECOND, Clock
+from patra.kernel.clock import HOUR, Clock
 from patra.kernel.db import Database, Queries, Row, Tx
 from patra.kernel.ids import new_id
 from patra.kernel.machine import Machine
-from patra.kernel.retry import DelayTable
+from patra.kernel.outbox_messages import (
+    Deliver,
+    Delivered,
+    Message,
+    Outcome,
+    Pending,
+    Policy,
+    Refused,
+    Retry,
+    Settled,
+    State,
+    Untried,
+    next_attempt,
+)
 
 Q = Queries.load("patra.kernel")
 
@@ -33,14 +46,7 @@ PARKED = HOUR  # how long a message behind a waiting head is out of the way, sho
 ROUNDS = 16  # of the search for heads among messages that are due
 
 
-class State(StrEnum):
-    PENDING = "pending"
-    DELIVERED = "delivered"
-    REFUSED = "refused"
-    GIVEN_UP = "given_up"
-
-
-class On(StrEnum):
+class OutboxTransition(StrEnum):
     DELIVER = "deliver"
     RETRY = "retry"
     REFUSE = "refuse"
@@ -52,82 +58,15 @@ OUTBOX = Machine(
     "outbox",
     initial=State.PENDING,
     edges={
-        (State.PENDING, On.DELIVER): State.DELIVERED,
-        (State.PENDING, On.RETRY): State.PENDING,
-        (State.PENDING, On.REFUSE): State.REFUSED,
-        (State.PENDING, On.WINDOW_ENDS): State.GIVEN_UP,
-        (State.REFUSED, On.REQUEUE): State.PENDING,
-        (State.GIVEN_UP, On.REQUEUE): State.PENDING,
+        (State.PENDING, OutboxTransition.DELIVER): State.DELIVERED,
+        (State.PENDING, OutboxTransition.RETRY): State.PENDING,
+        (State.PENDING, OutboxTransition.REFUSE): State.REFUSED,
+        (State.PENDING, OutboxTransition.WINDOW_ENDS): State.GIVEN_UP,
+        (State.REFUSED, OutboxTransition.REQUEUE): State.PENDING,
+        (State.GIVEN_UP, OutboxTransition.REQUEUE): State.PENDING,
     },
     version="outbox_v1",
 )
-
-
-class Message(msgspec.Struct, frozen=True, kw_only=True):
-    """What to deliver: `key` is the same at every attempt, so that the receiver can tell a repetition."""
-
-    group: str
-    key: str
-    payload: bytes
-
-
-class Pending(msgspec.Struct, frozen=True, kw_only=True):
-    """A message on its way; `attempt` counts the failures so far."""
-
-    seq: int
-    group_key: bytes
-    key: str
-    payload: bytes
-    appended_at: int
-    attempt: int
-    failed_at: int | None
-
-
-class Delivered(msgspec.Struct, frozen=True):
-    """The receiver has it, durably."""
-
-
-class Retry(msgspec.Struct, frozen=True):
-    """The receiver could not take it now."""
-
-    code: str
-
-
-class Refused(msgspec.Struct, frozen=True):
-    """The receiver will never take it."""
-
-    code: str
-
-
-class Untried(msgspec.Struct, frozen=True):
-    """An earlier message of its group failed in the same call."""
-
-
-Outcome = Delivered | Retry | Refused | Untried
-Deliver = Callable[[Sequence[Pending]], Sequence[Outcome]]
-
-
-class Settled(msgspec.Struct, frozen=True, kw_only=True):
-    """A message that is over, and how: `reason` is the code of the refusal or of the last failure."""
-
-    message: Pending
-    state: State
-    reason: str | None = None
-
-
-class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """How long to wait after the n-th failure, when to give up, and how long a relay may hold a group.
-
-    `durable=False` is for a receiver to whom a repetition costs nothing: taking and recording do not wait for the disk,
-    and a message whose record is lost with the machine is sent once more.
-    """
-
-    delays: DelayTable
-    window: int | None = 15 * MINUTE
-    hold: int = 60 * SECOND
-    groups: int = 256
-    per_group: int = 64
-    durable: bool = True
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,7 +127,7 @@ class _Told(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Relay:
-    """Takes groups that are due, delivers their messages outside any transaction, and records what came of it.
+    """Takes groups that are due, delivers their messages outside any transaction, and records the result.
 
     `deliver` is given messages ordered by `seq` and answers each; it must not try a message after a `Retry` of the same
     group (`Untried`). `on_settled` runs in the transaction that takes the messages out, so that the rows of an engine
@@ -217,7 +156,7 @@ class Relay:
         return self.catch_up()
 
     def run_ahead(self) -> Ahead:
-        """Deliver, and leave it to the next turn, or to `catch_up`, to record what came of it.
+        """Deliver, and leave it to the next turn, or to `catch_up`, to record the result.
 
         One transaction a turn instead of two, and none between a delivery and those who wait for it. Who calls this
         calls again before the hold ends: what was not recorded by then is delivered again.
@@ -248,7 +187,7 @@ class Relay:
         return self._told is not None
 
     def catch_up(self) -> Counts:
-        """Record what came of the last turn."""
+        """Record the result of the last turn."""
         if (told := self._told) is None:
             return Counts()
         self._told = None  # should it fail, the hold ends, and all is delivered again
@@ -311,20 +250,25 @@ class Relay:
                 continue
             match outcome:
                 case Delivered():
-                    settled.append(Settled(message=message, state=State.DELIVERED))
+                    settled.append(_settled(message, OutboxTransition.DELIVER))
                 case Refused(code):
-                    settled.append(Settled(message=message, state=State.REFUSED, reason=code))
+                    settled.append(_settled(message, OutboxTransition.REFUSE, code))
                 case Retry(code):
                     first = now if message.failed_at is None else message.failed_at
                     due = next_attempt(self._policy, message.attempt + 1, first, now)
                     if due is None:
-                        settled.append(Settled(message=message, state=State.GIVEN_UP, reason=code))
+                        settled.append(_settled(message, OutboxTransition.WINDOW_ENDS, code))
                     else:
                         failed.append((message.seq, due, message.attempt + 1, first, code))
                 case Untried():
                     pass
                 case _:
                     assert_never(outcome)
+        if self._policy.group_window:
+            settled += self._rest_of_groups(tx, settled)
+            groups = {message.seq: message.group_key for message in messages}
+            shared = sorted((groups[seq], first) for seq, _, _, first, _ in failed)
+            tx.execute(Q["outbox_share_failure"], {"channel": self._channel}, rows=shared)
         over = {state: [s for s in settled if s.state is state] for state in State}
         tx.execute(Q["outbox_delivered"], rows=[(s.message.seq,) for s in over[State.DELIVERED]])
         tx.execute(
@@ -351,6 +295,20 @@ class Relay:
             fenced=len(heads) - len(kept),
         )
 
+    def _rest_of_groups(self, tx: Tx, settled: Sequence[Settled]) -> list[Settled]:
+        """What is still pending of groups of which a message was given up."""
+        given_up = {s.message.group_key: s.reason for s in settled if s.state is State.GIVEN_UP}
+        over = {s.message.seq for s in settled}
+        everything = {"channel": self._channel, "per_group": 2**31 - 1}
+        rows = tx.fetch(Q["outbox_messages"], everything, rows=[(group_key, 0) for group_key in sorted(given_up)])
+        rest = [_message(row) for row in sorted(rows) if row[0] not in over]
+        return [_settled(m, OutboxTransition.WINDOW_ENDS, given_up[m.group_key]) for m in rest]
+
+
+def _settled(message: Pending, on: OutboxTransition, reason: str | None = None) -> Settled:
+    """A message that leaves the table along one of its edges."""
+    return Settled(message=message, state=OUTBOX.target(State.PENDING, on), reason=reason)
+
 
 def _pending(rows: Sequence[Row], holder: str, now: int) -> list[Pending]:
     """The messages of the groups that are held, by `seq`, each group up to where another relay is already at work.
@@ -359,31 +317,26 @@ def _pending(rows: Sequence[Row], holder: str, now: int) -> list[Pending]:
     """
     messages: list[Pending] = []
     others: set[bytes] = set()
-    for seq, group_key, key, payload, appended_at, attempt, failed_at, due_at, held_by in sorted(rows):
-        if group_key in others or (held_by is not None and held_by != holder and due_at > now):
-            others.add(group_key)
+    for row in sorted(rows):
+        message, (due_at, held_by) = _message(row), row[7:]
+        if message.group_key in others or (held_by is not None and held_by != holder and due_at > now):
+            others.add(message.group_key)
             continue
-        messages.append(
-            Pending(
-                seq=seq,
-                group_key=group_key,
-                key=key,
-                payload=payload,
-                appended_at=appended_at,
-                attempt=attempt,
-                failed_at=failed_at,
-            )
-        )
+        messages.append(message)
     return messages
 
 
-def next_attempt(policy: Policy, attempt: int, first_failure: int, now: int) -> int | None:
-    """When to try again after the `attempt`-th failure; None once the window is over. The last try is at its end."""
-    due = now + policy.delays.delay(attempt)
-    if policy.window is None:
-        return due
-    end = first_failure + policy.window
-    return None if now >= end else min(due, end)
+def _message(row: Row) -> Pending:
+    seq, group_key, key, payload, appended_at, attempt, failed_at, *_ = row
+    return Pending(
+        seq=seq,
+        group_key=group_key,
+        key=key,
+        payload=payload,
+        appended_at=appended_at,
+        attempt=attempt,
+        failed_at=failed_at,
+    )
 
 
 def requeue(tx: Tx, channel: str, seqs: Sequence[int], now: int) -> int:
@@ -410,6 +363,35 @@ def undelivered(tx: Tx, *, channel: str = "", after: int = 0, limit: int = 100) 
     return [Undelivered(**dict(zip(Undelivered.__struct_fields__, row, strict=True))) for row in rows]
 
 
+def waiting(tx: Tx, channel: str, limit: int) -> list[dict[str, Any]]:
+    """What is on its way over a channel, the next to be sent first."""
+    return tx.fetch_dicts(Q["outbox_waiting"], {"channel": channel, "limit": limit})
+
+
+class RefusedMessages(msgspec.Struct, frozen=True, kw_only=True):
+    """Messages of a channel that were refused or given up, and the reason of one of them."""
+
+    channel: str
+    count: int
+    reason: str
+
+
+def refused_since(tx: Tx, since: int) -> list[RefusedMessages]:
+    """What was refused or given up since an instant and still waits for an operator, by channel."""
+    rows = tx.fetch(Q["outbox_refused_since"], {"since": since})
+    return [RefusedMessages(channel=channel, count=count, reason=reason or "") for channel, count, reason in rows]
+
+
+def failing_since(tx: Tx) -> dict[str, int]:
+    """Since when messages of a channel fail and are tried again; channels that deliver have none."""
+    return dict(tx.fetch(Q["outbox_failing"]))
+
+
 def backlog(tx: Tx) -> dict[tuple[str, str], int]:
     """How many messages there are, by channel and state."""
     return {(channel, state): count for channel, state, count, _ in tx.fetch(Q["outbox_backlog"])}
+
+
+def backlog_up_to(tx: Tx, most: int) -> dict[tuple[str, str], int]:
+    """The same for pages that are read often: at most so many are counted of each channel that waits."""
+    return {(channel, state): count for channel, state, count in tx.fetch(Q["outbox_backlog_up_to"], {"most": most})}

@@ -1,4 +1,4 @@
-"""A code of the specification with one line on when it is given; in goes nothing, out come the words of every verdict.
+"""A code of the specification with one line on when it is given.
 
 An engine's `reasons.py` holds one class of them:
 
@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Self
 
 
-class Reason(StrEnum):
+class ReasonCode(StrEnum):
     """Base of every engine's reasons: the code is the value, `text` says when it is given."""
 
     _value_: str

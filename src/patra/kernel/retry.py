@@ -1,4 +1,4 @@
-"""How long to wait before the next attempt: an attempt's number goes in (the first is 1), microseconds come out.
+"""How long to wait before an attempt, in microseconds; the first attempt is number 1.
 
 Retry decisions are data. Nothing here reads a clock or rolls dice: jitter is a number in [0, 1) that the caller passes.
 """

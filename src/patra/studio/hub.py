@@ -1,4 +1,4 @@
-"""Jobs go in, are leased to workers, and come out as `job.claimed`, `job.succeeded`, `job.failed` (C§2.4, C§2.5).
+"""Leases jobs to workers and reports `job.claimed`, `job.succeeded`, `job.failed` (C§2.4, C§2.5).
 Producer: Worker Hub.
 
 A worker holds a job by a lease with heartbeats; a dead worker's job comes back and its late report is fenced off. A
@@ -11,19 +11,21 @@ from typing import Any
 import msgspec
 
 from patra.bus.bus import Bus
-from patra.bus.consumer import Event
+from patra.bus.consuming.consumer import Event
 from patra.kernel import leases
 from patra.kernel.clock import SECOND, format_instant
 from patra.kernel.db import Database, Tx
 from patra.kernel.leases import Lease, LeaseTable
 from patra.kernel.machine import advance
 from patra.kernel.retry import Backoff
-from patra.studio import store
-from patra.studio.contracts import VERSIONS, Context, Said, after, context_of, say
-from patra.studio.reasons import R
 from patra.studio.script.plan import WORKERS
-from patra.studio.stages import WORK, Stage, Work, WorkOn
-from patra.studio.store import Q, WorkRow
+from patra.studio.storage import store
+from patra.studio.storage.store import Q, WorkRow
+from patra.studio.vocabulary.contracts import VERSIONS, Context, OutgoingEvent, after, context_of, publish, run_epoch_of
+from patra.studio.vocabulary.reasons import Reason
+from patra.studio.vocabulary.stages import WORK, Stage, Work, WorkTransition
+
+MODULE = "Worker Hub"  # as the bus knows it (C§5)
 
 GROUP = "worker-hub"
 BACKOFF = Backoff(base=SECOND, factor=2.0, cap=60 * SECOND)
@@ -100,10 +102,10 @@ class Hub:
             work = store.work(tx, payload["job_id"])
         if work is None or work.epoch >= epoch:
             return
-        if not WORK.allows(Work(work.state), WorkOn.CREATE):  # an earlier epoch is still in someone's hands
-            self._move(tx, work, WorkOn.CANCEL, R.LEASE_LOST)
+        if not WORK.allows(Work(work.state), WorkTransition.CREATE):  # a worker still holds an earlier epoch
+            self._move(tx, work, WorkTransition.CANCEL, Reason.LEASE_LOST)
             work = msgspec.structs.replace(work, state=Work.CANCELLED.value)
-        self._move(tx, work, WorkOn.CREATE, "")
+        self._move(tx, work, WorkTransition.CREATE, "")
         tx.execute(
             Q["work_create"],
             {
@@ -119,17 +121,15 @@ class Hub:
         )
 
     def on_stage(self, tx: Tx, event: Event) -> None:
-        """A run that ended before its time takes its work along."""
+        """A run that ended before its time takes its work along, but not that of a later epoch: it was resumed."""
         if event.payload["stage"] not in {Stage.CANCELLED, Stage.FAILED}:
             return
-        run = store.run(tx, event.payload["run_id"])
-        if run is None or run.stage not in {Stage.CANCELLED, Stage.FAILED}:
-            return  # it was resumed meanwhile
-        tx.execute(Q["work_stop_run"], {"run_id": run.run_id})
+        ended = {"run_id": event.payload["run_id"], "epoch": run_epoch_of(event)}
+        tx.execute(Q["work_stop_run"], ended)
         now = self._bus.clock.now()
         moves = [
-            WORK.move(job_id, Work(state), WorkOn.CANCEL, reason=str(R.JOB_CANCELLED), at=now)
-            for job_id, state, _ in tx.fetch(Q["works_of_run"], {"run_id": run.run_id})
+            WORK.move(job_id, Work(state), WorkTransition.CANCEL, reason=str(Reason.JOB_CANCELLED), at=now)
+            for job_id, state in tx.fetch(Q["works_of_run"], ended)
             if state in {Work.QUEUED, Work.REPORTED}
         ]
         advance(tx, WORK, table="stu_work", key="job_id", column="state", moves=moves)
@@ -141,28 +141,28 @@ class Hub:
         if work is None or work.state != Work.REPORTED or event.envelope.idempotency_key != report_key(work):
             return
         if payload["status"] == "succeeded":
-            self._move(tx, work, WorkOn.SUCCEED, "")
+            self._move(tx, work, WorkTransition.SUCCEED, "")
             self._ended(tx, work, context_of(event), payload)
             return
-        code = payload.get("error_code") or str(R.WORKER_CRASHED)
+        code = payload.get("error_code") or str(Reason.WORKER_CRASHED)
         self._failed(tx, work, context_of(event), payload, code, retryable=bool(payload.get("retryable")))
 
     def _failed(
         self, tx: Tx, work: WorkRow, context: Context, payload: dict[str, Any], code: str, *, retryable: bool
     ) -> None:
         now = self._bus.clock.now()
-        if code == str(R.JOB_CANCELLED) or work.stop:
-            self._move(tx, work, WorkOn.CANCEL, R.JOB_CANCELLED)
-            self._ended(tx, work, context, payload | {"retryable": False, "error_code": str(R.JOB_CANCELLED)})
+        if code == str(Reason.JOB_CANCELLED) or work.stop:
+            self._move(tx, work, WorkTransition.CANCEL, Reason.JOB_CANCELLED)
+            self._ended(tx, work, context, payload | {"retryable": False, "error_code": str(Reason.JOB_CANCELLED)})
         elif retryable and work.tries < self.limits.max_attempts:
-            self._move(tx, work, WorkOn.RETRY, code)
+            self._move(tx, work, WorkTransition.RETRY, code)
             due = now + self.limits.backoff.delay(work.tries, 0.0)
             self._requeue(tx, work, due, work.profile_id, work.chain, work.tries)
         elif work.chain:
-            self._move(tx, work, WorkOn.FALL_BACK, code)
+            self._move(tx, work, WorkTransition.FALL_BACK, code)
             self._requeue(tx, work, now, work.chain[0], work.chain[1:], 0)
         else:
-            self._move(tx, work, WorkOn.GIVE_UP, code)
+            self._move(tx, work, WorkTransition.GIVE_UP, code)
             self._ended(tx, work, context, payload | {"retryable": retryable})
 
     def _requeue(self, tx: Tx, work: WorkRow, due: int, profile: str, chain: list[str], tries: int) -> None:
@@ -194,7 +194,13 @@ class Hub:
         if not won:
             body["error_message"] = payload.get("error_message", "")
         kind = "job.succeeded" if won else "job.failed"
-        say(self._bus, tx, context, [Said(type=kind, key=f"{work.job_id}:{work.epoch}", payload=body)])
+        publish(
+            self._bus,
+            tx,
+            context,
+            [OutgoingEvent(type=kind, key=f"{work.job_id}:{work.epoch}", payload=body)],
+            by=MODULE,
+        )
 
     # ---- workers
 
@@ -213,7 +219,7 @@ class Hub:
         lease = held[0]
         work = store.work(tx, lease.id)
         assert work is not None  # noqa: S101  it was just leased
-        self._move(tx, work, WorkOn.CLAIM, "")
+        self._move(tx, work, WorkTransition.CLAIM, "")
         payload: dict[str, Any] = {
             "job_id": work.job_id,
             "run_id": work.run_id,
@@ -225,7 +231,9 @@ class Hub:
             "lease_until": format_instant(lease.until),
         }
         key = f"{work.job_id}:{work.epoch}:{work.attempt + 1}"
-        (event_id,) = say(self._bus, tx, work.context, [Said(type="job.claimed", key=key, payload=payload)])
+        (event_id,) = publish(
+            self._bus, tx, work.context, [OutgoingEvent(type="job.claimed", key=key, payload=payload)], by=MODULE
+        )
         tx.execute(Q["work_claimed"], {"job_id": work.job_id, "context": store.text(work.context)})
         mine = msgspec.structs.replace(work, attempt=work.attempt + 1, tries=work.tries + 1, state=Work.LEASED.value)
         return Claim(lease=lease, work=mine, context=after(work.context, event_id), worker_id=worker_id)
@@ -247,7 +255,7 @@ class Hub:
         leases.guard(tx, where, [claim.lease])
         work = store.work(tx, claim.work.job_id)
         if work is not None and work.state == Work.LEASED:
-            self._move(tx, work, WorkOn.REPORT, "")
+            self._move(tx, work, WorkTransition.REPORT, "")
         leases.release(tx, where, [claim.lease])
 
     def give_back(self, claim: Claim) -> None:
@@ -256,7 +264,7 @@ class Hub:
         def free(tx: Tx) -> None:
             work = store.work(tx, claim.work.job_id)
             if leases.release(tx, table(claim.work.worker_type), [claim.lease]) and work and work.state == Work.LEASED:
-                self._move(tx, work, WorkOn.EXPIRE, R.LEASE_LOST)
+                self._move(tx, work, WorkTransition.EXPIRE, Reason.LEASE_LOST)
 
         self._db.run(free)
 
@@ -277,9 +285,9 @@ class Hub:
                 expired += 1
                 tx.execute(Q["work_lost"], rows=[(job_id,)])
                 if work.stop:
-                    self._move(tx, work, WorkOn.CANCEL, R.JOB_CANCELLED)
+                    self._move(tx, work, WorkTransition.CANCEL, Reason.JOB_CANCELLED)
                     continue
-                self._move(tx, work, WorkOn.EXPIRE, R.LEASE_LOST)
+                self._move(tx, work, WorkTransition.EXPIRE, Reason.LEASE_LOST)
                 if work.losses + 1 >= self.limits.max_losses:
                     given_up += 1
                     self._hopeless(tx, msgspec.structs.replace(work, state=Work.QUEUED.value), now)
@@ -289,18 +297,18 @@ class Hub:
         if work.chain:
             self._requeue(tx, work, now, work.chain[0], work.chain[1:], 0)
             return
-        self._move(tx, work, WorkOn.GIVE_UP, R.WORKER_CRASHED)
+        self._move(tx, work, WorkTransition.GIVE_UP, Reason.WORKER_CRASHED)
         lost: dict[str, Any] = {
             "status": "failed",
             "worker_id": "worker-hub",
             "artifacts": [],
-            "error_code": str(R.WORKER_CRASHED),
+            "error_code": str(Reason.WORKER_CRASHED),
         }
         self._ended(
             tx, work, work.context, lost | {"error_message": "every worker that took the job died", "retryable": False}
         )
 
-    def _move(self, tx: Tx, work: WorkRow, on: WorkOn, reason: str) -> None:
+    def _move(self, tx: Tx, work: WorkRow, on: WorkTransition, reason: str) -> None:
         move = WORK.move(work.job_id, Work(work.state), on, reason=str(reason), at=self._bus.clock.now())
         advance(tx, WORK, table="stu_work", key="job_id", column="state", moves=[move])
 

@@ -1,4 +1,4 @@
-"""Everything that happens in a run goes in; its story, its costs, and `error.recorded` come out (C§5). Producer:
+"""Turns everything that happens in a run into its story, its costs, and `error.recorded` (C§5). Producer:
 Observer.
 """
 
@@ -8,13 +8,18 @@ from typing import Any
 import msgspec
 
 from patra.bus.bus import Bus
-from patra.bus.consumer import Event
-from patra.kernel.clock import format_instant
+from patra.bus.consuming.consumer import Event
+from patra.bus.consuming.dead_letter import DeadLetter, Filter
+from patra.bus.publishing.envelope import decode_trusted
+from patra.bus.store import dead_letters
+from patra.kernel.clock import SECOND, format_instant
 from patra.kernel.db import Database, Tx
-from patra.studio.contracts import VERSIONS, Said, context_of, say
 from patra.studio.profiles import Profile
-from patra.studio.reasons import R
-from patra.studio.store import Q, text
+from patra.studio.storage.store import Q, text
+from patra.studio.vocabulary.contracts import VERSIONS, OutgoingEvent, context_of, publish, run_id_of
+from patra.studio.vocabulary.reasons import Reason
+
+MODULE = "Observer"  # as the bus knows it (C§5)
 
 GROUP = "observer"
 SEEN = (
@@ -28,8 +33,16 @@ SEEN = (
     "worker.video.completed",
     "worker.lipsync.completed",
     "compose.completed",
+    "compose.failed",
     "artifact.published",
 )
+
+
+NEEDED_GROUPS = ("orchestrator", "planner", "model-router", "worker-hub", "composer")  # a run waits for these
+OTHER_GROUPS = ("gateway", "observer")
+DEAD_LETTER = "dead_letter"  # the kind of a note
+DEAD_LETTERS_PER_PAGE = 200
+DEAD_LETTER_OVERLAP = 60 * SECOND  # clocks of several processes differ
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +60,7 @@ class Observer:
     def __init__(self, bus: Bus, profiles: Mapping[str, Profile]) -> None:
         self._bus = bus
         self._profiles = profiles
+        self._letters_from: int | None = None
         for event_type in SEEN:
             bus.consumer(event_type, group=GROUP, versions=VERSIONS)(self.on_event)
 
@@ -65,7 +79,79 @@ class Observer:
         }
         tx.insert("stu_note", [row])
         if (error := _error_of(event)) is not None:
-            say(self._bus, tx, context_of(event), [self._recorded(event, *error)])
+            publish(self._bus, tx, context_of(event), [self._recorded(event, *error)], by=MODULE)
+
+    def run_once(self, db: Database) -> int:
+        """Record handlers that gave up: each open dead letter of the studio's groups once. Gives how many."""
+        began, since = self._bus.clock.now(), self._letters_from
+        recorded = sum(self._record_group(db, group, since) for group in (*NEEDED_GROUPS, *OTHER_GROUPS))
+        self._letters_from = began - DEAD_LETTER_OVERLAP
+        return recorded
+
+    def _record_group(self, db: Database, group: str, since: int | None) -> int:
+        """All dead letters of one group, page by page: none is passed over, however many there are."""
+        wanted, last, recorded = Filter(group=group, failed_from=since), None, 0
+        while True:
+            page, found = db.read(lambda tx, last=last: self._unrecorded(tx, wanted, last))
+            for letter in found:
+                db.run(lambda tx, letter=letter: self._record_letter(tx, letter))
+            recorded += len(found)
+            if len(page) < DEAD_LETTERS_PER_PAGE:
+                return recorded
+            last = page[-1]
+
+    def _unrecorded(self, tx: Tx, wanted: Filter, last: DeadLetter | None) -> tuple[list[DeadLetter], list[DeadLetter]]:
+        """The page of dead letters behind the last one seen, and those of it that are still to be recorded."""
+        located = dead_letters.find(tx, wanted, limit=DEAD_LETTERS_PER_PAGE, before=last)
+        page = [one.letter for one in located]
+        return page, [one for one in page if one.event_type != "error.recorded" and not self._is_recorded(tx, one)]
+
+    def _is_recorded(self, tx: Tx, letter: DeadLetter) -> bool:
+        params = {
+            "event_id": letter.event_id,
+            "kind": DEAD_LETTER,
+            "subject": letter.group,
+            "at": letter.last_failed_at,
+        }
+        return bool(tx.fetch(Q["note_of_letter"], params | {"run_id": run_id_of(letter.correlation_id)}))
+
+    def _record_letter(self, tx: Tx, letter: DeadLetter) -> None:
+        if self._is_recorded(tx, letter):
+            return
+        run_id = run_id_of(letter.correlation_id)
+        detail = {"error_code": letter.error_code, "error_message": letter.error_detail, "attempts": letter.attempts}
+        row = {
+            "run_id": run_id,
+            "event_id": letter.event_id,
+            "at": letter.last_failed_at,
+            "kind": DEAD_LETTER,
+            "subject": letter.group,
+            "detail": text(detail),
+            "cost_micros": 0,
+            "work_ms": 0,
+        }
+        tx.insert("stu_note", [row])
+        body: dict[str, Any] = {
+            "error_id": f"err_{letter.letter_id}"[:200],
+            "module": letter.group,
+            "error_code": letter.error_code,
+            "message": letter.error_detail[:10000],
+            "severity": "critical" if letter.group in NEEDED_GROUPS else "error",
+            "retryable": False,
+            "source_event_id": letter.event_id,
+            "source_event_type": letter.event_type,
+            "task_id": letter.correlation_id,
+            "run_id": run_id,
+            "recorded_at": format_instant(self._bus.clock.now()),
+            "details": {
+                "dead_letter": letter.letter_id,
+                "attempts": letter.attempts,
+                "failed_at": letter.last_failed_at,
+            },
+        }
+        key = f"{letter.letter_id}:{letter.last_failed_at}"
+        error = OutgoingEvent(type="error.recorded", key=key, payload=body)
+        publish(self._bus, tx, context_of(decode_trusted(letter.envelope)), [error], by=MODULE)
 
     def _cost(self, payload: dict[str, Any]) -> int:
         profile = self._profiles.get(payload.get("model_profile_id", ""))
@@ -74,7 +160,7 @@ class Observer:
         seconds = max((a.get("duration_ms", 0) for a in payload["artifacts"]), default=0) / 1000
         return round(profile.cost_micros * seconds)
 
-    def _recorded(self, event: Event, module: str, code: str, message: str, severity: str) -> Said:
+    def _recorded(self, event: Event, module: str, code: str, message: str, severity: str) -> OutgoingEvent:
         payload, now = event.payload, self._bus.clock.now()
         body: dict[str, Any] = {
             "error_id": f"err_{event.event_id}",
@@ -91,7 +177,7 @@ class Observer:
         }
         if "job_id" in payload:
             body["job_id"] = payload["job_id"]
-        return Said(type="error.recorded", key=event.event_id, payload=body)
+        return OutgoingEvent(type="error.recorded", key=event.event_id, payload=body)
 
 
 _TOLD = (
@@ -102,13 +188,13 @@ _TOLD = (
 
 
 def _error_of(event: Event) -> tuple[str, str, str, str] | None:
-    """Module, code, words and severity of the error that an event tells of, if it does."""
+    """Module, code, words and severity of the error that an event reports, if it does."""
     payload, kind = event.payload, event.envelope.event_type
     if kind == "run.stage.changed" and payload["stage"] == "failed":
         return "orchestrator", payload.get("reason_code", ""), payload.get("reason", ""), "critical"
-    if kind == "job.failed" and payload["error_code"] != R.JOB_CANCELLED:
+    if kind == "job.failed" and payload["error_code"] != Reason.JOB_CANCELLED:
         return "worker-hub", payload["error_code"], payload.get("error_message", ""), "error"
-    if kind.startswith("worker.") and payload["status"] == "failed" and payload["error_code"] != R.JOB_CANCELLED:
+    if kind.startswith("worker.") and payload["status"] == "failed" and payload["error_code"] != Reason.JOB_CANCELLED:
         return event.envelope.producer, payload["error_code"], payload.get("error_message", ""), "warning"
     return None
 

@@ -1,4 +1,4 @@
-"""A store, a bus and settings go in; the whole studio comes out: modules joined, loops that run them (C§2, B6).
+"""Turns a store, a bus and settings into the whole studio: modules joined, loops that run them (C§2, B6).
 
 `Studio.run_once()` is one turn of every module in one thread: what tests and a small installation need. For speed, the
 loops of `duties()` run in threads or processes of their own; they meet only in the store.
@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from patra.bus.bus import Bus
-from patra.bus.dispatcher import Dispatcher
+from patra.bus.dispatch.dispatcher import Dispatcher
 from patra.kernel.clock import SECOND, format_instant
 from patra.kernel.db import Database, Tx
 from patra.kernel.errors import Invalid
@@ -26,20 +26,25 @@ from patra.studio import observer as observing
 from patra.studio import orchestrator as orchestrating
 from patra.studio import planner as planning
 from patra.studio import router as routing
-from patra.studio import store
-from patra.studio.artifacts import Artifact, ArtifactStore, Manifest
-from patra.studio.contracts import plan_id_of, run_id_of
+from patra.studio import supervisor as supervising
 from patra.studio.gateway import Submission
 from patra.studio.profiles import Profile
-from patra.studio.reasons import R
+from patra.studio.script.edits import ShotEdit
 from patra.studio.script.plan import WORKERS
-from patra.studio.stages import ENDED
-from patra.studio.store import Q
+from patra.studio.storage import store
+from patra.studio.storage.artifacts import Artifact, ArtifactStore, Manifest
+from patra.studio.storage.store import Q
 from patra.studio.views import SUBMITTED
-from patra.studio.workers.desk import Desk
+from patra.studio.vocabulary.contracts import plan_id_of, run_id_of
+from patra.studio.vocabulary.reasons import Reason
+from patra.studio.vocabulary.stages import ENDED
+from patra.studio.workers.worker_loop import WorkerLoop
 
 SWEEP_EVERY = 60 * SECOND
-GROUPS = (gate.GROUP, orchestrating.GROUP, planning.GROUP, routing.GROUP, hubs.GROUP, composing.GROUP, observing.GROUP)
+GROUPS = (
+    *(gate.GROUP, orchestrating.GROUP, planning.GROUP, routing.GROUP, hubs.GROUP, composing.GROUP),
+    *(observing.GROUP, supervising.GROUP),
+)
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,14 +105,23 @@ class Studio:
         self.profiles = dict(profiles)
         me = name or f"{os.getpid()}-{new_id()[-8:]}"
         self.gateway = gate.Gateway(bus, self.profiles, max_characters=max_characters)
-        self.orchestrator = orchestrating.Orchestrator(bus)
-        self.planner = planning.Planner(bus)
-        self.router = routing.Router(bus, self.profiles)
+        self.planner = planning.Planner(bus, self.profiles, self.gateway.request)
+        self.router = routing.Router(bus, self.profiles, self.planner.plan)
         self.hub = hubs.Hub(db, bus, limits)
-        self.composer = composing.Composer(db, bus, artifacts, f"composer-{me}", lease=self.hub.limits.lease)
+        self.composer = composing.Composer(
+            *(db, bus, artifacts, f"composer-{me}", self.gateway.request, self.planner.plan),
+            lease=self.hub.limits.lease,
+        )
+        self.orchestrator = orchestrating.Orchestrator(
+            bus, self.composer, self.gateway.submission, self.planner.prompts
+        )
         self.observer = observing.Observer(bus, self.profiles)
+        self.supervisor = supervising.Supervisor(bus, self.orchestrator)
         self.desks = [
-            Desk(db, bus, self.hub, artifacts, self.profiles, kind, f"worker-{kind}-{me}-{n}", job_seconds=job_seconds)
+            WorkerLoop(
+                *(db, bus, self.hub, artifacts, self.profiles, kind, f"worker-{kind}-{me}-{n}", self.planner.plan),
+                job_seconds=job_seconds,
+            )
             for kind in WORKERS
             for n in range(workers if kind == "video" else 1)
         ]
@@ -115,7 +129,7 @@ class Studio:
         self.dispatchers = [Dispatcher(db, bus, group) for group in GROUPS]
 
     def join(self) -> None:
-        """Tell the store what the modules listen to, and sweep what killed processes left."""
+        """Register what the modules listen to, and sweep what killed processes left."""
         self.db.run(self.bus.join)
         self.artifacts.sweep()
 
@@ -123,13 +137,43 @@ class Studio:
 
     def submit(self, asked: Submission) -> str:
         """Take a chapter; gives the id of its run, which is known before the run begins."""
-        return run_id_of(self.db.run(lambda tx: self.gateway.submit(tx, asked)))
+        return self.db.run(lambda tx: self.submit_in(tx, asked))
 
     def cancel(self, run_id: str, by: str = "local") -> None:
         self.db.run(lambda tx: self.orchestrator.cancel(tx, run_id, by))
 
     def resume(self, run_id: str, by: str = "local") -> str:
         return self.db.run(lambda tx: self.orchestrator.resume(tx, run_id, by))
+
+    def submit_in(self, tx: Tx, asked: Submission, edits: Mapping[str, ShotEdit] | None = None) -> str:
+        """Take a chapter, with edits of its shots, in the caller's transaction; gives the id of its run.
+
+        The same task again has the same edits. Raises IllegalMove where they are others.
+        """
+        task_id, new = self.gateway.submit(tx, asked)
+        run_id = run_id_of(task_id)
+        if not new:
+            self.planner.check_first(tx, run_id, edits or {})
+        elif edits:
+            self.planner.edit(tx, run_id, edits, asked.submitted_by, first=True)
+        return run_id
+
+    def edit_in(
+        self, tx: Tx, run_id: str, edits: Mapping[str, ShotEdit], by: str = "local", *, later: bool = False
+    ) -> str:
+        """Change shots of an ended run and make its film again, or only keep the edits; gives the run's stage.
+
+        Without any edit the film is made again with those that were kept.
+        """
+        self.orchestrator.check_ended(tx, run_id)
+        if edits:
+            self.planner.edit(tx, run_id, edits, by)
+        if later:
+            return progress(tx, run_id).stage
+        return self.orchestrator.remake(tx, run_id, by, sorted(edits))
+
+    def edit(self, run_id: str, edits: Mapping[str, ShotEdit], by: str = "local", *, later: bool = False) -> str:
+        return self.db.run(lambda tx: self.edit_in(tx, run_id, edits, by, later=later))
 
     def rerun(self, run_id: str, stage: str, by: str = "local") -> str:
         return self.db.run(lambda tx: self.orchestrator.rerun(tx, run_id, stage, by))
@@ -141,7 +185,7 @@ class Studio:
         now = self.bus.clock.now()
         counts = [one.run_once() for one in self.dispatchers if (due := one.next_due()) is not None and due <= now]
         revived = self.hub.run_once()
-        self.orchestrator.run_once(self.db)
+        self.observer.run_once(self.db)
         if now - self._swept > SWEEP_EVERY:
             self._swept = now
             self.artifacts.sweep()
@@ -171,7 +215,7 @@ class Studio:
         return found
 
     def leave(self) -> None:
-        """Jobs in hand stop soon and are given back."""
+        """Running jobs stop soon and are given back."""
         self.composer.leave()
         for desk in self.desks:
             desk.leave()
@@ -214,14 +258,14 @@ class Studio:
     def film(self, run_id: str) -> tuple[Path, Manifest]:
         """The published film's local file, its hash checked, and its manifest."""
         manifest = self.db.read(lambda tx: manifest_of(tx, run_id))
-        return self.artifacts.verify(manifest.artifacts[0]), manifest
+        return self.artifacts.verify_once(manifest.artifacts[0]), manifest
 
 
 def manifest_of(tx: Tx, run_id: str) -> Manifest:
     found = tx.fetch_dicts(Q["film"], {"run_id": run_id})
     if not found or found[0]["manifest"] is None:
         stage = progress(tx, run_id).stage
-        raise Invalid(R.FILM_MISSING, f"the run is {stage}, and no film was made", place="run_id")
+        raise Invalid(Reason.FILM_MISSING, f"the run is {stage}, and no film was made", place="run_id")
     return msgspec.json.decode(bytes(found[0]["manifest"]), type=Manifest)
 
 
@@ -231,7 +275,6 @@ def progress(tx: Tx, run_id: str) -> Progress:
         return _submitted(tx, run_id)
     plan_id = plan_id_of(run_id, run.plan_version)
     task = store.task(tx, run.task_id) or {}
-    shots, _ = store.plan_size(tx, plan_id)
     jobs: dict[str, dict[str, int]] = {}
     done = total = 0
     for worker_type, state, count in tx.fetch(Q["job_states"], {"run_id": run_id, "plan_id": plan_id}):
@@ -254,7 +297,7 @@ def progress(tx: Tx, run_id: str) -> Progress:
         progress=percent,
         reason_code=run.reason_code,
         reason=run.reason,
-        shots=shots,
+        shots=store.plan_shots(tx, plan_id),
         jobs=jobs,
         film_uri=manifest.artifacts[0].uri if manifest else None,
         film_ms=manifest.artifacts[0].duration_ms if manifest else None,
@@ -270,7 +313,7 @@ def _submitted(tx: Tx, run_id: str) -> Progress:
     """A run that has yet to be created: its task waits for the Orchestrator."""
     task = store.task_of_run(tx, run_id)
     if task is None:
-        raise Invalid(R.RUN_UNKNOWN, f"no run {run_id}", place="run_id")
+        raise Invalid(Reason.RUN_UNKNOWN, f"no run {run_id}", place="run_id")
     at = format_instant(task["submitted_at"])
     return Progress(
         run_id=run_id,

@@ -1,57 +1,56 @@
-"""A plan's prompts go in; `route.decision.made` comes out, one a job: profile, fallback chain, cost (C§2.4).
+"""Turns a plan's prompts into `route.decision.made`, one per job: profile, fallback chain, cost (C§2.4).
 Producer: Model Router.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import msgspec
-
 from patra.bus.bus import Bus
-from patra.bus.consumer import Event, Poison
+from patra.bus.consuming.consumer import Event, Poison
 from patra.kernel.db import Tx
-from patra.studio import store
-from patra.studio.contracts import VERSIONS, Said, context_of, job_id_of, say
-from patra.studio.gateway import Wishes
 from patra.studio.profiles import Profile, choose
-from patra.studio.reasons import R
+from patra.studio.script.plan import Plan
+from patra.studio.vocabulary.contracts import VERSIONS, OutgoingEvent, context_of, job_id_of, publish
+from patra.studio.vocabulary.reasons import Reason
+
+MODULE = "Model Router"  # as the bus knows it (C§5)
 
 GROUP = "model-router"
 
 
 class Router:
-    def __init__(self, bus: Bus, profiles: Mapping[str, Profile]) -> None:
+    def __init__(self, bus: Bus, profiles: Mapping[str, Profile], plans: Callable[[Tx, str, str], Plan | None]) -> None:
+        """`plans` gives the plan that an event refers to, by its id and run."""
         self._bus = bus
         self._profiles = profiles
+        self._plans = plans
         bus.consumer("plan.shot.generated", group=GROUP, versions=VERSIONS)(self.on_shots)
         bus.consumer("plan.prompt.generated", group=GROUP, versions=VERSIONS)(self.on_prompts)
 
     def on_shots(self, tx: Tx, event: Event) -> None:
-        """The shots are in the store with their lengths; decisions wait for the prompts, which follow in order."""
+        """The plan holds the shots with their lengths; decisions wait for the prompts, which follow in order."""
 
     def on_prompts(self, tx: Tx, event: Event) -> None:
         payload = event.payload
-        plan = store.plan(tx, payload["plan_id"])
-        run = store.run(tx, payload["run_id"])
-        task = store.task(tx, run.task_id) if run else None
-        if plan is None or run is None or task is None:
-            raise Poison(R.RUN_UNKNOWN, str(payload["run_id"]))
-        wishes = msgspec.json.decode(task["options"], type=Wishes)
+        plan = self._plans(tx, payload["plan_id"], payload["run_id"])
+        if plan is None:
+            raise Poison(Reason.RUN_UNKNOWN, str(payload["run_id"]))
         seconds = {shot.shot_id: shot.estimated_ms / 1000 for shot in plan.shots}
-        said: list[Said] = []
+        said: list[OutgoingEvent] = []
         for ref in payload["prompt_refs"]:
-            if ref["worker_type"] == "lipsync" and not wishes.narrator:
-                continue
             choice = choose(
                 self._profiles,
                 ref["worker_type"],
                 language=plan.language,
-                quality=task["quality"],
+                quality=plan.quality,
                 seconds=seconds.get(ref["shot_id"], 1.0),
-                preferred=wishes.profiles.get(ref["worker_type"], ()),
+                preferred=plan.preferred.get(ref["worker_type"], ()),
             )
             if choice is None:
-                raise Poison(R.NO_PROFILE, f"nobody does {ref['worker_type']} in {plan.language}, {task['quality']}")
+                raise Poison(
+                    Reason.NO_PROFILE,
+                    f"no profile does {ref['worker_type']} in {plan.language} at quality {plan.quality}",
+                )
             job_id = job_id_of(payload["plan_id"], ref["prompt_id"])
             body: dict[str, Any] = {
                 "decision_id": f"dec_{job_id[4:]}",
@@ -66,5 +65,5 @@ class Router:
                 "estimated_ms": choice.estimated_ms,
                 "estimated_cost_micros": choice.estimated_cost_micros,
             }
-            said.append(Said(type="route.decision.made", key=job_id, payload=body))
-        say(self._bus, tx, context_of(event), said)
+            said.append(OutgoingEvent(type="route.decision.made", key=job_id, payload=body))
+        publish(self._bus, tx, context_of(event), said, by=MODULE)

@@ -1,12 +1,17 @@
-"""Rows go in; runs as lists show them, and the shots of one, come out."""
+"""Turns rows into runs as lists show them, and the shots of one."""
 
 import msgspec
 
 from patra.kernel.clock import format_instant
 from patra.kernel.db import Tx
-from patra.studio import store
-from patra.studio.contracts import plan_id_of
-from patra.studio.store import Q
+from patra.kernel.errors import Invalid
+from patra.studio.script.edits import AppliedEdit
+from patra.studio.script.plan import Plan, in_words, style_of
+from patra.studio.script.shots import Shot
+from patra.studio.storage import store
+from patra.studio.storage.store import Q
+from patra.studio.vocabulary.contracts import plan_id_of
+from patra.studio.vocabulary.reasons import Reason
 
 SUBMITTED = "submitted"  # what is said of a run until the Orchestrator has created it
 
@@ -25,9 +30,15 @@ class RunLine(msgspec.Struct, frozen=True, kw_only=True):
     film_uri: str | None
 
 
-def recent(tx: Tx, limit: int) -> list[RunLine]:
-    """The newest runs first."""
-    rows = tx.fetch_dicts(Q["tasks_recent"], {"limit": limit})
+def tenant_of(tx: Tx, run_id: str) -> str | None:
+    """Whose chapter a run makes into a film; None where there is no such run."""
+    found = tx.fetch_one(Q["tenant_of_run"], {"run_id": run_id})
+    return None if found is None else str(found[0])
+
+
+def recent(tx: Tx, limit: int, tenant_id: str = "") -> list[RunLine]:
+    """The newest runs first; of one tenant alone where it is named."""
+    rows = tx.fetch_dicts(Q["tasks_recent"], {"limit": limit, "tenant_id": tenant_id})
     return [
         RunLine(
             run_id=row["run_id"],
@@ -68,3 +79,72 @@ def _state(jobs: dict[str, str]) -> str:
     if any(state == "failed" for worker, state in jobs.items() if worker != "lipsync"):
         return "failed"
     return "at_work" if "claimed" in jobs.values() else "waiting"
+
+
+class ShotDetail(msgspec.Struct, frozen=True, kw_only=True):
+    """One shot as its plan has it, in the words of an edit, and who changed it."""
+
+    number: int
+    shot_id: str
+    state: str
+    narration: str
+    seen: str  # the picture as a sentence
+    place: str
+    time: str
+    weather: str
+    mood: str
+    framing: str
+    camera: str
+    subject: str
+    people: tuple[str, ...]
+    things: tuple[str, ...]
+    lettering: str
+    seconds: float  # estimated before it is made
+    take: int
+    edits: tuple[AppliedEdit, ...]
+
+    @property
+    def edited_by(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(edit.by for edit in self.edits))
+
+
+def plan_of(tx: Tx, run_id: str) -> tuple[Plan, str]:
+    """The plan of a run as it is now, and the film's format. Raises Invalid where there is none."""
+    run = store.run(tx, run_id)
+    plan = store.plan(tx, plan_id_of(run_id, run.plan_version)) if run else None
+    if run is None and store.task_of_run(tx, run_id) is None:
+        raise Invalid(Reason.RUN_UNKNOWN, f"no run {run_id}", place="run_id")
+    if run is None or plan is None:
+        raise Invalid(Reason.SHOT_UNKNOWN, "the run is not planned yet", place="run_id")
+    return plan, str(run.options.get("format", "16:9"))
+
+
+def shot_details(tx: Tx, run_id: str) -> list[ShotDetail]:
+    """The shots of a run in the film's order, as an edit could change them."""
+    plan, _ = plan_of(tx, run_id)
+    states = {line.shot_id: line.state for line in shots(tx, run_id)}
+    return [shot_detail(plan, shot, states.get(shot.shot_id, "waiting")) for shot in plan.shots]
+
+
+def shot_detail(plan: Plan, shot: Shot, state: str = "waiting") -> ShotDetail:
+    picture = shot.picture
+    return ShotDetail(
+        number=shot.index + 1,
+        shot_id=shot.shot_id,
+        state=state,
+        narration=shot.narration,
+        seen=in_words(picture).removesuffix(f"; {style_of(picture)}"),
+        place=picture.place,
+        time=picture.time,
+        weather=picture.weather,
+        mood=picture.mood,
+        framing=picture.framing,
+        camera=picture.camera,
+        subject=picture.subject,
+        people=tuple(figure.name or figure.kind for figure in picture.figures),
+        things=tuple(dict.fromkeys([*picture.motifs, *picture.pictograms])),
+        lettering=picture.card.title if picture.card else "",
+        seconds=round(shot.estimated_ms / 1000, 1),
+        take=shot.take,
+        edits=tuple(edit for edit in plan.edits if edit.shot_id == shot.shot_id),
+    )

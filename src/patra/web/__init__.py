@@ -1,14 +1,15 @@
 """HTTP around the engines. All of Patra's asynchronous code is here; handlers are plain functions.
 
-| file | in | out |
-|---|---|---|
-| `problem` | refusals, errors | `application/problem+json` with a stable code |
-| `auth` | a request's headers | who is asking, or why they may not |
-| `endpoint` | | the row of the table: method, path, role, types, handler |
-| `body` | a body that streams in | its bytes, or a refusal when they are too many |
-| `dispatch` | a request for one path | the handler's answer, within bounds of size and time |
-| `openapi` | the table | an OpenAPI 3.1 document |
-| `api` | a `Patra` | the tables: the process's own, and one an engine |
-| `server` | the tables | the ASGI application |
-| `serving` | an address | the application served by uvicorn until it is asked to stop |
+| folder or module | for |
+|---|---|
+| `problem` | refusals and errors as `application/problem+json` with a stable code |
+| `auth`, `scopes` | who is asking, or why they may not; what a token is bound to |
+| `failed_attempts`, `request_rates` | wrong tokens slowed; rates by address and token |
+| `endpoint` | a row of the table: method, path, role, types, handler |
+| `body`, `dispatch` | a request within bounds of size and time |
+| `openapi` | the table as an OpenAPI 3.1 document |
+| `console/` | the pages |
+| `api/` | the tables: the process's own, and one per engine |
+| `asgi`, `protocol` | the ASGI application; bounds below HTTP |
+| `uvicorn_server` | the application served until it is asked to stop |
 """

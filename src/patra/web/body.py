@@ -1,4 +1,4 @@
-"""A request whose body still streams in goes in, its bytes come out, or a refusal where they are too many.
+"""Turns a request whose body still streams in into its bytes, or a refusal where they are too many.
 
 What is too much is not kept, but read for a while: a client that is cut off while it still writes sees a connection
 that was reset, and not the answer, and sends the same again.

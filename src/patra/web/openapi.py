@@ -1,4 +1,4 @@
-"""The table of endpoints goes in, an OpenAPI 3.1 document comes out; schemas are those of the msgspec types."""
+"""Turns the table of endpoints into an OpenAPI 3.1 document; schemas are those of the msgspec types."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 import patra
-from patra.app.actor import Role
 from patra.web.endpoint import JSON, Endpoint
 from patra.web.problem import MEDIA, ProblemBody
 
@@ -24,6 +23,9 @@ def openapi(endpoints: Sequence[Endpoint], *, tokens: bool) -> dict[str, Any]:
     for endpoint in endpoints:
         operation = _operation(endpoint, schema_of, components)
         paths.setdefault(endpoint.template, {})[endpoint.method.lower()] = operation
+    for body in (endpoint.request_schema for endpoint in endpoints):
+        if body is not None:
+            components |= {body.name: body.schema, **body.definitions}
     queries = {_name(schema_of[id(e.query)]) for e in endpoints if e.query is not None}
     document: dict[str, Any] = {
         "openapi": "3.1.0",
@@ -35,7 +37,7 @@ def openapi(endpoints: Sequence[Endpoint], *, tokens: bool) -> dict[str, Any]:
                 "token": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "A token of a role: " + " < ".join(role.value for role in Role),
+                    "description": "A token of a role: viewer < operator < admin, or publisher, which only publishes",
                 }
             },
         },
@@ -67,6 +69,9 @@ def _operation(endpoint: Endpoint, schema_of: dict[int, Any], components: dict[s
     if endpoint.request is not None:
         content = {JSON: {"schema": schema_of[id(endpoint.request)]}}
         operation["requestBody"] = {"required": not endpoint.body_optional, "content": content}
+    if (body := endpoint.request_schema) is not None:
+        content = {JSON: {"schema": {"$ref": _REF.format(name=body.name)}, "example": body.example}}
+        operation["requestBody"] = {"required": True, "content": content}
     if endpoint.role is not None:
         operation["security"] = [{"token": []}]
         operation["x-role"] = endpoint.role.value
@@ -91,7 +96,7 @@ def _responses(endpoint: Endpoint, schema_of: dict[int, Any]) -> dict[str, Any]:
         refusals |= {400: "The body is not what it should be.", 413: "The body is too large."}
     if endpoint.request is not None:
         refusals |= {415: "The body is not JSON.", 422: "The body is not of the shape asked for."}
-    refusals |= {421: "Without tokens: not addressed to a loopback name.", 503: "Not now.", 504: "It took too long."}
+    refusals |= {421: "Addressed to a name that is not Patra's.", 503: "Not now.", 504: "It took too long."}
     for status, why in (refusals | dict(endpoint.problems)).items():
         problem = {"description": why, "content": {MEDIA: {"schema": schema_of[id(ProblemBody)]}}}
         responses.setdefault(str(status), problem)

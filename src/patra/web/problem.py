@@ -1,4 +1,4 @@
-"""Refusals and errors go in, `application/problem+json` (RFC 9457) with a stable `code` comes out."""
+"""Turns refusals and errors into `application/problem+json` (RFC 9457) with a stable `code`."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,6 +12,7 @@ from patra.kernel.errors import (
     Invalid,
     MigrationMismatch,
     PatraError,
+    StoreCorrupt,
     Transient,
 )
 
@@ -42,10 +43,14 @@ class ProblemBody(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def problem_response(problem: Problem) -> Response:
-    body = ProblemBody(title=problem.title, status=problem.status, code=problem.code, detail=problem.detail)
-    content = {**msgspec.structs.asdict(body), **problem.extra}
     headers = SAFE_HEADERS | dict(problem.headers)
-    return Response(msgspec.json.encode(content), problem.status, headers, media_type=MEDIA)
+    return Response(problem_content(problem), problem.status, headers, media_type=MEDIA)
+
+
+def problem_content(problem: Problem) -> bytes:
+    """The body of the answer."""
+    body = ProblemBody(title=problem.title, status=problem.status, code=problem.code, detail=problem.detail)
+    return msgspec.json.encode({**msgspec.structs.asdict(body), **problem.extra})
 
 
 def problem_of(error: PatraError) -> Problem:
@@ -58,6 +63,8 @@ def problem_of(error: PatraError) -> Problem:
         case Transient():
             headers = {"Retry-After": RETRY_SECONDS}
             return Problem(503, error.code, "Not now: the same request may succeed later", error.detail, {}, headers)
+        case StoreCorrupt():
+            return Problem(500, error.code, "The store is damaged", error.detail)
         case MigrationMismatch():
             return Problem(503, error.code, "The store is not of this version", error.detail)
         case Fenced() | IllegalMove():

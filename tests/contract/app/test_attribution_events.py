@@ -2,20 +2,21 @@
 
 import msgspec
 
-from patra.app import attribution as attribution_part
-from patra.app import bus as bus_part
-from patra.app.attribution import Attribution
-from patra.app.attribution_events import EVENT_TYPE, BusArchive
-from patra.app.parts import Ground
-from patra.app.settings import AttributionSettings, Settings
-from patra.attribution.archive import Again, Never, Written
-from patra.attribution.engine import Overloaded
-from patra.attribution.reading import every_decision
-from patra.attribution.reasons import R
-from patra.attribution.records import in_write_order
+from patra.app.bridges.attribution_events import EVENT_TYPE, BusArchive
+from patra.app.component import Context
+from patra.app.components import attribution as attribution_part
+from patra.app.components import bus as bus_part
+from patra.app.components.attribution import Attribution
+from patra.app.configuration.engine_settings import AttributionSettings
+from patra.app.configuration.settings import Settings
+from patra.attribution.contract.reasons import Reason
+from patra.attribution.decision.output_records import in_write_order
+from patra.attribution.delivery.port import Rejected, Retry, Written
+from patra.attribution.storage.read import every_decision
+from patra.attribution.writer import Overloaded
 from patra.bus import operations
 from patra.bus.bus import Bus
-from patra.bus.catalogue import load
+from patra.bus.catalogue.catalogue import load
 from patra.kernel.db import Database, migrate
 from patra.kernel.db.queries import statement
 from patra.kernel.testing import ManualClock
@@ -48,16 +49,16 @@ def test_another_payload_under_the_same_key_is_refused_and_a_frozen_type_is_wait
     archive = BusArchive(database, bus)
     record = some_records()[0]
     archive.write([record])
-    assert archive.write([record._replace(payload={"other": 1})]) == [Never("b_idempotency_conflict")]
+    assert archive.write([record._replace(payload={"other": 1})]) == [Rejected("b_idempotency_conflict")]
     database.run(lambda tx: operations.freeze(tx, bus, EVENT_TYPE, by="test", reason="try it"))
-    assert archive.write([record]) == [Again(R.ARCHIVE_UNAVAILABLE)]
+    assert archive.write([record]) == [Retry(Reason.ARCHIVE_UNAVAILABLE)]
 
 
 def test_with_the_bus_as_archive_a_process_publishes_what_it_decides(database: Database):
     migrate(database, PACKAGES)
     clock = ManualClock(T0)
     settings = Settings(attribution=AttributionSettings(archive="bus"))
-    ground = Ground(settings=settings, db=database, clock=clock, engines={})
+    ground = Context(settings=settings, db=database, clock=clock, engines={})
     bus = bus_part.join(ground)
     ground.engines["bus"] = bus.engine
     joined = attribution_part.join(ground)

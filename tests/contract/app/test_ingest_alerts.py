@@ -13,9 +13,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from patra.app.ingest_alerts import EMAIL, WEBHOOK, channels, relays
-from patra.app.parts import Ground
-from patra.app.settings import AlertSettings, Settings
+from patra.app.bridges.ingest_alerts import EMAIL, TOLD, WEBHOOK, channels, relays
+from patra.app.component import Context
+from patra.app.configuration.engine_settings import AlertSettings
+from patra.app.configuration.settings import Settings
 from patra.kernel import outbox
 from patra.kernel.clock import MINUTE
 from patra.kernel.db import Database, migrate
@@ -30,7 +31,7 @@ ALERT = {
     "state": "FIRING",
     "value": 1,
     "detail": "i_failed_fatal: 401\r\nBcc: everyone@example.org api_key=abcdef",
-    "advice": "mend the cause, then `patra ingest lift SOURCE [ENDPOINT]`",
+    "advice": "fix the cause, then `patra ingest lift SOURCE [ENDPOINT]`",
     "since": "2027-01-15T08:00:00Z",
     "fired": "2027-01-15T08:00:00Z",
     "over": None,
@@ -130,7 +131,7 @@ class Office:
         self.clock = ManualClock(NOW)
         self.settings = AlertSettings(**alerts)
         settings = Settings(alerts=self.settings)
-        self.relays = relays(Ground(settings=settings, db=db, clock=self.clock, engines={}))
+        self.relays = relays(Context(settings=settings, db=db, clock=self.clock, engines={}))
 
     def tell(self, key: str = "fatal|crossref/works@1") -> None:
         message = outbox.Message(group="fatal|crossref/works", key=key, payload=msgspec.json.encode(ALERT))
@@ -162,7 +163,9 @@ def test_a_webhook_gets_the_alert_signed_and_again_after_an_outage_under_the_sam
         assert office.turn()[WEBHOOK].retried == 1
         receiver.status = 204
         office.clock.advance(MINUTE)
+        told = TOLD.labels(way="webhook", result="delivered")._value.get()
         assert office.turn()[WEBHOOK].delivered == 1
+        assert TOLD.labels(way="webhook", result="delivered")._value.get() == told + 1
         office.clock.advance(MINUTE)
         assert office.turn()[WEBHOOK].delivered == 0
         (first, _), (second, body) = receiver.calls
@@ -207,7 +210,7 @@ def test_a_letter_arrives_with_what_to_do_and_no_secrets(database: Database, mon
         assert letter["Subject"] == "[patra] critical: fatal crossref/works"
         assert letter["Bcc"] is None
         text = letter.get_content()
-        assert "What to do: mend the cause" in text
+        assert "What to do: fix the cause" in text
         assert "abcdef" not in text
         assert "everyone@example.org" not in text
         assert letter["Message-ID"].endswith("@patra.alerts>")

@@ -8,25 +8,26 @@ from typing import Any
 import msgspec
 import pytest
 
-from patra.app import bus as bus_part
-from patra.app import ingest as ingest_part
-from patra.app.ingest import Ingest
-from patra.app.ingest_events import EVENT_TYPE, HALTED, POLICY, publishing
-from patra.app.parts import Ground, Joined
-from patra.app.settings import IngestSettings, Settings
+from patra.app.bridges.ingest_events import EVENT_TYPE, HALTED, POLICY, publishing
+from patra.app.component import BuiltComponent, Context
+from patra.app.components import bus as bus_part
+from patra.app.components import ingest as ingest_part
+from patra.app.components.ingest import Ingest
+from patra.app.configuration.engine_settings import IngestSettings
+from patra.app.configuration.settings import Settings
 from patra.bus import operations
 from patra.bus.runtime import BusEngine
-from patra.demo.hostile import Habits, Reply, crowded
-from patra.ingest.commits import CHANNEL
-from patra.ingest.gates import Permit
-from patra.ingest.rategate_redis import RedisGate
-from patra.ingest.transport import Exchange, Outgoing, Transport
+from patra.ingest.http.client import Exchange, Outgoing, Transport
+from patra.ingest.landing.change_messages import CHANNEL
+from patra.ingest.ratelimit.limiter import Permit
+from patra.ingest.ratelimit.redis import RedisGate
 from patra.kernel import outbox
 from patra.kernel.clock import HOUR
 from patra.kernel.db import Database, migrate, open_database
 from patra.kernel.errors import ConfigInvalid
 from patra.kernel.testing import ManualClock
 from tests.contract.ingest.running.world import NOW, T0, T1, World, pack, world
+from tests.support.hostile_provider import Habits, Reply, crowded
 
 ITEMS = 120
 
@@ -37,13 +38,13 @@ class Process:
     def __init__(self, w: World, settings: Settings) -> None:
         migrate(w.db, ["patra.bus"])
         self.w = w
-        self.ground = Ground(settings=settings, db=w.db, clock=w.clock, engines={})
+        self.ground = Context(settings=settings, db=w.db, clock=w.clock, engines={})
         self.bus = self._joined("bus", bus_part.join(self.ground))
         self.ingest = self._joined("ingest", ingest_part.join(self.ground))
         self.engine = self.ground.engine(Ingest)
         self.loops = {loop.name: loop for loop in self.ingest.loops}
 
-    def _joined(self, name: str, joined: Joined) -> Joined:
+    def _joined(self, name: str, joined: BuiltComponent) -> BuiltComponent:
         self.ground.engines[name] = joined.engine
         return joined
 
@@ -200,7 +201,7 @@ class Readers(Database):
     def read(self, work: Any) -> Any:
         return self._db.read(work)
 
-    def run(self, work: Any, *, durable: bool = True) -> Any:
+    def run(self, work: Any, *, durable: bool = True, seconds: float | None = None) -> Any:
         raise AssertionError("an idle turn wrote")
 
     def close(self) -> None:
@@ -222,7 +223,7 @@ def test_idle_turns_only_read(database: Database) -> None:
 
 
 class Stopping(Transport):
-    """The process is told to stop while a request is under way."""
+    """The process is asked to stop while a request is under way."""
 
     def __init__(self, stop: Callable[[], None]) -> None:
         super().__init__()
@@ -257,9 +258,9 @@ def test_a_redis_url_makes_the_gate_a_shared_one_and_nonsense_is_named() -> None
     db = open_database("sqlite:///:memory:")
     migrate(db, ["patra.kernel", "patra.bus", "patra.ingest"])
 
-    def joined(url: str) -> Joined:
+    def joined(url: str) -> BuiltComponent:
         settings = Settings(ingest=IngestSettings(redis_url=url))
-        ground = Ground(settings=settings, db=db, clock=ManualClock(NOW), engines={})
+        ground = Context(settings=settings, db=db, clock=ManualClock(NOW), engines={})
         ground.engines["bus"] = bus_part.join(ground).engine
         return ingest_part.join(ground)
 

@@ -1,10 +1,10 @@
-"""An archive that keeps records in a list and fails when it is told to: the port of F21 as a test needs it."""
+"""An archive that keeps records in a list and fails on request: the port of F21 as a test needs it."""
 
 from collections.abc import Callable, Sequence
 
-from patra.attribution.archive import Never, Outcome, Written
-from patra.attribution.reasons import R
-from patra.attribution.records import Record
+from patra.attribution.contract.reasons import Reason
+from patra.attribution.decision.output_records import Record
+from patra.attribution.delivery.port import Outcome, Rejected, Written
 
 
 class ListedArchive:
@@ -22,7 +22,7 @@ class ListedArchive:
             return failure
         same = [known for known in self.written if known.key == record.key]
         if any(known.digest != record.digest for known in same):
-            return Never(R.RECORDKEY_MISMATCH.value)
+            return Rejected(Reason.RECORDKEY_MISMATCH.value)
         if not any(known.status is record.status for known in same):
             self.written.append(record)
         return Written()

@@ -12,15 +12,15 @@ from typing import Any
 import duckdb
 import pytest
 
-from patra.attribution.archive import Again, Never, Outcome, Written
-from patra.attribution.closure import Status
-from patra.attribution.delivery import open_archive
-from patra.attribution.http import HOPE, HttpArchive
-from patra.attribution.parquet import ParquetArchive
-from patra.attribution.reading import every_decision
-from patra.attribution.reasons import R
-from patra.attribution.records import Record
+from patra.attribution.contract.reasons import Reason
+from patra.attribution.decision.closure_rules import Status
+from patra.attribution.decision.output_records import Record
+from patra.attribution.delivery.http_archive import MAX_SPLITS, HttpArchive
+from patra.attribution.delivery.parquet_archive import ParquetArchive
+from patra.attribution.delivery.port import Outcome, Rejected, Retry, Written
+from patra.attribution.delivery.relay import open_archive
 from patra.attribution.replay import replay
+from patra.attribution.storage.read import every_decision
 from patra.kernel.errors import ConfigInvalid
 from tests.unit.attribution.said import event, fresh, sent, tick
 
@@ -66,7 +66,7 @@ def test_a_record_in_a_new_status_is_added_and_another_payload_is_a_mismatch(tmp
     )
     assert archive.write([superseded]) == [Written()]
     assert archive.write([record._replace(payload={**record.payload, "traceKey": "other"})]) == [
-        Never(R.RECORDKEY_MISMATCH)
+        Rejected(Reason.RECORDKEY_MISMATCH)
     ]
     assert [row[1] for row in rows(tmp_path)] == ["committed", "superseded"]
 
@@ -78,7 +78,7 @@ def test_two_records_of_one_call_with_one_key_are_told_apart(tmp_path: Path):
     archive = ParquetArchive(str(tmp_path))
     assert archive.write([record, other, record, superseded]) == [
         Written(),
-        Never(R.RECORDKEY_MISMATCH),
+        Rejected(Reason.RECORDKEY_MISMATCH),
         Written(),
         Written(),
     ]
@@ -110,7 +110,7 @@ def test_a_command_that_opens_the_archive_while_another_process_writes_removes_n
         save(some, path)
         other = ParquetArchive(str(tmp_path))  # `patra attribution settle` does that
         other._index.execute("PRAGMA busy_timeout=0")
-        assert other.write(some) == [Again(R.ARCHIVE_UNAVAILABLE)] * len(some)
+        assert other.write(some) == [Retry(Reason.ARCHIVE_UNAVAILABLE)] * len(some)
         other.close()
 
     monkeypatch.setattr(archive, "_save", watched)
@@ -123,11 +123,11 @@ def test_a_folder_that_cannot_be_written_is_tried_again(tmp_path: Path):
     blocker = sqlite3.connect(tmp_path / "index.db", isolation_level=None)
     archive._index.execute("PRAGMA busy_timeout=0")
     blocker.execute("BEGIN EXCLUSIVE")
-    assert archive.write(some_records()[:1]) == [Again(R.ARCHIVE_UNAVAILABLE)]
+    assert archive.write(some_records()[:1]) == [Retry(Reason.ARCHIVE_UNAVAILABLE)]
     blocker.execute("ROLLBACK")
     blocker.close()
     archive._folder = tmp_path / "gone"
-    assert archive.write(some_records()[:1]) == [Again(R.ARCHIVE_UNAVAILABLE)]
+    assert archive.write(some_records()[:1]) == [Retry(Reason.ARCHIVE_UNAVAILABLE)]
 
 
 class Endpoint:
@@ -196,30 +196,30 @@ def test_an_endpoint_gets_record_payload_and_digest():
 @pytest.mark.parametrize(
     ("status", "code"),
     [
-        (408, R.ARCHIVE_TIMEOUT),
-        (429, R.ARCHIVE_RATE_LIMITED),
-        (500, R.ARCHIVE_UNAVAILABLE),
-        (503, R.ARCHIVE_UNAVAILABLE),
-        (302, R.ARCHIVE_UNAVAILABLE),
-        (401, R.ARCHIVE_UNAVAILABLE),
-        (403, R.ARCHIVE_UNAVAILABLE),
-        (404, R.ARCHIVE_UNAVAILABLE),
-        (405, R.ARCHIVE_UNAVAILABLE),
+        (408, Reason.ARCHIVE_TIMEOUT),
+        (429, Reason.ARCHIVE_RATE_LIMITED),
+        (500, Reason.ARCHIVE_UNAVAILABLE),
+        (503, Reason.ARCHIVE_UNAVAILABLE),
+        (302, Reason.ARCHIVE_UNAVAILABLE),
+        (401, Reason.ARCHIVE_UNAVAILABLE),
+        (403, Reason.ARCHIVE_UNAVAILABLE),
+        (404, Reason.ARCHIVE_UNAVAILABLE),
+        (405, Reason.ARCHIVE_UNAVAILABLE),
     ],
 )
-def test_an_endpoint_that_cannot_now_is_tried_again(status: int, code: R):
+def test_an_endpoint_that_cannot_now_is_tried_again(status: int, code: Reason):
     with endpoint() as (state, url):
         archive = HttpArchive(url)
         state.answers = [(status, b"")] * 3
-        assert archive.write(some_records()[:2]) == [Again(code)] * 2
+        assert archive.write(some_records()[:2]) == [Retry(code)] * 2
         archive.close()
 
 
 def test_an_endpoint_that_is_not_there_or_silent_is_tried_again():
-    assert HttpArchive("http://127.0.0.1:9/").write(some_records()[:1]) == [Again(R.ARCHIVE_UNAVAILABLE)]
+    assert HttpArchive("http://127.0.0.1:9/").write(some_records()[:1]) == [Retry(Reason.ARCHIVE_UNAVAILABLE)]
     listener = __import__("socket").create_server(("127.0.0.1", 0))
     archive = HttpArchive(f"http://127.0.0.1:{listener.getsockname()[1]}/", read=0.05)
-    assert archive.write(some_records()[:1]) == [Again(R.ARCHIVE_TIMEOUT)]
+    assert archive.write(some_records()[:1]) == [Retry(Reason.ARCHIVE_TIMEOUT)]
     archive.close()
     listener.close()
 
@@ -231,7 +231,7 @@ def test_one_record_that_is_refused_does_not_take_the_others_along():
         state.refuses = {records[2].key}
         outcomes = archive.write(records)
         archive.close()
-    assert outcomes == [Never("too_odd") if record is records[2] else Written() for record in records]
+    assert outcomes == [Rejected("too_odd") if record is records[2] else Written() for record in records]
 
 
 def test_one_record_that_the_endpoint_stumbles_over_does_not_take_the_others_along():
@@ -247,7 +247,7 @@ def test_one_record_that_the_endpoint_stumbles_over_does_not_take_the_others_alo
         outcomes = archive.write(records)
         archive.close()
     assert [n for n, outcome in enumerate(outcomes) if outcome != Written()] == [123, 301]
-    assert {outcomes[123], outcomes[301]} == {Again(R.ARCHIVE_UNAVAILABLE)}
+    assert {outcomes[123], outcomes[301]} == {Retry(Reason.ARCHIVE_UNAVAILABLE)}
 
 
 def test_an_endpoint_that_is_down_is_not_asked_for_every_half():
@@ -255,9 +255,9 @@ def test_an_endpoint_that_is_down_is_not_asked_for_every_half():
         archive = HttpArchive(url)
         records = some_records() * 40
         state.answers = [(500, b"")] * 100
-        assert set(archive.write(records)) == {Again(R.ARCHIVE_UNAVAILABLE)}
+        assert set(archive.write(records)) == {Retry(Reason.ARCHIVE_UNAVAILABLE)}
         archive.close()
-    assert len(state.bodies) <= 2 * HOPE + 1
+    assert len(state.bodies) <= 2 * MAX_SPLITS + 1
 
 
 def test_a_refusal_that_names_no_code_is_told_by_our_own():
@@ -266,7 +266,7 @@ def test_a_refusal_that_names_no_code_is_told_by_our_own():
     with endpoint() as (state, url):
         archive = HttpArchive(url)
         state.answers = [(422, b"no JSON"), (422, b"{}"), (200, json.dumps(unnamed).encode())]
-        assert [archive.write(records) for _ in range(3)] == [[Never(R.ARCHIVE_REFUSED)]] * 3
+        assert [archive.write(records) for _ in range(3)] == [[Rejected(Reason.ARCHIVE_REFUSED)]] * 3
         archive.close()
 
 
@@ -283,8 +283,8 @@ def test_an_endpoint_may_answer_for_each_record():
         state.answers = [(200, json.dumps({"results": results}).encode())]
         assert archive.write(records) == [
             Written(),
-            Again(R.ARCHIVE_RATE_LIMITED),
-            Never(R.RECORDKEY_MISMATCH),
+            Retry(Reason.ARCHIVE_RATE_LIMITED),
+            Rejected(Reason.RECORDKEY_MISMATCH),
             Written(),
         ]
         archive.close()
@@ -297,8 +297,12 @@ def test_a_record_that_the_results_do_not_name_is_sent_again():
     with endpoint() as (state, url):
         archive = HttpArchive(url)
         state.answers = [(200, json.dumps(named).encode()), (200, b'{"results": []}')]
-        assert archive.write(records) == [Again(R.ARCHIVE_UNAVAILABLE), Written(), Again(R.ARCHIVE_UNAVAILABLE)]
-        assert archive.write(records) == [Again(R.ARCHIVE_UNAVAILABLE)] * 3
+        assert archive.write(records) == [
+            Retry(Reason.ARCHIVE_UNAVAILABLE),
+            Written(),
+            Retry(Reason.ARCHIVE_UNAVAILABLE),
+        ]
+        assert archive.write(records) == [Retry(Reason.ARCHIVE_UNAVAILABLE)] * 3
         state.answers = [(200, b'{"taken": 3}'), (204, b"")]
         assert [archive.write(records) for _ in range(2)] == [[Written()] * 3] * 2
         archive.close()
@@ -308,7 +312,7 @@ def test_a_page_that_somebody_else_answers_with_is_not_taken_for_written():
     with endpoint() as (state, url):
         archive = HttpArchive(url)
         state.answers = [(200, b"\n<!doctype html><title>Log in</title>")]
-        assert archive.write(some_records()[:1]) == [Again(R.ARCHIVE_UNAVAILABLE)]
+        assert archive.write(some_records()[:1]) == [Retry(Reason.ARCHIVE_UNAVAILABLE)]
         archive.close()
 
 
@@ -319,7 +323,7 @@ def test_a_code_that_is_none_is_told_by_our_own(code: str):
     with endpoint() as (state, url):
         archive = HttpArchive(url)
         state.answers = [(200, json.dumps(refused).encode()), (400, json.dumps({"code": code}).encode())]
-        assert [archive.write(records) for _ in range(2)] == [[Never(R.ARCHIVE_REFUSED)]] * 2
+        assert [archive.write(records) for _ in range(2)] == [[Rejected(Reason.ARCHIVE_REFUSED)]] * 2
         archive.close()
 
 
@@ -334,15 +338,15 @@ def test_sending_in_halves_ends_when_the_time_of_one_call_is_up():
         while left:
             outcomes = archive.write(left)
             asked.append(len(state.bodies) - sum(asked))
-            found += [outcome for outcome in outcomes if outcome != Again(R.ARCHIVE_TIMEOUT)]
-            left = [r for r, outcome in zip(left, outcomes, strict=True) if outcome == Again(R.ARCHIVE_TIMEOUT)]
+            found += [outcome for outcome in outcomes if outcome != Retry(Reason.ARCHIVE_TIMEOUT)]
+            left = [r for r, outcome in zip(left, outcomes, strict=True) if outcome == Retry(Reason.ARCHIVE_TIMEOUT)]
         state.refuses, state.takes = set(), lambda: None
         sizes = len(state.bodies)
         for _ in range(4):
             archive.write(records)
         archive.close()
     assert max(asked) == 4  # the fourth is asked in the last 5 seconds
-    assert found == [Never("too_odd")] * len(records)
+    assert found == [Rejected("too_odd")] * len(records)
     assert [len(body["records"]) for body in state.bodies[sizes:]][-1] == len(records)  # all at once again
 
 
@@ -352,7 +356,7 @@ def test_nothing_of_a_group_is_sent_behind_a_half_that_failed():
     with endpoint() as (state, url):
         archive = HttpArchive(url)
         state.answers = [(400, b""), (503, b"")]
-        assert archive.write(records) == [Again(R.ARCHIVE_UNAVAILABLE)] * 4
+        assert archive.write(records) == [Retry(Reason.ARCHIVE_UNAVAILABLE)] * 4
         archive.close()
     assert len(state.bodies) == 2
 
@@ -364,11 +368,11 @@ def test_an_answer_that_cannot_be_understood_is_not_taken_for_written():
     with endpoint() as (state, url):
         archive = HttpArchive(url)
         state.answers = [(200, json.dumps(odd).encode()), (200, b'{"results": [{"recordKey"'), (200, b'{"results": 1}')]
-        assert archive.write(records) == [Again(R.ARCHIVE_UNAVAILABLE), Written()]
-        assert [archive.write(records) for _ in range(2)] == [[Again(R.ARCHIVE_UNAVAILABLE)] * 2] * 2
+        assert archive.write(records) == [Retry(Reason.ARCHIVE_UNAVAILABLE), Written()]
+        assert [archive.write(records) for _ in range(2)] == [[Retry(Reason.ARCHIVE_UNAVAILABLE)] * 2] * 2
         state.answers = [(200, b"fine"), (200, b" " * (5 * 1024 * 1024))]
         assert archive.write(records) == [Written()] * 2
-        assert archive.write(records) == [Again(R.ARCHIVE_UNAVAILABLE)] * 2
+        assert archive.write(records) == [Retry(Reason.ARCHIVE_UNAVAILABLE)] * 2
         archive.close()
 
 
@@ -392,7 +396,7 @@ def test_an_answer_that_drips_in_ends_when_its_time_is_up():
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     archive = HttpArchive(f"http://127.0.0.1:{server.server_port}/", read=0.2)
-    assert archive.write(some_records()[:1]) == [Again(R.ARCHIVE_TIMEOUT)]
+    assert archive.write(some_records()[:1]) == [Retry(Reason.ARCHIVE_TIMEOUT)]
     archive.close()
     over.set()
     server.shutdown()

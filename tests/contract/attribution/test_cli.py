@@ -2,6 +2,7 @@
 
 import csv
 import json
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,14 +11,17 @@ import duckdb
 import pytest
 import structlog
 
-from patra.app.settings import Settings, StoreSettings
+from patra.app.configuration.settings import Settings, StoreSettings
 from patra.app.wiring import build
-from patra.attribution.batch import Tick, read_batch
 from patra.attribution.commit import commit
-from patra.attribution.decide import ITEM_BITS
+from patra.attribution.decision.decide import ITEM_BITS
+from patra.attribution.intake.batch import Tick, read_batch
 from patra.cli.main import run
 from patra.kernel.clock import parse_instant
 from patra.kernel.db import open_database
+from patra.kernel.db.queries import statement
+from tests.contract.attribution.test_record_keys import FIRST
+from tests.contract.attribution.test_record_keys import SECOND as OTHER
 from tests.unit.attribution.said import ABSENT, T0, at, event, replayed, sent, terminal, tick
 from tests.unit.attribution.test_replay import random_log
 
@@ -31,6 +35,7 @@ def patra(
 ) -> Iterator[Patra]:
     """Run a command line on the store at hand and give its output; it must succeed."""
     monkeypatch.setenv("PATRA_STORE_URL", database_url)
+    assert run(["migrate"]) == 0
 
     def command(*args: str, code: int = 0) -> str:
         capfdbinary.readouterr()
@@ -175,11 +180,24 @@ def test_rejects_are_shown_as_a_table_also_where_one_is_in_quarantine(patra: Pat
     assert '"clickTarget":"shop"' in listed
 
 
+def test_rejects_name_all_required_fields_that_are_missing(patra: Patra, database_url: str):
+    fed(database_url, sent(0, event("click", "c", traceKey="", clickTarget=ABSENT, eventVersion=1.5)))
+    heading, row = (line.split("\t") for line in patra("rejects").splitlines())
+    told = dict(zip(heading, row, strict=True))
+    assert (told["fieldPath"], told["alsoWrong"]) == ("traceKey", "clickTarget, eventVersion")
+
+
+def test_a_price_is_listed_with_the_date_that_it_begins_at(patra: Patra, monkeypatch: pytest.MonkeyPatch):
+    patra("rate", "add", "click", "150000", "EUR", "--from", "2026-01-01")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    assert "2026-01-01T00:00:00" in patra("rate", "list")
+
+
 def test_an_empty_key_is_no_key_and_what_is_not_found_is_nothing(patra: Patra, database_url: str):
     fed(database_url, sent(0, event("click"), schemaVersion="9"))
     assert "is empty" in patra("find", "", code=2)
     assert "is empty" in patra("event", "--batch", "", code=2)
-    assert patra("find", "unheard-of") == "nothing\n"
+    assert patra("find", "unheard-of") == ""  # standard error says what was looked for
 
 
 def test_closures_come_in_pages(patra: Patra, database_url: str, capfdbinary: pytest.CaptureFixture[bytes]):
@@ -236,7 +254,13 @@ def test_a_settlement_is_a_table_csv_json_or_parquet(patra: Patra, tmp_path: Pat
         sent(2, event("impression", "again")),
     )
     span = ["--from", "2026-01-01", "--to", "2026-01-02T00:00:00Z"]
-    assert patra("settle", *span).splitlines()[-1].split("\t") == ["total", "", "", "1", "1"]
+    assert patra("settle", *span).splitlines()[-1].split("\t") == ["total", "1", "1"]
+    assert [row.split("\t") for row in patra("settle", *span, "--by", "day").splitlines()] == [
+        ["day", "impressions", "clicks"],
+        ["2026-01-01", "1", "1"],
+        ["total", "1", "1"],
+    ]
+    assert patra("settle", *span, "--by", "placement").splitlines()[0] == "app\tplacement\timpressions\tclicks"
     assert (
         patra("settle", *span, "--by", "placement", "--format", "csv")
         == "app_id,day,placement,impressions,clicks\napp,,home,1,1\n"
@@ -244,10 +268,10 @@ def test_a_settlement_is_a_table_csv_json_or_parquet(patra: Patra, tmp_path: Pat
     assert json.loads(patra("settle", *span, "--by", "day", "--format", "json"))["lines"][0]["day"] == "2026-01-01"
     patra("settle", *span, "--format", "parquet", "--out", str(tmp_path / "s.parquet"))
     assert duckdb.sql(f"SELECT app_id, impressions, clicks FROM '{tmp_path}/s.parquet'").fetchall() == [("app", 1, 1)]
-    assert patra("settle", "--from", "2026-01-02", "--to", "2026-01-03").splitlines()[-1].split("\t")[3:] == ["0", "0"]
+    assert patra("settle", "--from", "2026-01-02", "--to", "2026-01-03").splitlines()[-1].split("\t")[1:] == ["0", "0"]
     assert "--from" in patra("settle", "--from", "soon", "--to", "2026-01-03", code=2)
     assert "--to" in patra("settle", "--from", "2026-01-03", "--to", "2026-01-02", code=2)
-    assert patra("settle", "--from", "1970-01-01T00:00:00Z", "--to", "9999-12-31").endswith("total\t\t\t1\t1\n")
+    assert patra("settle", "--from", "1970-01-01T00:00:00Z", "--to", "9999-12-31").endswith("total\t1\t1\n")
     for name in ("s.csv", "s.JSON"):
         patra("settle", *span, "--out", str(tmp_path / name))
     assert (tmp_path / "s.csv").read_text() == "app_id,day,placement,impressions,clicks\napp,,,1,1\n"
@@ -383,3 +407,38 @@ def test_every_reason_is_listed(patra: Patra):
     listed = {r["code"]: r for r in json.loads(patra("reasons", "--json"))}
     assert listed["f_store_unavailable"]["retryable"]
     assert not listed["f_accepted"]["retryable"]
+
+
+def test_a_record_in_conflict_is_issued_again_and_the_act_is_audited(patra: Patra, database_url: str):
+    fed(database_url, sent(0, event("ad_filled", "f1", **FIRST)), sent(1, event("ad_filled", "f2", **OTHER)), tick(200))
+    made = json.loads(patra("reissue", "r|x|a", "--json"))
+    assert {(one["archiveContractVersion"], one["recordStatus"]) for one in made} == {("f_archive_v1.r2", "committed")}
+    db = open_database(database_url)
+    acts = db.read(lambda tx: tx.fetch(statement("acts", "SELECT act, subject FROM app_audit")))
+    db.close()
+    assert ("attribution.record.reissue", "r|x|a") in acts
+    assert "reissue_nothing" in patra("reissue", "r|x|a", code=5)
+
+
+def test_a_log_under_other_rules_tells_the_difference_in_facts_and_money(patra: Patra, tmp_path: Path):
+    log = log_file(tmp_path, [sent(0, event("click")), sent(200, event("impression"), batch="b2")])
+    (tmp_path / "next.toml").write_text('name = "v2"\nclick_wait_seconds = 300\n')
+    patra("rate", "add", "click", "150000", "EUR", "--from", "2026-01-01")
+    (tmp_path / "rates.json").write_text(patra("rate", "list", "--json"))
+    rules, rates = ("--rules", str(tmp_path / "next.toml")), ("--rates", str(tmp_path / "rates.json"))
+    shown = patra("replay", log, *rules, *rates)
+    assert "billable_click\t0\t1\t+1" in shown
+    assert "micros EUR\t0\t150000\t+150000" in shown
+    found = json.loads(patra("replay", log, *rules, *rates, "--json", "--out", str(tmp_path / "out")))
+    assert [(one["billingKey"], one["only"]) for one in found["facts"]] == [("ref|ra|billable_click", "v2")]
+    assert len(written(tmp_path / "out")["billable"]) == 2
+    assert "--out" in patra("replay", log, code=2)
+    assert "--store" in patra("replay", log, *rules, "--store", "sqlite:///x.db", code=2)
+
+
+def test_a_log_that_lost_its_beginning_is_compared_under_no_rules(patra: Patra, tmp_path: Path):
+    log = log_file(tmp_path, [{"purgedBefore": at(0)}, sent(200, event("impression"))])
+    (tmp_path / "next.toml").write_text('name = "v2"\nclick_wait_seconds = 300\n')
+    refused = patra("replay", log, "--rules", str(tmp_path / "next.toml"), "--out", str(tmp_path / "out"), code=5)
+    assert "log_beginning_missing" in refused
+    assert not (tmp_path / "out").exists()

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from patra.attribution.apps import add_key
-from patra.client import Answer, Client, _Ack, _Batch, _decoded, _Queued
+from patra.attribution.app_keys import add_key
+from patra.client import Ack, Answer, Batch, Client, QueuedEvent, _decoded
 from tests.contract.attribution.test_http import House, fresh_event, house
 
 __all__ = ["house"]
@@ -30,6 +30,7 @@ class Endpoint:
         self.script: Script = []
         self.batches: list[dict[str, Any]] = []
         self.encodings: list[str | None] = []
+        self.routes: list[str] = []
 
     def answer(self, batch: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
         step = self.script.pop(0) if self.script else {}
@@ -64,6 +65,7 @@ def endpoint() -> Iterator[tuple[Endpoint, str]]:
             batch = json.loads(gzip.decompress(raw) if encoding == "gzip" else raw)
             state.batches.append(batch)
             state.encodings.append(encoding)
+            state.routes.append(self.headers.get("Patra-Route", ""))
             status, headers, body = state.answer(batch)
             self.send_response(status)
             for name, value in headers.items():
@@ -98,6 +100,14 @@ def sending(script: Script, count: int) -> tuple[Endpoint, list[Answer], list[fl
         client.flush()
         client.close()
     return state, answers, pauses
+
+
+def test_all_requests_of_a_client_say_the_same_route_and_other_clients_another():
+    first, second = (sending([(503, {}, b""), (200, {}, b"")], 150)[0] for _ in range(2))
+    assert len(first.routes) > 2  # attempts of two batches
+    assert {len(route) for route in first.routes} == {32}
+    assert len({*first.routes}) == len({*second.routes}) == 1
+    assert first.routes[0] != second.routes[0]
 
 
 def ids(batch: dict[str, Any]) -> list[str]:
@@ -285,8 +295,8 @@ def test_the_ack_of_another_batch_or_of_other_places_answers_nothing():
     wrong = [{**item, "eventIndex": 1}, {**item, "eventIndex": 0, "ackStatus": "maybe"}]
     for one in wrong:
         body = json.dumps({"batchId": "b", "ackItems": [{**one, "serverEventKey": "fe_"}]}).encode()
-        ack = _decoded(body, _Ack)
-        assert ack is None or not ack.answers(_Batch(batch_id="b", events=[_Queued({}, b"{}")]))
+        ack = _decoded(body, Ack)
+        assert ack is None or not ack.answers(Batch(batch_id="b", events=[QueuedEvent({}, b"{}")]))
 
 
 @pytest.mark.parametrize("asked", ["0", formatdate(0, usegmt=True), "1 jan 99999999999999999999 1:1:1 gmt", "-1", ""])

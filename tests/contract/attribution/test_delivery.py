@@ -6,22 +6,26 @@ from typing import Any
 import msgspec
 import pytest
 
-from patra.attribution.archive import Again, Never, Outcome
-from patra.attribution.batch import Item, Tick, read_batch
-from patra.attribution.commit import EVERYTHING, commit
-from patra.attribution.contract import Versions
-from patra.attribution.delivery import POLICY, Delivery, Moved, _write_moves, handing
-from patra.attribution.reading import Archived, every_decision
-from patra.attribution.reasons import R
-from patra.attribution.records import RANK, Record, RecordType
-from patra.attribution.records import On as RecordMove
-from patra.kernel.clock import MINUTE, SECOND
+from patra.attribution.commit import commit
+from patra.attribution.contract.reasons import Reason
+from patra.attribution.contract.versions import Versions
+from patra.attribution.decision.closure_rules import Status
+from patra.attribution.decision.output_records import RANK, Record, RecordType
+from patra.attribution.decision.output_records import RecordTransition as RecordMove
+from patra.attribution.delivery.http_archive import HttpArchive
+from patra.attribution.delivery.port import ArchiveForbiddenError, Outcome, Rejected, Retry
+from patra.attribution.delivery.record_status import Moved, write_moves
+from patra.attribution.delivery.relay import POLICY, Delivery, handing
+from patra.attribution.intake.batch import Item, Tick, read_batch
+from patra.attribution.settlement import By, settle
+from patra.attribution.storage.read import Archived, every_decision
+from patra.kernel.clock import DAY, MINUTE, SECOND
 from patra.kernel.db import Database, migrate
 from patra.kernel.db.queries import statement
 from patra.kernel.machine import history
 from patra.kernel.testing import ManualClock
 from tests.contract.attribution.archives import ListedArchive
-from tests.unit.attribution.said import PACKAGES, T0, event, sent, terminal
+from tests.unit.attribution.said import ALL_DUE_CLOSURES, PACKAGES, T0, event, sent, terminal
 
 
 class House:
@@ -41,7 +45,7 @@ class House:
                 if isinstance(line, int)
                 else read_batch(msgspec.json.encode(line["batch"]), self.clock.now())
             )
-            commit(self.db, [item], due=EVERYTHING, hand=handing(self.clock))
+            commit(self.db, [item], due=ALL_DUE_CLOSURES, hand=handing(self.clock))
 
     def deliver(self) -> None:
         while not self.delivery.relay.run_once().idle:
@@ -98,7 +102,7 @@ def test_within_a_group_audits_are_written_before_billable_facts_before_attribut
 
 def test_no_fact_is_written_before_its_audit_is(house: House):
     house.take(sent(0, event("impression")))
-    house.archive.fails = lambda record: Again(R.ARCHIVE_TIMEOUT) if record.type is RecordType.AUDIT else None
+    house.archive.fails = lambda record: Retry(Reason.ARCHIVE_TIMEOUT) if record.type is RecordType.AUDIT else None
     house.deliver()
     assert house.archive.written == []
     assert {status for _, _, status in house.statuses()} == {"new"}
@@ -106,7 +110,7 @@ def test_no_fact_is_written_before_its_audit_is(house: House):
 
 def test_no_attribution_fact_of_a_group_is_written_before_its_billable_facts_are(house: House):
     house.take(sent(0, event("impression"), event("click")))
-    house.archive.fails = lambda record: Again(R.ARCHIVE_TIMEOUT) if record.type is RecordType.BILLABLE else None
+    house.archive.fails = lambda record: Retry(Reason.ARCHIVE_TIMEOUT) if record.type is RecordType.BILLABLE else None
     house.deliver()
     assert {record.type for record in house.archive.written} == {RecordType.AUDIT}
     house.archive.fails = lambda record: None
@@ -118,15 +122,15 @@ def test_no_attribution_fact_of_a_group_is_written_before_its_billable_facts_are
 
 def test_a_billable_fact_that_is_refused_for_good_does_not_hold_up_its_attribution_fact(house: House):
     house.take(sent(0, event("impression")))
-    house.archive.fails = lambda record: Never("g_no") if record.type is RecordType.BILLABLE else None
+    house.archive.fails = lambda record: Rejected("g_no") if record.type is RecordType.BILLABLE else None
     house.deliver()
     assert [record.type for record in house.archive.written] == [RecordType.AUDIT, RecordType.ATTRIBUTION]
 
 
-@pytest.mark.parametrize("code", [R.ARCHIVE_TIMEOUT, R.ARCHIVE_UNAVAILABLE, R.ARCHIVE_RATE_LIMITED])
-def test_what_can_be_retried_is_tried_again_after_1_5_30_120_seconds_and_so_on(house: House, code: R):
+@pytest.mark.parametrize("code", [Reason.ARCHIVE_TIMEOUT, Reason.ARCHIVE_UNAVAILABLE, Reason.ARCHIVE_RATE_LIMITED])
+def test_what_can_be_retried_is_tried_again_after_1_5_30_120_seconds_and_so_on(house: House, code: Reason):
     house.take(sent(0, event("opportunity_created")))
-    house.archive.fails = lambda record: Again(code)
+    house.archive.fails = lambda record: Retry(code)
     house.deliver()
     for wait in (1, 5, 30, 120, 1, 5, 30, 120):
         calls = house.archive.calls
@@ -145,14 +149,14 @@ def test_what_can_be_retried_is_tried_again_after_1_5_30_120_seconds_and_so_on(h
 
 def test_after_15_minutes_what_is_missing_is_conflicted_and_the_row_says_why(house: House):
     house.take(sent(0, event("impression")))
-    house.archive.fails = lambda record: None if record.type is RecordType.AUDIT else Again(R.ARCHIVE_UNAVAILABLE)
+    house.archive.fails = lambda record: None if record.type is RecordType.AUDIT else Retry(Reason.ARCHIVE_UNAVAILABLE)
     for _ in range(40):
         house.deliver()
         house.clock.advance(30 * SECOND)
     house.deliver()
     assert sorted(house.statuses()) == [
-        ("attribution_fact", "f_accepted", "conflicted"),
-        ("billable_fact", "f_accepted", "conflicted"),
+        ("attribution_fact", "f_output_archive_compensation_exhausted", "conflicted"),
+        ("billable_fact", "f_output_archive_compensation_exhausted", "conflicted"),
         ("decision_audit", "f_accepted", "committed"),
     ]
     keys = [record.key for record in house.decisions()[0].records]
@@ -166,18 +170,20 @@ def test_after_15_minutes_what_is_missing_is_conflicted_and_the_row_says_why(hou
 def test_another_payload_under_the_same_record_key_is_a_conflict(house: House):
     house.take(sent(0, event("opportunity_created")))
     house.archive.fails = lambda record: (
-        Never(R.RECORDKEY_MISMATCH.value) if record.type is RecordType.ATTRIBUTION else None
+        Rejected(Reason.RECORDKEY_MISMATCH.value) if record.type is RecordType.ATTRIBUTION else None
     )
     house.deliver()
     assert sorted(house.statuses()) == [
-        ("attribution_fact", "f_accepted", "conflicted"),
+        ("attribution_fact", "f_output_recordkey_payload_mismatch", "conflicted"),
         ("decision_audit", "f_accepted", "committed"),
     ]
 
 
 def test_a_record_that_the_archive_refuses_is_rejected_with_its_facts(house: House):
     house.take(sent(0, event("impression")))
-    house.archive.fails = lambda record: Never(R.ARCHIVE_REFUSED.value) if record.type is RecordType.AUDIT else None
+    house.archive.fails = lambda record: (
+        Rejected(Reason.ARCHIVE_REFUSED.value) if record.type is RecordType.AUDIT else None
+    )
     house.deliver()
     assert {status for _, _, status in house.statuses()} == {"rejected"}
     assert house.archive.written == []
@@ -186,7 +192,7 @@ def test_a_record_that_the_archive_refuses_is_rejected_with_its_facts(house: Hou
 def test_a_group_that_fails_does_not_hold_up_the_others(house: House):
     house.take(sent(0, event("impression", "i1", traceKey="stuck"), event("impression", "i2", renderAttemptId="two")))
     house.archive.fails = lambda record: (
-        Again(R.ARCHIVE_TIMEOUT) if record.body["sourceKeys"]["traceKey"] == "stuck" else None
+        Retry(Reason.ARCHIVE_TIMEOUT) if record.body["sourceKeys"]["traceKey"] == "stuck" else None
     )
     house.deliver()
     assert {record.body["sourceKeys"]["renderAttemptIdOrNA"] for record in house.archive.written} == {"two"}
@@ -214,7 +220,7 @@ def test_a_turn_ends_before_its_hold_does_however_much_waits_and_however_slow_th
 
 def test_later_decisions_of_a_group_wait_for_earlier_ones(house: House):
     house.take(sent(0, event("ad_filled")))
-    house.archive.fails = lambda record: Again(R.ARCHIVE_TIMEOUT)
+    house.archive.fails = lambda record: Retry(Reason.ARCHIVE_TIMEOUT)
     house.deliver()
     house.clock.advance(1)
     house.take(sent(0, event("interaction")))
@@ -242,10 +248,10 @@ def test_a_superseded_timeout_reaches_the_archive_as_committed_and_then_as_super
     of_timeout = [
         status
         for kind, reason, status in house.archive.told
-        if reason == "f_terminal_timeout_autofill" and kind == "attribution_fact"
+        if reason.startswith("f_terminal_timeout_") and kind == "attribution_fact"
     ]
     assert of_timeout == ["committed", "superseded"]
-    assert ("attribution_fact", "f_terminal_timeout_autofill", "superseded") in house.statuses()
+    assert ("attribution_fact", "f_terminal_timeout_superseded", "superseded") in house.statuses()
     assert {status for kind, _, status in house.statuses() if kind != "attribution_fact"} == {"committed"}
     key = next(r.key for d in house.decisions() for r in d.records if r.status.value == "superseded")
     moves = [(move.was, move.to) for move in house.db.read(lambda tx: history(tx, [key]))]
@@ -259,7 +265,7 @@ def test_a_superseded_timeout_waits_for_its_own_records_though_the_impression_ha
     """§3.8.27: superseded only from committed; §3.8.29.2: no fact before its audit."""
     house.take(sent(0, event("ad_filled", traceKey="opener")), 120)
     house.archive.fails = lambda record: (
-        Again(R.ARCHIVE_TIMEOUT) if record.body["sourceKeys"]["traceKey"] == "opener" else None
+        Retry(Reason.ARCHIVE_TIMEOUT) if record.body["sourceKeys"]["traceKey"] == "opener" else None
     )
     house.deliver()
     house.clock.advance(SECOND // 2)
@@ -275,7 +281,7 @@ def test_a_superseded_timeout_waits_for_its_own_records_though_the_impression_ha
         ("attribution_fact", "committed"),
         ("attribution_fact", "superseded"),
     ]
-    assert ("attribution_fact", "f_terminal_timeout_autofill", "superseded") in house.statuses()
+    assert ("attribution_fact", "f_terminal_timeout_superseded", "superseded") in house.statuses()
 
 
 def test_a_message_whose_decision_was_purged_goes_without_a_word(house: House):
@@ -298,7 +304,7 @@ def test_dropping_the_same_event_again_outputs_nothing_new(house: House):
 
 
 def test_a_record_that_lacks_a_version_anchor_is_output_as_rejected(house: House, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("patra.attribution.records.VERSIONS", (Versions(billingRuleVersion=""),))
+    monkeypatch.setattr("patra.attribution.decision.output_records.VERSIONS", (Versions(billingRuleVersion=""),))
     house.take(sent(0, event("opportunity_created")))
     house.deliver()
     assert {(reason, status) for _, reason, status in house.archive.told} == {
@@ -306,14 +312,16 @@ def test_a_record_that_lacks_a_version_anchor_is_output_as_rejected(house: House
     }
     assert {status for _, _, status in house.statuses()} == {"rejected"}
     moves = house.db.read(lambda tx: history(tx, [record.key for record in house.archive.written]))
-    assert {(move.was, move.to, move.reason) for move in moves} == {("new", "rejected", R.MISSING_VERSION_ANCHOR.value)}
+    assert {(move.was, move.to, move.reason) for move in moves} == {
+        ("new", "rejected", Reason.MISSING_VERSION_ANCHOR.value)
+    }
 
 
 def test_every_move_of_a_record_says_why_when_and_under_which_rules(house: House):
     house.take(sent(0, event("ad_filled")), 120)
     house.clock.advance(200 * SECOND)
     house.take(sent(200, event("impression")))
-    house.archive.fails = lambda record: Never("g_no") if record.type is RecordType.BILLABLE else None
+    house.archive.fails = lambda record: Rejected("g_no") if record.type is RecordType.BILLABLE else None
     house.deliver()
     keys = [record.key for one in house.decisions() for record in one.records]
     moves = house.db.read(lambda tx: history(tx, keys))
@@ -339,7 +347,7 @@ def test_the_version_anchors_of_a_record_stay_the_same_while_it_moves(house: Hou
 
 def test_the_last_try_is_at_the_end_of_the_15_minutes(house: House):
     house.take(sent(0, event("opportunity_created")))
-    house.archive.fails = lambda record: Again(R.ARCHIVE_TIMEOUT)
+    house.archive.fails = lambda record: Retry(Reason.ARCHIVE_TIMEOUT)
     tried: list[int] = []
     while {status for _, _, status in house.statuses()} == {"new"}:
         calls = house.archive.calls
@@ -350,28 +358,93 @@ def test_the_last_try_is_at_the_end_of_the_15_minutes(house: House):
     assert tried == [0, *[n * 156 + second for n in range(6) for second in cycle if n * 156 + second < 900], 900]
 
 
-def test_what_was_never_tried_does_not_use_up_its_15_minutes(house: House):
-    """A decision that waits for an earlier one of its group has a window of its own."""
-    house.take(sent(0, event("ad_filled")), sent(0, event("interaction")))
-    house.archive.fails = lambda record: (
-        Again(R.ARCHIVE_TIMEOUT) if record.body["sourceKeys"]["eventId"] == "ad_filled" else None
-    )
-    for _ in range(16 * 60):
+def test_the_15_minutes_of_a_group_end_for_all_of_it_that_is_pending(house: House):
+    """F26: a click that waited for its impression is given up with it, and so is what came a moment before."""
+    house.take(sent(0, event("impression")), sent(0, event("click")))
+    house.archive.fails = lambda record: Retry(Reason.ARCHIVE_TIMEOUT) if record.type is RecordType.BILLABLE else None
+    for second in range(900):
+        if second == 890:
+            house.take(sent(0, event("interaction")))
         house.deliver()
         house.clock.advance(SECOND)
-    by_event = {
+    assert {status for _, _, status in house.statuses()} == {"new"}
+    house.deliver()
+    assert house.delivery.relay.next_due() is None
+    facts = {status for kind, _, status in house.statuses() if kind != "decision_audit"}
+    assert facts == {"conflicted"}
+    assert {record.type for record in house.archive.written} == {RecordType.AUDIT}
+    keys = [record.key for one in house.decisions() for record in one.records if record.type is not RecordType.AUDIT]
+    moves = house.db.read(lambda tx: history(tx, keys))
+    assert {(move.to, move.reason, move.at - T0) for move in moves} == {
+        ("conflicted", "f_output_archive_compensation_exhausted", 900 * SECOND)
+    }
+
+
+def test_a_decision_that_waited_behind_a_failure_has_no_15_minutes_of_its_own(house: House):
+    house.take(sent(0, event("ad_filled")), sent(0, event("interaction")))
+    down = "ad_filled"
+    house.archive.fails = lambda record: (
+        Retry(Reason.ARCHIVE_TIMEOUT) if record.body["sourceKeys"]["eventId"] == down else None
+    )
+    for second in range(902):
+        if second == 600:
+            down = "interaction"
+        house.deliver()
+        house.clock.advance(SECOND)
+    found = {
         (record.body["sourceKeys"]["eventId"], record.status.value)
         for one in house.decisions()
         for record in one.records
     }
-    assert by_event == {("ad_filled", "conflicted"), ("interaction", "committed")}
+    assert found == {("ad_filled", "committed"), ("interaction", "conflicted")}
+
+
+def given_up_impression(house: House, *more: Any) -> None:
+    house.take(sent(0, event("impression")), *more)
+    house.archive.fails = lambda record: (
+        Retry(Reason.ARCHIVE_TIMEOUT) if record.body["sourceKeys"]["eventId"] == "impression" else None
+    )
+    for _ in range(31):
+        house.deliver()
+        house.clock.advance(30 * SECOND)
+    house.archive.fails = lambda record: None
+
+
+def clicks(house: House) -> list[tuple[str, str]]:
+    return [(kind, status) for kind, _, status in house.archive.told if kind == "billable_fact"]
+
+
+def test_no_click_is_written_whose_impression_was_given_up_before(house: House):
+    given_up_impression(house)
+    house.take(sent(0, event("click"), event("click", "other", renderAttemptId="two")))
+    house.deliver()
+    assert clicks(house) == []
+    of_click = [r for one in house.decisions() for r in one.records if r.body["sourceKeys"]["eventId"] == "click"]
+    assert {(r.type.value, r.status.value) for r in of_click} == {
+        ("decision_audit", "committed"),
+        ("billable_fact", "conflicted"),
+        ("attribution_fact", "committed"),
+    }
+
+
+def test_settlement_counts_no_click_whose_impression_was_given_up(house: House):
+    """The click came under another trace, so in another group, and was written before its impression was given up."""
+    given_up_impression(house, sent(0, event("click", traceKey="other")))
+    house.take(sent(0, event("impression", "i2", renderAttemptId="two"), event("click", "c2", renderAttemptId="two")))
+    house.deliver()
+    assert len(clicks(house)) == 3
+    ways: tuple[By, ...] = ("app", "day", "placement")
+    for by in ways:
+        found = house.db.read(lambda tx, by=by: settle(tx, T0, T0 + DAY, by))
+        assert (found.impressions, found.clicks) == (1, 1)
+        assert found.uncounted == {"conflicted": 1, "impression_not_archived": 1}
 
 
 def test_a_record_that_is_sent_in_two_states_is_written_in_both(house: House):
     house.take(sent(0, event("ad_filled")), 120)
     house.clock.advance(200 * SECOND)
     house.take(sent(200, event("impression")))
-    failures = [Again(R.ARCHIVE_TIMEOUT)]
+    failures = [Retry(Reason.ARCHIVE_TIMEOUT)]
     house.archive.fails = lambda record: (
         failures.pop()
         if failures and record.type is RecordType.ATTRIBUTION and "timeout" in record.body["decisionReasonCode"]
@@ -391,7 +464,7 @@ def test_a_record_that_is_settled_stays_so(house: House):
     house.deliver()
     lost = Moved(RecordMove.CONFLICT, None)
     moves = [(one, dict.fromkeys(RecordType, lost)) for one in house.decisions()]
-    house.db.run(lambda tx: _write_moves(tx, moves, house.clock.now()))
+    house.db.run(lambda tx: write_moves(tx, moves, house.clock.now()))
     assert {status for _, _, status in house.statuses()} == {"committed"}
 
 
@@ -399,7 +472,7 @@ def test_a_timeout_whose_record_never_arrived_is_not_superseded(house: House):
     """`conflicted` is an end (§3.8.27): only what was committed can be superseded."""
     house.take(sent(0, event("ad_filled")), 120)
     house.archive.fails = lambda record: (
-        Again(R.ARCHIVE_TIMEOUT) if "timeout" in record.body["decisionReasonCode"] else None
+        Retry(Reason.ARCHIVE_TIMEOUT) if "timeout" in record.body["decisionReasonCode"] else None
     )
     for _ in range(80):
         house.deliver()
@@ -407,6 +480,19 @@ def test_a_timeout_whose_record_never_arrived_is_not_superseded(house: House):
     house.archive.fails = lambda record: None
     house.take(sent(0, event("impression")))
     house.deliver()
-    found = {status for kind, reason, status in house.statuses() if "timeout" in reason and kind == "attribution_fact"}
-    assert found == {"conflicted"}
+    timeout = next(one for one in house.decisions() if "timeout" in one.decision.reason)
+    assert timeout.statuses.attribution is Status.CONFLICTED
     assert ("billable_fact", "f_accepted", "committed") in house.statuses()
+
+
+def test_records_are_kept_while_the_archive_may_not_be_called_as_it_is_configured(house: House):
+    house.take(sent(0, event("impression")))
+    forbidden = Delivery(house.db, HttpArchive("http://127.1:9/"), house.clock)  # a name that leads to this machine
+    for _ in range(40):  # for twenty minutes, of which no turn passes as if all were well
+        with pytest.raises(ArchiveForbiddenError, match=r"egress\.networks"):
+            forbidden.run_once()
+        house.clock.advance(30 * SECOND)
+    assert {status for _, _, status in house.statuses()} == {"new"}
+    house.deliver()  # by a process whose settings were fixed
+    assert {status for _, _, status in house.statuses()} == {"committed"}
+    assert len(house.archive.written) == 3

@@ -10,21 +10,24 @@ from typing import Any
 
 import pytest
 
-from patra.attribution.ack import BatchAck
-from patra.attribution.batch import read_batch
 from patra.attribution.commit import commit
-from patra.attribution.dedup import Ledger
-from patra.attribution.engine import LOST, PATIENCE, Engine, Limits, NotTaken, Overloaded
-from patra.attribution.intake import Refused
-from patra.attribution.keystore import Keys
-from patra.attribution.reader import batch_of
-from patra.attribution.reading import every_closure, every_decision
-from patra.attribution.reasons import R
-from patra.kernel.clock import MINUTE, SECOND
+from patra.attribution.contract.reasons import Reason
+from patra.attribution.decision.ack import BatchAck
+from patra.attribution.decision.dedup import Ledger
+from patra.attribution.intake.batch import read_batch
+from patra.attribution.intake.envelope import Refused
+from patra.attribution.intake.parse_worker import batch_of
+from patra.attribution.log_export import exported
+from patra.attribution.storage.dedup_keys import Keys
+from patra.attribution.storage.read import every_closure, every_decision
+from patra.attribution.writer import COMMIT_TIMEOUT, PROCESS_LOST_AFTER, Engine, Limits, NotTaken, Overloaded
+from patra.kernel.clock import DAY, MINUTE, SECOND
 from patra.kernel.db import Database, Tx, migrate, open_database
 from patra.kernel.db.queries import statement
 from patra.kernel.errors import StoreUnavailable
-from patra.kernel.testing import FaultyDatabase, ManualClock
+from patra.kernel.safety.threads import Threads
+from patra.kernel.testing import ManualClock
+from tests.support.faults import FaultyDatabase
 from tests.unit.attribution.said import PACKAGES, T0, at, envelope, event, fresh
 
 
@@ -61,12 +64,12 @@ def test_batches_that_wait_go_into_one_commit_and_are_answered_as_if_alone(engin
     gate = threading.Lock()
     original = engine.db.run
     with gate:
-        engine.db.run = lambda work: (gate.acquire(), gate.release(), original(work))[2]  # type: ignore[method-assign]
+        engine.db.run = lambda work, **more: (gate.acquire(), gate.release(), original(work, **more))[2]  # type: ignore[method-assign]
         first = engine.submit(body(event("ad_filled"), batch="first"))
         while engine._queue:
             pass
         commits: list[int] = []
-        engine.db.run = lambda work: (commits.append(1), original(work))[1]  # type: ignore[method-assign]
+        engine.db.run = lambda work, **more: (commits.append(1), original(work, **more))[1]  # type: ignore[method-assign]
         rest = [engine.submit(body(event("impression", "i"), batch="same")) for _ in range(5)]
     assert codes(answer(first)) == ["f_accepted"]
     assert [codes(answer(one))[0] for one in rest] == ["f_accepted"] + ["f_dedup_committed_duplicate"] * 4
@@ -80,7 +83,7 @@ def test_when_too_many_wait_the_next_is_turned_away_unread(database: Database):
     gate = threading.Lock()
     original = database.run
     with gate:
-        database.run = lambda work: (gate.acquire(), gate.release(), original(work))[2]  # type: ignore[method-assign]
+        database.run = lambda work, **more: (gate.acquire(), gate.release(), original(work, **more))[2]  # type: ignore[method-assign]
         taken = [engine.submit(body(event("click"), batch="b0"))]
         while engine._queue:
             pass
@@ -98,7 +101,7 @@ def test_a_store_that_fails_takes_nothing_and_says_that_all_may_be_sent_again():
     assert isinstance(failed, NotTaken)
     assert failed.ack is not None
     assert {(i.ackReasonCode, i.retryable, i.ackStatus.value) for i in failed.ack.ackItems} == {
-        (R.STORE_UNAVAILABLE, True, "rejected")
+        (Reason.STORE_UNAVAILABLE, True, "rejected")
     }
     assert codes(answer(engine.submit(body(event("click"), event("view", "v"))))) == [
         "f_accepted",
@@ -127,8 +130,8 @@ def test_a_commit_whose_outcome_is_lost_is_not_counted_twice_when_it_is_sent_aga
 def test_one_batch_that_cannot_be_written_does_not_take_its_commit_down(engine: Engine):
     original = engine.db.run
 
-    def poisoned(work: Any) -> Any:
-        result: Any = original(work)
+    def poisoned(work: Any, **more: Any) -> Any:
+        result: Any = original(work, **more)
         if any(isinstance(a, BatchAck) and a.batchId == "poison" for a in result):
             raise ZeroDivisionError("a bug")
         return result
@@ -203,7 +206,7 @@ def test_one_batch_that_cannot_be_read_costs_no_other_its_turn(engine: Engine, m
             return batch_of(said, text, received_at)
 
     monkeypatch.setattr(engine, "_reader", Silent())
-    monkeypatch.setattr("patra.attribution.engine.batch_of", held)
+    monkeypatch.setattr("patra.attribution.writer.batch_of", held)
     with gate:
         found = [
             engine.submit(body(event("opportunity_created", f"e{n}"), batch=name))
@@ -221,7 +224,7 @@ def test_a_log_that_cannot_be_written_does_not_end_the_writer(monkeypatch: pytes
         def warning(self, event: str, **fields: Any) -> None:
             raise ValueError("I/O operation on closed file")
 
-    monkeypatch.setattr("patra.attribution.engine.log", Closed())
+    monkeypatch.setattr("patra.attribution.writer.log", Closed())
     engine = Engine(FaultyDatabase(fresh(), fail_at=1), ManualClock(T0))
     assert isinstance(answer(engine.submit(body(event("click")))), NotTaken)
     assert codes(answer(engine.submit(body(event("click"))))) == ["f_accepted"]
@@ -232,7 +235,7 @@ def test_a_batch_whose_sender_went_away_before_its_turn_is_not_taken(engine: Eng
     gate = threading.Lock()
     original = engine.db.run
     with gate:
-        engine.db.run = lambda work: (gate.acquire(), gate.release(), original(work))[2]  # type: ignore[method-assign]
+        engine.db.run = lambda work, **more: (gate.acquire(), gate.release(), original(work, **more))[2]  # type: ignore[method-assign]
         engine.submit(body(event("ad_filled"), batch="first"))
         while engine._queue:
             pass
@@ -245,26 +248,26 @@ def test_a_batch_whose_sender_went_away_before_its_turn_is_not_taken(engine: Eng
 
 
 def test_received_at_never_goes_back_within_a_process(engine: Engine):
-    clock: Any = engine._clock
+    clock: Any = engine._clock.source
     first = answer(engine.submit(body(event("click"))))
     clock.advance(-10 * SECOND)
     assert answer(engine.submit(body(event("ad_filled")))).receivedAt == first.receivedAt
 
 
 def test_the_timer_applies_deadlines_as_of_their_instant_behind_the_clock(engine: Engine):
-    clock: Any = engine._clock
+    clock: Any = engine._clock.source
     answer(engine.submit(body(*[event("ad_filled", f"e{n}", renderAttemptId=f"r{n}") for n in range(30)])))
     clock.advance(121 * SECOND)
     assert engine.sweep().applied == 0
     clock.advance(SECOND)
     assert engine.sweep().applied == 30
     assert engine.sweep().applied == 0
-    failed = [one.decision for one in every_decision(engine.db) if one.decision.reason == R.TIMEOUT]
+    failed = [one.decision for one in every_decision(engine.db) if one.decision.reason == Reason.TIMEOUT]
     assert {decision.at for decision in failed} == {T0 + 120 * SECOND}
 
 
 def test_the_timer_leaves_deadlines_that_are_younger_than_its_lag(engine: Engine):
-    clock: Any = engine._clock
+    clock: Any = engine._clock.source
     answer(engine.submit(body(event("ad_filled", "one", renderAttemptId="one"))))
     clock.advance(SECOND)
     answer(engine.submit(body(event("ad_filled", "two", renderAttemptId="two"), batch="b2")))
@@ -278,15 +281,20 @@ def test_the_timer_works_in_bounded_bites(database: Database):
     migrate(database, PACKAGES)
     clock = ManualClock(T0)
     engine = Engine(database, clock, limits=Limits(overdue=10))
-    answer(engine.submit(body(*[event("ad_filled", f"e{n}", renderAttemptId=f"r{n}") for n in range(25)])))
+    for n in range(25):
+        answer(engine.submit(body(event("ad_filled", f"e{n}", renderAttemptId=f"r{n}"))))
+        clock.advance(1)
     clock.advance(MINUTE * 10)
     assert [engine.sweep().applied for _ in range(4)] == [10, 10, 5, 0]
+    # of a turn that could not take all, the log says how far it went, so that a replay goes no further
+    ticks = [json.loads(line)["tick"] for line in exported(database, clock.now()) if b"tick" in line]
+    assert ticks == [at(120.000009), at(120.000019), at(120.000024)]
     engine.close()
     assert engine.sweep().applied == 0
 
 
 class Two:
-    """Two processes on one PostgreSQL store and the same clock; the first decides only when it is told to."""
+    """Two processes on one PostgreSQL store and the same clock; the first decides only when the test says so."""
 
     def __init__(self, url: str) -> None:
         self.clock = ManualClock(T0)
@@ -294,8 +302,8 @@ class Two:
         migrate(self.databases[0], PACKAGES)
         limits = Limits(writers=1, announce=0)
         self.first, self.second = (Engine(db, self.clock, limits=limits) for db in self.databases)
-        self.first._threads.append(threading.Thread(target=int))
-        self.first._threads[0].start()
+        self.first._threads = Threads({"none": int})
+        self.first._threads.begin()
         answer(self.second.submit(body(event("ad_filled"))))
 
     def waiting(self, seconds: int, *events: Any) -> "Future[Any]":
@@ -325,7 +333,7 @@ def two(database_url: str):
 
 def test_the_timer_of_one_process_does_not_overtake_a_batch_that_waits_in_another(two: Two):
     waiting = two.waiting(119, event("error", "t", errorClass="terminal"))
-    two.clock.advance(PATIENCE)
+    two.clock.advance(COMMIT_TIMEOUT)
     two.first.announce()
     assert two.second.sweep().applied == 0
     two.first.run_once()
@@ -338,12 +346,12 @@ def test_a_batch_that_is_being_decided_counts_as_waiting(two: Two):
     applied: list[int] = []
     original = two.databases[0].run
 
-    def meanwhile(work: Any) -> Any:
+    def meanwhile(work: Any, **more: Any) -> Any:
         two.databases[0].run = original  # type: ignore[method-assign]
-        two.clock.advance(PATIENCE)
+        two.clock.advance(COMMIT_TIMEOUT)
         two.first.announce()
         applied.append(two.second.sweep().applied)
-        return original(work)
+        return original(work, **more)
 
     two.databases[0].run = meanwhile  # type: ignore[method-assign]
     two.first.run_once()
@@ -357,7 +365,7 @@ def test_a_batch_that_is_being_decided_counts_as_waiting(two: Two):
 def test_a_process_that_went_silent_holds_timers_up_for_a_while_and_its_batches_are_sent_again(two: Two):
     waiting = two.waiting(119, event("error", "t", errorClass="terminal"))
     two.first.announce()
-    two.clock.advance(LOST)
+    two.clock.advance(PROCESS_LOST_AFTER)
     assert two.second.sweep().applied == 0
     two.clock.advance(1)
     assert two.second.sweep().applied == 1
@@ -365,7 +373,7 @@ def test_a_process_that_went_silent_holds_timers_up_for_a_while_and_its_batches_
     refused = waiting.result(0)
     assert isinstance(refused, NotTaken)
     assert refused.ack is not None
-    assert [(item.ackReasonCode, item.retryable) for item in refused.ack.ackItems] == [(R.STORE_UNAVAILABLE, True)]
+    assert [(item.ackReasonCode, item.retryable) for item in refused.ack.ackItems] == [(Reason.STORE_UNAVAILABLE, True)]
     assert two.closed_by() == "system_timeout_synthesized"
 
 
@@ -433,7 +441,7 @@ def test_several_writers_on_one_store_accept_every_key_once_and_bill_every_closu
                 accepted.update(
                     i.serverEventKey
                     for i in ack.ackItems
-                    if i.ackReasonCode not in {R.DEDUP_COMMITTED, R.DEDUP_INFLIGHT}
+                    if i.ackReasonCode not in {Reason.DEDUP_COMMITTED, Reason.DEDUP_INFLIGHT}
                 )
 
     clients = [threading.Thread(target=client, args=(seed,)) for seed in range(8)]
@@ -509,3 +517,67 @@ def test_a_commit_that_stands_still_keeps_the_second_writer_from_nothing(databas
         go_on.set()
     assert (codes(single), codes(answer(stuck))) == (["f_accepted"], ["f_accepted"])
     engine.close()
+
+
+def test_a_process_that_stands_still_in_a_commit_is_fenced_and_its_batch_is_taken_by_another(two: Two):
+    sent = body(event("impression", "i1"), batch="b1")
+    taken: list[Any] = []
+
+    def hand(tx: Tx, decisions: Any, superseded: Any) -> None:
+        if not taken:  # the client sends it again, elsewhere, while this one holds all of its locks
+            taken.append(answer(two.second.submit(sent)))
+
+    stopped = Engine(two.databases[0], two.clock, limits=Limits(writers=1, announce=0), hand=hand)
+    assert stopped._bound == (PROCESS_LOST_AFTER - COMMIT_TIMEOUT) / SECOND
+    stopped._bound = 0.3
+    assert isinstance(answer(stopped.submit(sent)), NotTaken)
+    assert codes(taken[0]) == ["f_accepted"]
+    assert codes(answer(stopped.submit(sent))) == ["f_dedup_committed_duplicate"]
+    stopped.close()
+
+
+def test_one_wild_reading_of_the_clock_turns_batches_away_and_leaves_no_trace(database: Database):
+    """F27: it used to make every good event stale, not retryable, until the process was started again."""
+    migrate(database, PACKAGES)
+    clock = ManualClock(T0)
+    engine = Engine(database, clock, limits=Limits(writers=1, announce=0))
+    answer(engine.submit(body(event("ad_filled", "f1"))))
+    clock.jump(20 * DAY)
+    turned_away = engine.submit(body(event("impression", "i1")))
+    assert isinstance(turned_away, Overloaded)
+    assert turned_away.retry_after == 30
+    assert "clock" in turned_away.why
+    assert engine.sweep().applied == 0  # no deadline passes by such an instant
+    clock.advance(SECOND)
+    clock.jump(-20 * DAY)
+    ack = answer(engine.submit(body(event("impression", "i1"))))
+    assert (codes(ack), ack.receivedAt) == (["f_accepted"], at(1))
+    engine.close()
+
+
+def test_a_clock_that_was_ahead_for_long_and_is_set_right_does_not_hold_the_intake_in_the_future(database: Database):
+    migrate(database, PACKAGES)
+    clock = ManualClock(T0)
+    engine = Engine(database, clock, limits=Limits(writers=1, announce=0))
+    clock.jump(20 * DAY)
+    assert isinstance(engine.submit(body(event("impression", "i1"))), Overloaded)
+    clock.advance(31 * SECOND)
+    assert codes(answer(engine.submit(body(event("impression", "i1"))))) == ["f_event_stale_outside_dedup_window"]
+    clock.jump(-20 * DAY)
+    answer(engine.submit(body(event("postback"))))
+    clock.advance(31 * SECOND)
+    assert codes(answer(engine.submit(body(event("impression", "i1"), batch="b2")))) == ["f_accepted"]
+    engine.close()
+
+
+def test_a_warm_process_has_the_recent_keys_before_its_first_batch():
+    db = open_database("sqlite:///:memory:")
+    migrate(db, PACKAGES)
+    first = Engine(db, ManualClock(T0))
+    answer(first.submit(body(event("impression"))))
+    first.close()
+    restarted = Engine(db, ManualClock(T0))
+    assert restarted.keys.count == 0
+    restarted.warm()
+    assert restarted.keys.count == first.keys.count == 1
+    db.close()

@@ -5,16 +5,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from patra.attribution import keystore
-from patra.attribution.contract import BILLING_WINDOW, DIAGNOSTICS_WINDOW
-from patra.attribution.dedup import Ledger
-from patra.attribution.keystore import Keys, carry_once
+from patra.attribution.contract.windows import BILLING_WINDOW, DIAGNOSTICS_WINDOW
+from patra.attribution.decision.dedup import Ledger
+from patra.attribution.storage import dedup_keys
+from patra.attribution.storage.dedup_keys import Keys, carry_once
 from patra.kernel.clock import DAY, HOUR
 from patra.kernel.db import Database, Tx, migrate, open_database
 from patra.kernel.db.queries import statement
 from patra.kernel.errors import StoreUnavailable
 from patra.kernel.ledger import Outcome
-from patra.kernel.testing import FaultyDatabase
+from tests.support.faults import FaultyDatabase
 from tests.unit.attribution.said import PACKAGES, T0
 
 ROWS = statement("rows", "SELECT count(*) FROM att_recent")
@@ -89,7 +89,7 @@ def test_what_was_undone_is_not_remembered(db: Database):
 def test_nothing_is_lost_or_invented_when_carrying_fails_at_any_statement(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(keystore, "BITE", 7)
+    monkeypatch.setattr(dedup_keys, "CARRY_BATCH_SIZE", 7)
     if db.dialect != "sqlite":
         pytest.skip("PostgreSQL carries nothing")
     done = 0
@@ -114,7 +114,7 @@ def test_nothing_is_lost_or_invented_when_carrying_fails_at_any_statement(
 
 
 def test_memory_is_bounded_although_nobody_carries(db: Database, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(keystore, "BITE", 10)
+    monkeypatch.setattr(dedup_keys, "CARRY_BATCH_SIZE", 10)
     keys = Keys(most=200)
     for n in range(0, 3000, 30):
         assert db.run(lambda tx, n=n: claim(keys, tx, [*range(n, n + 30)])) == [FIRST] * 30
@@ -144,7 +144,7 @@ def test_quiet_moments_carry_what_is_old_and_leave_what_is_new(db: Database):
 
 
 def test_any_order_of_commits_carries_and_new_processes_gives_the_same_answers(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(keystore, "BITE", 5)
+    monkeypatch.setattr(dedup_keys, "CARRY_BATCH_SIZE", 5)
     for seed in range(40):
         rng = random.Random(seed)
         db = open_database("sqlite:///:memory:")

@@ -6,15 +6,27 @@ from typing import Any
 
 import pytest
 
-from patra.attribution.locate import INDEXED, Indexer, Only, find
-from patra.attribution.queries import closure_by_key, events_of_batch, listing, reject_place, rejects, timeline
+from patra.attribution.decision.decide import ITEM_BITS
+from patra.attribution.queries import (
+    closure_by_key,
+    events_of_batch,
+    latest_decisions,
+    listing,
+    reject_place,
+    rejects,
+    timeline,
+)
 from patra.attribution.replay import replay
-from patra.attribution.statements import mark
+from patra.attribution.storage.key_index import INDEXED, Indexer
+from patra.attribution.storage.key_search import Only, find, find_latest
+from patra.attribution.storage.sql import mark
+from patra.attribution.storage.write import digest
 from patra.kernel.clock import DAY, SECOND
-from patra.kernel.db import Database
+from patra.kernel.db import Database, Tx
 from patra.kernel.db.queries import statement
+from patra.kernel.errors import StoreCorrupt
 from tests.contract.attribution.test_retention import House as Store
-from tests.unit.attribution.said import ABSENT, at, event, sent, terminal
+from tests.unit.attribution.said import ABSENT, T0, at, event, sent, terminal
 
 KEYS = {
     "traceKey": "t-1",
@@ -122,6 +134,37 @@ def test_an_id_that_all_batches_of_an_app_have_is_answered_page_by_page(house: H
                 assert seen == [one.number for one in whole], (event_id, limit)
 
 
+@pytest.mark.parametrize("indexed", [False, True])
+def test_the_latest_decisions_of_a_key_are_found_without_reading_the_earlier_ones(house: House, indexed: bool):
+    for number in range(30):
+        house.take(event("interaction", "same", traceKey=f"t{number}"), batch=f"b{number}")
+    if indexed:
+        house.index()
+    (last,) = house.db.read(lambda tx: find_latest(tx, "same", limit=1)).found
+    ruin = statement("ruin", "UPDATE att_decision SET body = :body WHERE item <= :item")
+    house.db.run(lambda tx: tx.execute(ruin, {"body": b"ruin", "item": (last.archived.id >> ITEM_BITS) - 15}))
+    latest = house.db.read(lambda tx: find_latest(tx, "same", limit=3))
+    assert [one.batch_id for one in latest.found] == ["b27", "b28", "b29"]
+    assert latest.more
+    assert latest.items == (30 if indexed else 7)  # in steps of 1, 2 and 4 items
+    with pytest.raises(StoreCorrupt):
+        house.db.read(lambda tx: find(tx, "same", limit=3))
+
+
+def test_decisions_that_a_transaction_has_read_are_not_made_again(house: House):
+    for number in range(3):
+        house.take(event("interaction", "same", traceKey=f"t{number}"), batch=f"b{number}")
+
+    def read(tx: Tx) -> None:
+        known = {one.number: one for one in latest_decisions(tx, "same", limit=1).decisions}
+        wider = latest_decisions(tx, "same", limit=3, known=known).decisions
+        assert [one.batchId for one in wider] == ["b0", "b1", "b2"]
+        assert wider[-1] is known[wider[-1].number]
+        assert wider == latest_decisions(tx, "same", limit=3).decisions
+
+    house.db.read(read)
+
+
 def test_lists_can_be_of_one_app_and_go_on_where_a_page_ended(house: House):
     for number in range(4):
         house.take(event("impression", "i", renderAttemptId=f"r{number}"), batch=f"b{number}", app=f"app{number % 2}")
@@ -210,13 +253,136 @@ def test_an_event_whose_drop_was_counted_with_that_of_another_batch_is_found_by_
 
 
 def test_a_later_cycle_is_found_by_the_dedup_key_of_all(house: House):
+    event_id = "an-id-that-is-longer-than-all-that-stands-before-it"
     for days in (0, 15, 30):
         house.clock.set(house.clock.now() if not days else house.clock.now() + 15 * DAY)
-        house.take(event("postback", "p", eventAt=at(days * 86_400), renderAttemptId=f"r{days}"))
-    key = "f_dedup_v1:client_event_id:app|b1|p"
+        house.take(event("postback", event_id, eventAt=at(days * 86_400), renderAttemptId=f"r{days}"))
+    key = f"f_dedup_v1:client_event_id:app|b1|{event_id}"
     for _ in both(house):
         assert house.codes(key) == ["f_accepted"] * 3
         assert house.codes(f"attr_postback|{key}#3") == ["f_accepted"]
+        assert house.codes(f"{key}#3") == ["f_accepted"]
+
+
+def test_every_cycle_of_a_key_is_found_by_it_however_many_there_were(house: House):
+    for number in range(12):
+        when = number * 15 * 86_400
+        house.clock.set(T0 + when * SECOND)
+        house.take(event("postback", "p", eventAt=at(when), renderAttemptId=f"r{number}"))
+        house.take(event("postback", "p", eventAt=at(when), renderAttemptId=f"r{number}"))
+    for _ in both(house):
+        assert (
+            house.codes("f_dedup_v1:client_event_id:app|b1|p")
+            == [
+                "f_accepted",
+                "f_dedup_committed_duplicate",
+            ]
+            * 12
+        )
+
+
+def test_a_decision_that_was_taken_later_belongs_to_the_batch_of_its_source_event(house: House):
+    """F25: the upgrade of a click was shown under the impression's batch, a lapse under whichever batch came next."""
+    house.take(event("click"), batch="clicked")
+    house.take(event("impression"), batch="seen")
+    house.take(event("ad_filled", renderAttemptId="rb"), event("click", "c2", renderAttemptId="rb"), batch="alone")
+    house.clock.set(house.clock.now() + 200 * SECOND)
+    house.take(event("postback", renderAttemptId="rb", eventAt=at(200)), batch="later")
+    lapsed = ["f_terminal_timeout_autofill", "f_billing_click_without_impression"]
+    for _ in both(house):
+        assert house.of_batch("clicked") == ["f_accepted", "f_accepted"]
+        assert house.of_batch("clicked", "click") == ["f_accepted", "f_accepted"]
+        assert house.of_batch("seen") == ["f_accepted"]
+        assert house.of_batch("alone") == ["f_accepted", "f_accepted", *lapsed]
+        assert house.of_batch("later") == ["f_postback_terminal_conflict"]
+        assert house.codes("alone") == ["f_accepted", "f_accepted", *lapsed]
+        found = house.db.read(lambda tx: timeline(tx, "ref|rb")).decisions
+        assert [one.batchId for one in found] == ["alone"] * 4 + ["later"]
+
+
+def test_those_that_lost_a_billing_conflict_are_found_by_the_billing_key_and_the_reason(house: House):
+    house.take(event("impression", "i1"), event("impression", "i2"), event("click", "c1"), event("click", "c2"))
+    house.take(event("impression", "x", renderAttemptId="other"), batch="b2")
+    key, code = "ref|ra|billable_impression", "f_billing_conflict_duplicate_click"
+    for _ in both(house):
+        assert house.codes(key) == ["f_accepted", "f_billing_conflict_duplicate_impression"]
+        found = house.db.read(lambda tx: timeline(tx, key, Only(code="f_billing_conflict_duplicate_impression")))
+        assert [one.records[0]["sourceKeys"]["eventId"] for one in found.decisions] == ["i2"]
+        found = house.db.read(lambda tx: timeline(tx, "ref|ra|billable_click", Only(code=code)))
+        assert [one.records[0]["sourceKeys"]["eventId"] for one in found.decisions] == ["c2"]
+
+
+def test_a_second_rejected_event_in_the_same_place_has_a_row_of_its_own(house: House):
+    """F25: only an identical event raises a count."""
+    house.take(event("view", "first"))
+    house.take(event("view", "second"))
+    house.take(event("view", "second"))
+    found = house.db.read(lambda tx: rejects(tx, batch_id="b1", limit=10)).rejects
+    assert sorted((one.digest, one.count) for one in found) == sorted(
+        [(digest(event("view", "first")), 1), (digest(event("view", "second")), 2)]
+    )
+
+
+def test_a_rejected_event_tells_its_id_its_field_and_what_was_expected(house: House):
+    house.take(event("click", "owner"), batch="b1")
+    house.take(
+        event("view", "type"),
+        event("click", "no\x00t legal", traceKey=ABSENT),
+        event("click", 7, traceKey=""),
+        "no object",
+        batch="b2",
+    )
+    house.take(event("click", "foreign"), batch="b3", app="other")
+    house.take(event("click", "owner", clickTarget="another"), batch="b1")
+    found = house.db.read(lambda tx: rejects(tx, limit=10)).rejects
+    assert {(one.batchId, one.eventIndex, one.eventId, one.fieldPath) for one in found} == {
+        ("b2", 0, "type", "eventType"),
+        ("b2", 1, "no\ufffdt legal", "traceKey"),
+        ("b2", 2, None, "traceKey"),
+        ("b2", 3, None, "$"),
+        ("b3", 0, "foreign", "responseReference"),
+        ("b1", 0, "owner", "eventId"),
+    }
+    assert {one.expected for one in found if one.fieldPath == "traceKey"} == {"text of 1 to 1,024 characters"}
+    told = house.db.read(lambda tx: events_of_batch(tx, "b2")).decisions
+    assert [(one.eventId, one.fieldPath) for view in told for one in view.rejects] == [
+        ("type", "eventType"),
+        ("no\ufffdt legal", "traceKey"),
+        (None, "traceKey"),
+        (None, "$"),
+    ]
+
+
+def test_a_rejected_event_tells_all_required_fields_that_are_missing(house: House):
+    house.take(event("click", "two", traceKey="", clickTarget=ABSENT), event("click", "one", traceKey=""), batch="b1")
+    found = house.db.read(lambda tx: rejects(tx, limit=10)).rejects
+    assert {(one.eventId, one.fieldPath, one.alsoWrong) for one in found} == {
+        ("two", "traceKey", "clickTarget"),
+        ("one", "traceKey", None),
+    }
+    told = house.db.read(lambda tx: events_of_batch(tx, "b1")).decisions
+    assert {(one.eventId, one.alsoWrong) for view in told for one in view.rejects} == {
+        ("two", "clickTarget"),
+        ("one", None),
+    }
+
+
+def test_a_rejected_event_is_corrected_under_its_batch_and_its_id_and_stays_listed(house: House):
+    wrong, corrected = event("ad_filled", "c", traceKey=""), event("ad_filled", "c")
+    codes = [house.take(one, batch="b1")[0].split()[0] for one in (wrong, corrected, corrected)]
+    assert codes == ["f_event_missing_required", "f_accepted", "f_dedup_committed_duplicate"]
+    assert [one.eventId for one in house.db.read(lambda tx: rejects(tx, limit=10)).rejects] == ["c"]
+
+
+def test_an_idempotency_key_in_conflict_leaves_a_row_in_each_batch(house: House):
+    house.take(event("click", "c", idempotencyKey="k"), batch="b1")
+    for batch in ("b2", "b3"):
+        house.take(event("click", "c", clickTarget="two", idempotencyKey="k"), batch=batch)
+    found = house.db.read(lambda tx: rejects(tx, limit=10)).rejects
+    assert sorted((one.batchId, one.ackReasonCode, one.count) for one in found) == [
+        ("b2", "f_dedup_payload_conflict", 1),
+        ("b3", "f_dedup_payload_conflict", 1),
+    ]
 
 
 def test_an_item_that_was_committed_after_the_index_had_passed_it_is_found_at_once(house: House):
@@ -288,7 +454,7 @@ def test_rejects_of_one_instant_are_paged_through_one_by_one(house: House):
 
 
 def test_a_batch_that_was_refused_as_a_whole_stands_beside_what_was_decided_on_another_of_its_id(house: House):
-    with pytest.raises(AttributeError):  # there is no item to tell of
+    with pytest.raises(AttributeError):  # there is no item to name
         house.take(event("click", "c"), schemaVersion="9")
     house.clock.advance(1)
     house.take(event("click", "c"))
@@ -341,9 +507,9 @@ def test_an_event_that_lacks_its_reference_is_kept_raw_though_another_was_reject
         house.take(event("click", "third", responseReference=ABSENT))
     page = house.db.read(lambda tx: rejects(tx, limit=100)).rejects
     assert [(one.count, one.raw and json.loads(bytes(one.raw))["eventId"]) for one in page] == [
-        (1, "third"),
+        (2, "third"),
         (1, "second"),
-        (4, None),
+        (1, None),
     ]
     assert {(one.batchId, one.eventIndex, one.ackReasonCode) for one in page} == {("b1", 0, "f_event_missing_required")}
     assert len({one.digest for one in page}) == 3
@@ -361,3 +527,17 @@ def test_the_quarantine_does_not_depend_on_how_batches_are_grouped(house: House,
         (at(1), True),
         (at(0), False),
     ]
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_what_was_decided_on_a_batch_is_found_however_often_it_was_sent_again(house: House, indexed: bool):
+    for _ in range(6):
+        house.take(event("interaction", "once"), batch="again")
+    if indexed:
+        house.index()
+    whole = house.db.read(lambda tx: find(tx, "again")).found
+    assert len(whole) == 2  # taken once; the repeats are one decision with a count
+    latest = house.db.read(lambda tx: find_latest(tx, "again", limit=2))
+    assert ([one.archived.id for one in latest.found], latest.more) == ([one.archived.id for one in whole], False)
+    (last,) = house.db.read(lambda tx: find_latest(tx, "again", limit=1)).found
+    assert last.archived.id == whole[-1].archived.id

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from patra.attribution import keystore, numbers
-from patra.attribution.batch import read_batch
-from patra.attribution.commit import EVERYTHING, commit
-from patra.attribution.keystore import Keys, carry_once
+from patra.attribution.commit import commit
+from patra.attribution.intake.batch import read_batch
 from patra.attribution.queries import closure_by_key, closures
-from patra.attribution.reading import every_closure
+from patra.attribution.storage import closure_index, dedup_keys
+from patra.attribution.storage.dedup_keys import Keys, carry_once
+from patra.attribution.storage.read import every_closure
 from patra.kernel.clock import DAY
 from patra.kernel.db import Database, migrate, open_database
 from patra.kernel.db.queries import statement
 from patra.kernel.errors import Permanent, StoreUnavailable
-from patra.kernel.testing import FaultyDatabase
-from tests.unit.attribution.said import PACKAGES, T0, at, envelope, event
+from tests.support.faults import FaultyDatabase
+from tests.unit.attribution.said import ALL_DUE_CLOSURES, PACKAGES, T0, at, envelope, event
 
 TREE = statement("tree", "SELECT count(*) FROM att_closure_key")
 TWICE = statement("twice", "SELECT key FROM att_closure GROUP BY key HAVING count(*) > 1")
@@ -59,7 +59,7 @@ ACCEPTED, AGAIN = "accepted", "billing_conflict_duplicate_impression"
 
 @pytest.fixture
 def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
-    monkeypatch.setattr(keystore, "ENOUGH_CLOSURES", 1)
+    monkeypatch.setattr(dedup_keys, "ENOUGH_CLOSURES", 1)
     db = open_database(f"sqlite:///{tmp_path}/numbers.db")
     migrate(db, PACKAGES)
     yield House(db)
@@ -70,7 +70,7 @@ def test_a_closure_is_found_by_the_process_that_opened_it_by_a_new_one_and_after
     assert house.take(1, 2) == [ACCEPTED] * 2
     assert house.take(1, 3) == [AGAIN, ACCEPTED]
     assert house.take(1, 2, 3, keys=Keys()) == [AGAIN] * 3
-    assert house.carry() == numbers.BUCKETS
+    assert house.carry() == closure_index.BUCKETS
     assert house.tree() == 3
     assert house.keys.closures.count == 0
     assert house.take(1, 2, 3, 4) == [AGAIN, AGAIN, AGAIN, ACCEPTED]
@@ -79,10 +79,10 @@ def test_a_closure_is_found_by_the_process_that_opened_it_by_a_new_one_and_after
 
 
 def test_a_closure_is_found_though_carrying_was_asked_for_before_there_was_one(house: House):
-    for _ in range(numbers.BUCKETS // 2):
+    for _ in range(closure_index.BUCKETS // 2):
         house.db.run(house.keys.carry_closures)
     assert house.take(*range(20)) == [ACCEPTED] * 20
-    for _ in range(numbers.BUCKETS // 2):
+    for _ in range(closure_index.BUCKETS // 2):
         house.db.run(house.keys.carry_closures)
     assert house.take(*range(20), keys=Keys()) == [AGAIN] * 20
     assert house.twice() == []
@@ -100,11 +100,13 @@ def test_a_closure_that_another_process_opened_is_noticed(house: House):
 def test_another_process_goes_on_while_keys_are_carried(house: House):
     other = Keys()
     house.take(*range(50))
-    for n in range(numbers.BUCKETS // 2):
+    for n in range(closure_index.BUCKETS // 2):
         house.db.run(house.keys.carry_closures)
         if n % 16 == 0:
             assert house.take(n, 100 + n, keys=other) == [AGAIN if n < 50 else ACCEPTED, ACCEPTED]
-    assert house.carry() == numbers.BUCKETS // 2 + numbers.BUCKETS  # it went on where it was, and began anew
+    assert (
+        house.carry() == closure_index.BUCKETS // 2 + closure_index.BUCKETS
+    )  # it went on where it was, and began again
     house.carry(other)
     house.carry()
     assert house.tree() == len(list(every_closure(house.db)))
@@ -118,12 +120,12 @@ def test_a_closure_opened_by_a_key_in_its_second_cycle_is_found_by_another_proce
     body = json.dumps(
         envelope(event("interaction", "e1", renderAttemptId="r1", eventAt=at(20 * 86400)), batch="b1")
     ).encode()
-    commit(house.db, [read_batch(body, T0 + 20 * DAY)], keys=one, due=EVERYTHING)
+    commit(house.db, [read_batch(body, T0 + 20 * DAY)], keys=one, due=ALL_DUE_CLOSURES)
     assert house.take(7, keys=other) == [AGAIN]
 
 
 def test_nothing_is_opened_twice_after_a_fault_at_any_statement(house: House, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(keystore, "ENOUGH_CLOSURES", 10**9)
+    monkeypatch.setattr(dedup_keys, "ENOUGH_CLOSURES", 10**9)
     done = 0
     for step in range(1, 60):
         wanted = [done, done + 1]
@@ -146,11 +148,11 @@ def test_nothing_is_opened_twice_after_a_fault_at_any_statement(house: House, mo
 
 
 def test_beyond_the_most_every_commit_carries(house: House, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(keystore, "ENOUGH_CLOSURES", 10**9)
+    monkeypatch.setattr(dedup_keys, "ENOUGH_CLOSURES", 10**9)
     keys = Keys(most_closures=10)
     for n in range(0, 700, 2):
         assert house.take(n, n + 1, keys=keys) == [ACCEPTED] * 2
-        assert keys.closures.count <= 10 + numbers.BUCKETS * 2 + 2
+        assert keys.closures.count <= 10 + closure_index.BUCKETS * 2 + 2
     assert house.tree() > 100
     assert house.take(*range(100), keys=Keys()) == [AGAIN] * 100
 

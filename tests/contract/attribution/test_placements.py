@@ -5,18 +5,20 @@ from collections.abc import Iterator
 
 import pytest
 
-from patra.attribution import placements
-from patra.attribution.batch import read_batch
 from patra.attribution.commit import commit
-from patra.attribution.keystore import Keys
-from patra.attribution.placements import Carrier
-from patra.attribution.settle import settle
-from patra.kernel.clock import DAY, HOUR
+from patra.attribution.intake.batch import Tick, read_batch
+from patra.attribution.settlement import settle
+from patra.attribution.storage import placement_index
+from patra.attribution.storage.dedup_keys import Keys
+from patra.attribution.storage.placement_index import Carrier, standing
+from patra.attribution.storage.sql import Q
+from patra.kernel.clock import DAY, HOUR, MINUTE
 from patra.kernel.db import Database, migrate
 from patra.kernel.db.queries import statement
 from patra.kernel.errors import StoreUnavailable
-from patra.kernel.testing import FaultyDatabase, ManualClock
-from tests.unit.attribution.said import PACKAGES, T0, envelope, event
+from patra.kernel.testing import ManualClock
+from tests.support.faults import FaultyDatabase
+from tests.unit.attribution.said import ALL_DUE_CLOSURES, PACKAGES, T0, envelope, event
 
 WAITING = statement("waiting", "SELECT count(*) FROM att_placement")
 CARRIED = statement("carried", "SELECT count(*) FROM att_opportunity")
@@ -49,9 +51,9 @@ class House:
 
 @pytest.fixture
 def house(database: Database, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
-    monkeypatch.setattr(placements, "ENOUGH", ITEMS - 1)
-    monkeypatch.setattr(placements, "PART", 4)
-    monkeypatch.setattr(placements, "BITE", 7)
+    monkeypatch.setattr(placement_index, "MIN_ITEMS_TO_CARRY", ITEMS - 1)
+    monkeypatch.setattr(placement_index, "CARRY_BATCH_ITEMS", 4)
+    monkeypatch.setattr(placement_index, "DELETE_BATCH_ROWS", 7)
     found = House(database)
     for n in range(ITEMS):
         found.take(f"o{n}", f"p{n % 3}")
@@ -93,7 +95,7 @@ def test_what_a_commit_on_its_way_may_still_precede_is_not_carried(house: House)
 def test_carrying_steps_aside_while_the_intake_is_busy(house: House, monkeypatch: pytest.MonkeyPatch):
     house.clock.advance(HOUR)
     assert Carrier(house.db, house.clock, lambda: True).run_once() == 0
-    monkeypatch.setattr(placements, "MOST", ITEMS - 1)
+    monkeypatch.setattr(placement_index, "MAX_WAITING_ITEMS", ITEMS - 1)
     assert Carrier(house.db, house.clock, lambda: True).run_once() == 1
 
 
@@ -126,16 +128,25 @@ def test_a_step_that_was_overtaken_by_a_whole_turn_changes_nothing(house: House,
     house.clock.advance(HOUR)
     slow, fast = Carrier(house.db, house.clock), Carrier(house.db, house.clock)
     assert slow.run_once() == 1  # the turn has begun
-    real = placements.standing
+    real = placement_index.standing
     stood = house.db.read(lambda tx: real(tx, house.clock.now()))
     while fast.run_once():
         pass
     for n in range(ITEMS, 2 * ITEMS):
         house.take(f"o{n}", f"p{n % 3}")
     assert fast.run_once() == 1  # the next one has begun too
-    monkeypatch.setattr(placements, "standing", lambda tx, before: stood)
+    monkeypatch.setattr(placement_index, "standing", lambda tx, before: stood)
     assert slow.run_once() == 0
-    monkeypatch.setattr(placements, "standing", real)
+    monkeypatch.setattr(placement_index, "standing", real)
     while fast.run_once():
         pass
     assert house.count(CARRIED) == 2 * ITEMS
+
+
+def test_a_tick_that_applies_an_old_deadline_does_not_vouch_for_the_numbers_before_it(house: House):
+    body = json.dumps(envelope(event("ad_filled", renderAttemptId="unanswered"), batch="fill")).encode()
+    commit(house.db, [read_batch(body, T0)], keys=house.keys)
+    commit(house.db, [Tick(at=T0 + HOUR)], due=ALL_DUE_CLOSURES, keys=house.keys)
+    newest = house.db.read(lambda tx: tx.fetch(Q["newest_item"]))[0][0]
+    settled = house.db.read(lambda tx: standing(tx, T0 + HOUR - MINUTE))[-1]
+    assert settled == newest - 1  # the batch of an hour ago, not the tick of just now

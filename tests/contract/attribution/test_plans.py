@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from patra.attribution.statements import Q
+from patra.attribution.storage.sql import Q
 from patra.kernel.canonical import key16
 from patra.kernel.db import Database, Tx, migrate, open_database
 from patra.kernel.db.queries import Statement, statement
@@ -67,5 +67,18 @@ def test_no_table_without_statistics_is_read_as_a_whole(
 
 def test_closures_that_are_due_are_found_by_their_deadline(db: Database):
     db.run(lambda tx: tx.script(FILL["att_closure"]))
-    found = db.run(lambda tx: plan(tx, "closures_due", {"now": 1, "limit": 1000}, []))
-    assert "Seq Scan" not in found, found
+    for name, params in (("due_until", {"now": 1, "limit": 1000}), ("closures_due", {"now": 1})):
+        found = db.run(lambda tx, name=name, params=params: plan(tx, name, params, []))
+        assert "Seq Scan" not in found, found
+
+
+@pytest.mark.parametrize("analysed", [False, True])
+def test_open_closures_are_listed_past_all_that_are_closed(db: Database, analysed: bool):
+    """Also when the statistics are of a time when all were open: then the primary key would do as well."""
+    opened = FILL["att_closure"].replace("closed_success", "open")
+    texts = [opened, "ANALYZE att_closure", "UPDATE att_closure SET state = 'closed_success'"] if analysed else []
+    for text in [*texts, "DELETE FROM att_closure", FILL["att_closure"]]:
+        db.run(lambda tx, text=text: tx.script(text))
+    found = db.run(lambda tx: plan(tx, "open_closures_page", {"key": b"", "limit": 50}, []))
+    assert "att_closure_open" in found, found
+    assert not any(other in found for other in ("Seq Scan", "att_closure_pkey", "att_closure_due")), found

@@ -8,14 +8,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from patra.attribution.engine import Engine, Limits, NotTaken
-from patra.attribution.intake import Refused
-from patra.attribution.reader import Reader, batch_of
+from patra.attribution.intake.envelope import Refused
+from patra.attribution.intake.parse_worker import Reader, batch_of
+from patra.attribution.writer import Engine, Limits, NotTaken
 from patra.kernel.clock import parse_instant
 from patra.kernel.db import Database, migrate
-from patra.kernel.testing import FaultyDatabase, ManualClock
+from patra.kernel.testing import ManualClock
 from tests.contract.attribution.test_engine import answer, body, codes
 from tests.property.attribution.logs import seeded_log
+from tests.support.faults import FaultyDatabase
 from tests.unit.attribution.said import PACKAGES, T0, event, fresh
 
 
@@ -62,7 +63,7 @@ def test_when_the_reader_dies_nothing_is_lost_and_the_server_reads_by_itself(eng
 
 
 def test_a_reader_that_falls_silent_is_given_up(engine: Engine, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("patra.attribution.reader.PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr("patra.attribution.intake.parse_worker.PATIENCE_SECONDS", 0.05)
     child(engine).send_signal(signal.SIGSTOP)
     waiting = [engine.submit(body(event("interaction", f"i{n}"), batch=f"b{n}")) for n in range(5)]
     assert [codes(answer(one)) for one in waiting] == [["f_accepted"]] * 5
@@ -72,7 +73,7 @@ def test_a_reader_that_falls_silent_is_given_up(engine: Engine, monkeypatch: pyt
 def test_a_body_that_does_not_fit_the_pipe_of_a_silent_reader_is_answered(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("patra.attribution.reader.PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr("patra.attribution.intake.parse_worker.PATIENCE_SECONDS", 0.05)
     child(engine).send_signal(signal.SIGSTOP)
     large = body(event("interaction", "i", extensions={"x": "x" * 3_000_000}), batch="large")
     assert codes(answer(engine.submit(large))) == ["f_accepted"]

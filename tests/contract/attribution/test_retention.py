@@ -9,21 +9,23 @@ from typing import Any
 import pytest
 import zstandard
 
-from patra.attribution.batch import Tick, read_batch
-from patra.attribution.commit import EVERYTHING, commit
-from patra.attribution.export import exported
-from patra.attribution.keystore import PURGED, Keys, carry_once
-from patra.attribution.locate import INDEXED, LATEST_COMMIT, PATIENCE, Indexer, Only, find
+from patra.attribution.commit import commit
+from patra.attribution.decision.output_records import Record
+from patra.attribution.history.decisions import rewrite_items
+from patra.attribution.intake.batch import Tick, read_batch
+from patra.attribution.log_export import exported
 from patra.attribution.queries import events_of_batch, rejects, timeline
-from patra.attribution.reading import every_closure, every_decision
-from patra.attribution.records import Record
-from patra.attribution.retention import ON_THE_WAY, Purged, Retention, _rewrite, into_files, purge_once
-from patra.attribution.statements import mark
+from patra.attribution.retention import MAX_TRANSIT_TIME, Purged, Retention, into_files, purge_once
+from patra.attribution.storage.dedup_keys import PURGED, Keys, carry_once
+from patra.attribution.storage.key_index import INDEXED, MAX_TRANSACTION_TIME, RUN_TIMEOUT, Indexer
+from patra.attribution.storage.key_search import Only, find
+from patra.attribution.storage.read import every_closure, every_decision
+from patra.attribution.storage.sql import mark
 from patra.kernel.clock import DAY, HOUR, SECOND
 from patra.kernel.db import Database, Tx, migrate
 from patra.kernel.db.queries import statement
 from patra.kernel.testing import ManualClock
-from tests.unit.attribution.said import PACKAGES, T0, at, envelope, event, replayed, sent
+from tests.unit.attribution.said import ALL_DUE_CLOSURES, PACKAGES, T0, at, envelope, event, replayed, sent
 
 
 class House:
@@ -36,7 +38,7 @@ class House:
 
     def take(self, *events: Any, **changes: Any) -> list[str]:
         body = json.dumps(envelope(*events, **changes)).encode()
-        (ack,) = commit(self.db, [read_batch(body, self.clock.now())], due=EVERYTHING, keys=self.keys)
+        (ack,) = commit(self.db, [read_batch(body, self.clock.now())], due=ALL_DUE_CLOSURES, keys=self.keys)
         return [f"{item.ackReasonCode} {item.serverEventKey}" for item in ack.ackItems]  # type: ignore[union-attr]
 
     def index(self) -> None:
@@ -120,7 +122,7 @@ def test_a_number_that_never_turns_up_is_given_up(house: House):
     house.db.run(lambda tx: tx.script("DELETE FROM att_decision WHERE item = 1"))
     house.index()
     assert numbers(house, "att_gap") == [1]
-    house.clock.advance(LATEST_COMMIT + 1)
+    house.clock.advance(MAX_TRANSACTION_TIME + 1)
     house.index()
     assert numbers(house, "att_gap") == []
 
@@ -149,7 +151,7 @@ def test_a_run_waits_until_it_is_full_or_its_first_item_is_old(house: House):
     assert house.indexer.run_once().items == 2
     house.take(event("ad_filled", "three"), batch="three")
     assert house.indexer.run_once().items == 0
-    house.clock.advance(PATIENCE)
+    house.clock.advance(RUN_TIMEOUT)
     assert house.indexer.run_once().items == 1
 
 
@@ -185,9 +187,9 @@ def test_ledger_keys_are_forgotten_after_their_window_and_answers_stay_the_same(
 def test_a_key_within_its_window_is_never_forgotten(house: House):
     house.take(event("impression", "i"), event("ad_filled", "f"))
     house.wait(HOUR)
-    house.clock.set(T0 + 3 * DAY + ON_THE_WAY)
+    house.clock.set(T0 + 3 * DAY + MAX_TRANSIT_TIME)
     assert house.purge().ledger == 0
-    house.clock.set(T0 + 3 * DAY + ON_THE_WAY + 1)
+    house.clock.set(T0 + 3 * DAY + MAX_TRANSIT_TIME + 1)
     assert house.purge().ledger == 1
     assert house.take(event("impression", "i"))[0].startswith("f_dedup_committed_duplicate")
 
@@ -357,10 +359,10 @@ def test_of_two_who_purge_decisions_of_one_item_at_once_none_brings_back_what_th
     house.take(event("impression", "i1"), event("impression", "i2", renderAttemptId="two"), event("view", "v"))
     first, second, third = [one.id for one in every_decision(house.db)]
     waits = statement("waits", "SELECT count(*) FROM pg_locks WHERE NOT granted")
-    other = threading.Thread(target=lambda: house.db.run(lambda tx: _rewrite(tx, {second})))
+    other = threading.Thread(target=lambda: house.db.run(lambda tx: rewrite_items(tx, {second})))
 
     def work(tx: Tx) -> None:
-        _rewrite(tx, {first})
+        rewrite_items(tx, {first})
         other.start()
         while not tx.fetch(waits)[0][0]:
             pass
@@ -420,7 +422,7 @@ def test_purging_is_done_in_bounded_bites(house: House):
 def test_an_exported_log_is_that_of_one_moment_although_batches_turn_up_behind_what_was_read(
     house: House, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("patra.attribution.export.PAGE", 1)
+    monkeypatch.setattr("patra.attribution.log_export.PAGE_ROWS", 1)
     for n in range(1, 4):
         house.take(event("click", "c"), batch=f"b{n}")
     late = house.db.run(lambda tx: tx.fetch(statement("late", "DELETE FROM att_log WHERE batch_id = 'b2' RETURNING *")))
@@ -431,7 +433,7 @@ def test_an_exported_log_is_that_of_one_moment_although_batches_turn_up_behind_w
     house.take(event("click", "c"), batch="b4")
     read += lines
     assert [json.loads(line)["batch"]["batchId"] for line in read] == ["b1", "b3"]
-    house.clock.advance(LATEST_COMMIT + 1)
+    house.clock.advance(MAX_TRANSACTION_TIME + 1)
     whole = exported(house.db, house.clock.now())
     assert [json.loads(line)["batch"]["batchId"] for line in whole] == ["b1", "b2", "b3", "b4"]
 

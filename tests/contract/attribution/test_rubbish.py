@@ -11,12 +11,13 @@ from urllib.parse import quote, urlsplit
 import pytest
 import zstandard
 
-from patra.app.settings import AttributionSettings, Settings, StoreSettings, WebSettings
+from patra.app.configuration.engine_settings import AttributionSettings
+from patra.app.configuration.settings import Settings, StoreSettings, WebSettings
 from patra.app.wiring import build
-from patra.attribution.export import exported
+from patra.attribution.log_export import exported
 from patra.attribution.queries import listing
-from patra.web.server import app
-from patra.web.serving import serving
+from patra.web.asgi import app
+from patra.web.uvicorn_server import serving
 from tests.contract.attribution.test_http import MIB, House, fresh_event
 from tests.unit.attribution.said import envelope, replayed
 

@@ -6,18 +6,19 @@ from collections.abc import Callable, Iterator
 import msgspec
 import pytest
 
-from patra.attribution.archive import Again, Never, Outcome
-from patra.attribution.batch import read_batch
-from patra.attribution.closure import C, Status, Terminal
 from patra.attribution.commit import commit
-from patra.attribution.delivery import RECORDS
+from patra.attribution.contract.reasons import Reason
+from patra.attribution.decision.closure_rules import Status
+from patra.attribution.decision.closure_state import ClosureState, Terminal
+from patra.attribution.decision.output_records import Record, RecordType
+from patra.attribution.delivery.port import Outcome, Rejected, Retry
+from patra.attribution.delivery.relay import RECORDS
+from patra.attribution.intake.batch import read_batch
 from patra.attribution.queries import closure_by_key, timeline
-from patra.attribution.reading import every_closure
-from patra.attribution.reasons import R
-from patra.attribution.records import Record, RecordType
 from patra.attribution.retention import FACTS, Retention, purge_once
-from patra.attribution.settle import settle
-from patra.attribution.statements import set_mark
+from patra.attribution.settlement import settle
+from patra.attribution.storage.read import every_closure
+from patra.attribution.storage.sql import set_mark
 from patra.kernel.clock import DAY, SECOND, format_instant
 from patra.kernel.db import Database
 from patra.kernel.telemetry import setup_logging
@@ -54,8 +55,8 @@ def test_only_facts_whose_record_the_archive_has_are_settled(house: House):
     assert house.settled() == [("app", "", 1, 1)]
 
 
-@pytest.mark.parametrize("outcome", [Never("g_archive_refused"), Never(R.RECORDKEY_MISMATCH.value)])
-def test_a_fact_that_the_archive_refuses_or_contradicts_is_never_settled(house: House, outcome: Never):
+@pytest.mark.parametrize("outcome", [Rejected("g_archive_refused"), Rejected(Reason.RECORDKEY_MISMATCH.value)])
+def test_a_fact_that_the_archive_refuses_or_contradicts_is_never_settled(house: House, outcome: Rejected):
     house.take(sent(0, event("impression"), event("click")))
     house.archive.fails = lambda record: (
         outcome if record.type is RecordType.BILLABLE and record.payload["billableType"] == "billable_click" else None
@@ -72,7 +73,7 @@ def test_a_settlement_counts_from_its_beginning_up_to_its_end_and_only_what_is_c
             sent(0, event("impression", "i", renderAttemptId=f"r{n}", eventAt=format_instant(instant)), batch=f"b{n}")
         )
     house.deliver()
-    house.archive.fails = lambda record: Never("g_no") if record.type is RecordType.BILLABLE else None
+    house.archive.fails = lambda record: Rejected("g_no") if record.type is RecordType.BILLABLE else None
     house.take(sent(0, event("impression", "i", renderAttemptId="refused", eventAt=at(-5)), batch="refused"))
     house.deliver()
     house.take(sent(0, event("impression", "i", renderAttemptId="new", eventAt=at(-5)), batch="new"))
@@ -82,7 +83,7 @@ def test_a_settlement_counts_from_its_beginning_up_to_its_end_and_only_what_is_c
 
 def test_a_fact_that_was_never_written_is_never_settled(house: House):
     house.take(sent(0, event("impression")))
-    house.archive.fails = lambda record: Again(R.ARCHIVE_UNAVAILABLE)
+    house.archive.fails = lambda record: Retry(Reason.ARCHIVE_UNAVAILABLE)
     house.give_up()
     assert house.settled() == []
 
@@ -104,7 +105,7 @@ def test_a_placement_is_that_of_the_first_opportunity_of_the_same_app(house: Hou
 def test_a_closure_is_pending_until_its_records_are_written_and_committed_then(house: House):
     house.take(sent(0, event("impression")))
     assert house.aggregate() == "partial_pending"
-    house.archive.fails = lambda record: None if record.type is RecordType.AUDIT else Again(R.ARCHIVE_RATE_LIMITED)
+    house.archive.fails = lambda record: None if record.type is RecordType.AUDIT else Retry(Reason.ARCHIVE_RATE_LIMITED)
     house.deliver()
     assert house.aggregate() == "partial_pending"
     house.archive.fails = lambda record: None
@@ -115,14 +116,19 @@ def test_a_closure_is_pending_until_its_records_are_written_and_committed_then(h
 
 def test_a_closure_whose_records_could_not_be_written_in_time_has_timed_out(house: House):
     house.take(sent(0, event("impression")))
-    house.archive.fails = lambda record: Again(R.ARCHIVE_TIMEOUT) if record.type is RecordType.ATTRIBUTION else None
+    house.archive.fails = lambda record: (
+        Retry(Reason.ARCHIVE_TIMEOUT) if record.type is RecordType.ATTRIBUTION else None
+    )
     house.give_up()
     assert house.aggregate() == "partial_timeout"
 
 
 def test_a_closure_has_timed_out_also_where_another_record_was_refused(house: House):
     house.take(sent(0, event("impression")))
-    outcomes = {RecordType.BILLABLE: Never("g_archive_refused"), RecordType.ATTRIBUTION: Again(R.ARCHIVE_TIMEOUT)}
+    outcomes = {
+        RecordType.BILLABLE: Rejected("g_archive_refused"),
+        RecordType.ATTRIBUTION: Retry(Reason.ARCHIVE_TIMEOUT),
+    }
     house.archive.fails = lambda record: outcomes.get(record.type)
     house.give_up()
     assert house.aggregate() == "partial_timeout"
@@ -147,7 +153,7 @@ def test_a_closure_without_a_billable_fact_that_counts_is_consistent_and_not_bil
 
 def test_a_closure_whose_billable_fact_was_refused_is_not_billable(house: House):
     house.take(sent(0, event("impression")))
-    house.archive.fails = lambda record: Never("g_archive_refused") if record.type is RecordType.BILLABLE else None
+    house.archive.fails = lambda record: Rejected("g_archive_refused") if record.type is RecordType.BILLABLE else None
     house.deliver()
     assert house.aggregate() == "consistent_non_billable"
 
@@ -173,7 +179,7 @@ def test_an_audit_that_was_purged_and_is_made_again_does_not_replace_the_archive
     told = [(r.body["decisionReasonCode"], r.payload.get("decidedAt")) for r in house.archive.written]
     assert told[0] == ("f_event_type_unsupported", at(0))
     assert told[1:] == [("f_accepted", at(10 * 86_400)), ("f_accepted", None), ("f_accepted", None)]
-    assert house.statuses()[0] == ("decision_audit", "f_event_type_unsupported", "conflicted")
+    assert house.statuses()[0] == ("decision_audit", "f_output_recordkey_payload_mismatch", "conflicted")
 
 
 def late(house: House) -> None:
@@ -190,7 +196,7 @@ def superseding(outcome: Outcome) -> Callable[[Record], Outcome | None]:
 
 def test_a_closure_is_pending_until_the_archive_knows_what_was_superseded(house: House):
     late(house)
-    house.archive.fails = superseding(Again(R.ARCHIVE_TIMEOUT))
+    house.archive.fails = superseding(Retry(Reason.ARCHIVE_TIMEOUT))
     house.deliver()
     assert house.settled() == [("app", "", 1, 0)]
     assert house.aggregate() == "partial_pending"
@@ -206,16 +212,16 @@ def codes(house: House, key: str) -> set[str | None]:
 
 def test_that_the_archive_never_learnt_what_was_superseded_is_told(house: House):
     late(house)
-    house.archive.fails = superseding(Again(R.ARCHIVE_TIMEOUT))
+    house.archive.fails = superseding(Retry(Reason.ARCHIVE_TIMEOUT))
     house.give_up()
     assert house.aggregate() == "partial_timeout"
     assert codes(house, "ref|ra") == {None, "f_output_archive_compensation_exhausted"}
-    assert house.statuses()[3] == ("attribution_fact", "f_terminal_timeout_autofill", "superseded")
+    assert house.statuses()[3] == ("attribution_fact", "f_terminal_timeout_superseded", "superseded")
 
 
 def test_why_the_archive_refused_to_learn_what_was_superseded_is_told(house: House):
     late(house)
-    house.archive.fails = superseding(Never("g_known_already"))
+    house.archive.fails = superseding(Rejected("g_known_already"))
     house.deliver()
     assert codes(house, "ref|ra") == {None, "g_known_already"}
     assert house.aggregate() == "consistent_committed"
@@ -223,17 +229,17 @@ def test_why_the_archive_refused_to_learn_what_was_superseded_is_told(house: Hou
 
 def test_nothing_is_purged_before_the_archive_knows_that_it_was_superseded(house: House):
     late(house)
-    house.archive.fails = superseding(Again(R.ARCHIVE_TIMEOUT))
+    house.archive.fails = superseding(Retry(Reason.ARCHIVE_TIMEOUT))
     house.deliver()
     house.clock.advance(10 * DAY)
     assert purge_once(house.db, house.clock.now(), Retention(facts=DAY)).facts == 1  # that which opened the closure
     house.archive.fails = lambda record: None
     house.deliver()
-    assert ("attribution_fact", "f_terminal_timeout_autofill", "superseded") in house.archive.told
+    assert ("attribution_fact", "f_terminal_timeout_superseded", "superseded") in house.archive.told
     assert purge_once(house.db, house.clock.now(), Retention(facts=DAY)).facts == 2
 
 
-@pytest.mark.parametrize("outcome", [Again(R.ARCHIVE_TIMEOUT), Never("g_archive_refused")])
+@pytest.mark.parametrize("outcome", [Retry(Reason.ARCHIVE_TIMEOUT), Rejected("g_archive_refused")])
 def test_a_fact_that_the_archive_did_not_take_is_purged_only_into_a_file(house: House, outcome: Outcome):
     house.take(sent(0, event("impression"), event("impression", "other", renderAttemptId="two")))
     house.archive.fails = lambda record: outcome if record.body["sourceKeys"]["eventId"] == "other" else None
@@ -259,13 +265,27 @@ def test_a_fact_that_was_archived_in_the_store_is_not_purged_because_another_arc
 
 def test_a_record_that_moved_otherwise_than_by_arriving_says_why_when_and_under_which_rules(house: House):
     house.take(sent(0, event("impression")))
-    house.archive.fails = lambda record: Never("g_no") if record.type is RecordType.BILLABLE else None
+    house.archive.fails = lambda record: Rejected("g_no") if record.type is RecordType.BILLABLE else None
     house.deliver()
     (found,) = house.db.read(lambda tx: timeline(tx, "ref|ra|billable_impression")).decisions
-    (move,) = found.moves
+    (move,) = [one for one in found.moves if one.recordStatus != "committed"]
     assert (move.recordKey, found.archiveCode) == (found.records[1]["recordKey"], "g_no")
     assert (move.was, move.recordStatus, move.decisionReasonCode) == ("new", "rejected", "g_no")
     assert (move.decidedAt, move.ruleVersionSnapshot) == (at(0), "f_archive_v1")
+
+
+def test_a_plain_arrival_says_when_and_under_which_rules_too(house: House):
+    house.take(sent(0, event("impression")), sent(0, event("impression", "again")))
+    house.clock.advance(7 * SECOND)
+    house.deliver()
+    first, second = house.db.read(lambda tx: timeline(tx, "ref|ra")).decisions
+    moves = [(one.was, one.recordStatus, one.decisionReasonCode, one.decidedAt) for one in first.moves]
+    assert moves == [("new", "committed", "f_accepted", at(7))] * 3
+    assert [one.recordKey for one in first.moves] == [record["recordKey"] for record in first.records]
+    code = "f_billing_conflict_duplicate_impression"
+    moves = [(one.was, one.recordStatus, one.decisionReasonCode, one.decidedAt) for one in second.moves]
+    assert moves == [("new", "committed", code, at(7)), ("new", "duplicate", code, at(0))]
+    assert {one.ruleVersionSnapshot for one in (*first.moves, *second.moves)} == {"f_archive_v1"}
 
 
 def counted(outcome: str) -> float:
@@ -278,17 +298,17 @@ def test_an_archive_that_fails_is_told_once_and_what_is_given_up_is_told_too(
     setup_logging(level="info", format="json")
     before = {name: counted(name) for name in ("written", "again", "refused", "given_up")}
     house.take(sent(0, event("impression")))
-    house.archive.fails = lambda record: Again(R.ARCHIVE_TIMEOUT) if record.type is RecordType.BILLABLE else None
+    house.archive.fails = lambda record: Retry(Reason.ARCHIVE_TIMEOUT) if record.type is RecordType.BILLABLE else None
     house.give_up()
     house.take(sent(0, event("click"), batch="b2"))
-    house.archive.fails = lambda record: Never("g_no") if record.type is RecordType.BILLABLE else None
+    house.archive.fails = lambda record: Rejected("g_no") if record.type is RecordType.BILLABLE else None
     house.deliver()
     told = [json.loads(line)["event"] for line in capsys.readouterr().err.splitlines()]
     assert told == [
         "attribution_archive_failing",
         "attribution_archive_gave_up",
         "attribution_archive_refused",
-        "attribution_archive_well_again",
+        "attribution_archive_recovered",
     ]
     assert counted("given_up") - before["given_up"] == 2  # the attribution fact waited for the billable one
     assert counted("refused") - before["refused"] == 1
@@ -304,9 +324,9 @@ def test_timeouts_whose_keys_join_to_the_same_text_cost_nobody_a_billable_fact(h
     house.clock.advance(SECOND)
     house.take(sent(1, event("ad_filled", "f2", **two), batch="b2"), 200)
     house.deliver()
-    timeouts = [d for d in house.decisions() if d.decision.reason == R.TIMEOUT.value]
+    timeouts = [d for d in house.decisions() if d.decision.reason == Reason.TIMEOUT.value]
     assert {d.records[1].key for d in timeouts} == {timeouts[0].records[1].key}
-    assert [d.settled_code for d in timeouts] == [None, R.RECORDKEY_MISMATCH.value]  # the archive has the first
+    assert [d.settled_code for d in timeouts] == [None, Reason.RECORDKEY_MISMATCH.value]  # the archive has the first
     house.clock.set(T0 + 300 * SECOND)
     for n, link in enumerate((one, two)):
         house.take(sent(300, event("impression", f"i{n}", **link), batch=f"late{n}"))
@@ -314,14 +334,14 @@ def test_timeouts_whose_keys_join_to_the_same_text_cost_nobody_a_billable_fact(h
     house.deliver()
     assert house.settled() == [("app", "", 2, 2)]
     states = {c.closure: (c.state, c.source) for c in every_closure(house.db)}
-    assert states == dict.fromkeys(["x|y|z", "y|z"], (C.CLOSED_SUCCESS, Terminal.IMPRESSION))
+    assert states == dict.fromkeys(["x|y|z", "y|z"], (ClosureState.CLOSED_SUCCESS, Terminal.IMPRESSION))
     assert {d.decision.billable for d in house.decisions()} == {None, "billable_impression", "billable_click"}
 
 
 def test_a_decision_whose_records_cannot_be_written_costs_an_earlier_one_of_its_group_nothing(house: House):
     house.take(sent(0, event("impression")), sent(0, event("click"), batch="b2"))
     house.archive.fails = lambda record: (
-        Again(R.ARCHIVE_UNAVAILABLE) if record.body["sourceKeys"]["eventId"] == "click" else None
+        Retry(Reason.ARCHIVE_UNAVAILABLE) if record.body["sourceKeys"]["eventId"] == "click" else None
     )
     house.give_up()
     assert house.settled() == [("app", "", 1, 0)]

@@ -3,9 +3,10 @@
 import msgspec
 import pytest
 
+from patra.attribution.queries import closures
 from patra.attribution.replay import ReplayOutput, replay
 from patra.kernel.db import Database, migrate, open_database
-from patra.kernel.testing import FaultyDatabase, InjectedFault
+from tests.support.faults import FaultyDatabase, InjectedFault
 from tests.unit.attribution.said import PACKAGES, event, fresh, replayed, sent, terminal, tick
 from tests.unit.attribution.test_replay import random_log
 
@@ -30,6 +31,19 @@ def test_a_log_gives_the_same_bytes_on_every_database(database: Database, seed: 
 def test_a_story_gives_the_same_bytes_on_every_database(database: Database):
     migrate(database, PACKAGES)
     assert _bytes(replay(STORY, database)) == _bytes(replayed(*STORY))
+
+
+def test_open_closures_are_listed_page_by_page_without_those_that_are_closed(database: Database):
+    migrate(database, PACKAGES)
+    filled = [event("ad_filled", f"f{n}", renderAttemptId=f"ra{n}") for n in range(6)]
+    shown = [event("impression", f"i{n}", renderAttemptId=f"ra{n}") for n in (1, 4)]  # their clicks are awaited
+    replay([sent(0, *filled), sent(1, *shown)], database)
+    found: list[str] = []
+    after = b""
+    while page := database.read(lambda tx, after=after: closures(tx, state="open", after=after, limit=3)):
+        found += [view.closureKey for _, view in page]
+        after = page[-1][0]
+    assert sorted(found) == [f"ref|ra{n}" for n in (0, 2, 3, 5)]
 
 
 def test_a_fault_at_any_statement_leaves_what_one_more_run_completes():

@@ -9,21 +9,23 @@ from typing import Any
 import pytest
 import zstandard
 
-from patra.attribution.batch import Tick, read_batch
-from patra.attribution.commit import EVERYTHING, commit
-from patra.attribution.delivery import Delivery, handing
-from patra.attribution.export import exported
-from patra.attribution.keystore import Keys, carry_once
-from patra.attribution.locate import Indexer, find
-from patra.attribution.reading import every_decision
+from patra.attribution.commit import commit
+from patra.attribution.delivery.relay import Delivery, handing
+from patra.attribution.intake.batch import Tick, read_batch
+from patra.attribution.log_export import exported
 from patra.attribution.replay import ReplayOutput, replay
 from patra.attribution.retention import Purged, Retention, into_files, purge_once
-from patra.attribution.settle import By, settle
+from patra.attribution.settlement import By, settle
+from patra.attribution.storage.dedup_keys import Keys, carry_once
+from patra.attribution.storage.key_index import Indexer
+from patra.attribution.storage.key_search import find
+from patra.attribution.storage.read import every_decision
 from patra.kernel.clock import DAY, HOUR, SECOND
 from patra.kernel.db import Database, migrate, open_database
+from patra.kernel.errors import Invalid
 from patra.kernel.testing import ManualClock
 from tests.contract.attribution.archives import ListedArchive
-from tests.unit.attribution.said import PACKAGES, T0, at, envelope, event, terminal
+from tests.unit.attribution.said import ALL_DUE_CLOSURES, PACKAGES, T0, at, envelope, event, terminal
 
 WEEKS = 6
 KINDS = ("opportunity_created", "ad_filled", "impression", "impression", "click", "interaction", "postback", "view")
@@ -71,7 +73,7 @@ class House:
 
     def take(self, batch: dict[str, Any]) -> None:
         now = self.clock.now()
-        while commit(self.db, [Tick(at=now)], due=EVERYTHING, hand=self.hand, keys=self.keys)[0].applied:  # type: ignore[union-attr]
+        while commit(self.db, [Tick(at=now)], due=ALL_DUE_CLOSURES, hand=self.hand, keys=self.keys)[0].applied:  # type: ignore[union-attr]
             pass
         self.acks += commit(self.db, [read_batch(json.dumps(batch).encode(), now)], hand=self.hand, keys=self.keys)
 
@@ -115,7 +117,8 @@ def replayed_on(lines: Sequence[tuple[int, dict[str, Any]]]) -> tuple[ReplayOutp
     db = open_database("sqlite:///:memory:")
     try:
         migrate(db, PACKAGES)
-        output = replay([{"receivedAt": at(seconds), "batch": batch} for seconds, batch in lines], db)
+        ticked = [({"tick": at(seconds)}, {"receivedAt": at(seconds), "batch": batch}) for seconds, batch in lines]
+        output = replay([line for pair in ticked for line in pair], db)
         return output, settlements(db)
     finally:
         db.close()
@@ -150,17 +153,22 @@ def test_purging_every_day_for_weeks_changes_no_answer_and_no_settlement(
         assert {record.key for record in archive.written} == wanted
 
 
-def test_the_log_of_a_store_that_purges_it_replays_as_far_as_it_reaches(database: Database, tmp_path: Path):
+def test_the_log_of_a_store_that_purged_its_beginning_says_so_and_is_not_replayed(database: Database):
     lines = list(traffic(3))
     house = House(database, Retention(log=5 * DAY), None, None)
     lived(house, lines)
-    found = [json.loads(line) for line in exported(house.db, house.clock.now())]
+    first, *found = [json.loads(line) for line in exported(house.db, house.clock.now())]
+    assert list(first) == ["purgedBefore"]
+    assert at(0) < first["purgedBefore"] <= found[0].get("receivedAt", found[0].get("tick"))
     batches = [line for line in found if "batch" in line]
     assert batches == [{"receivedAt": at(s), "batch": batch} for s, batch in lines[-len(batches) :]]
     assert 10 < len(batches) < len(lines) / 2
-    db = open_database(f"sqlite:///{tmp_path}/replay.db")
+    db = open_database("sqlite:///:memory:")
     try:
         migrate(db, PACKAGES)
-        assert len(replay(found, db).acks) == len(batches)
+        with pytest.raises(Invalid, match="lost its beginning") as caught:
+            replay([first, *found], db)
+        assert caught.value.code == "log_beginning_missing"
+        assert list(every_decision(db)) == []
     finally:
         db.close()

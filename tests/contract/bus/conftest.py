@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from patra.bus.catalogue import Catalogue
+from patra.bus.catalogue.catalogue import Catalogue
 from patra.bus.transports.nats import NatsStream
 from patra.kernel.db import Database, open_database
 from tests.contract.bus.site import Site

@@ -4,14 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 from patra.bus.bus import Bus
-from patra.bus.catalogue import Catalogue
-from patra.bus.dispatcher import Counts as Step
-from patra.bus.dispatcher import Dispatcher
-from patra.bus.envelope import Envelope
-from patra.bus.publish import Outcome
-from patra.bus.transports.inbound import Receiver, Stream
-from patra.bus.transports.outbound import Broker, Outboxed, relay
-from patra.bus.worker import LongWorker
+from patra.bus.catalogue.catalogue import Catalogue
+from patra.bus.dispatch.dispatcher import Counts as Step
+from patra.bus.dispatch.dispatcher import Dispatcher
+from patra.bus.dispatch.long_worker import LongWorker
+from patra.bus.publishing.envelope import Envelope
+from patra.bus.publishing.publish import Outcome
+from patra.bus.transports.receiver import Receiver, Stream
+from patra.bus.transports.sender import Broker, Outboxed, relay
 from patra.kernel.db import Database, Tx, migrate
 from patra.kernel.db.queries import statement
 from patra.kernel.testing import ManualClock

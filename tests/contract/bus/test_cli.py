@@ -1,22 +1,34 @@
 """`patra bus …` as people use it, on a real store."""
 
+import itertools
 import json
+import os
+import select
+import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
 from click.testing import CliRunner
 
-from patra.app.audit import audited
-from patra.app.bus import bus_of
-from patra.app.settings import Settings, StoreSettings
+from patra.app.access.audit import audited
+from patra.app.components.bus import bus_of
+from patra.app.configuration.settings import Settings, StoreSettings
 from patra.app.wiring import build
-from patra.bus.cloudevents import structured
-from patra.bus.dispatcher import Dispatcher
-from patra.bus.envelope import encode
-from patra.bus.tailing import Tail
-from patra.cli.bus import group
-from patra.cli.doctor import command as doctor
+from patra.bus.catalogue.catalogue import parse
+from patra.bus.dispatch.dispatcher import Dispatcher
+from patra.bus.dispatch.long_worker import LongWorker
+from patra.bus.publishing.cloudevents import structured
+from patra.bus.publishing.envelope import encode
+from patra.bus.store import events
+from patra.bus.tail import Tail
+from patra.cli.bus import group, shell_command
+from patra.cli.installation.doctor import command as doctor
+from patra.kernel.clock import SECOND, format_instant
+from patra.kernel.db.queries import statement
 from patra.kernel.errors import ConfigInvalid
 from patra.kernel.testing import ManualClock
 
@@ -83,8 +95,152 @@ def test_publish_takes_one_a_list_or_lines_and_cloudevents(patra, tmp_path):
     )
     assert "b_envelope_malformed" in run("publish", "-", stdin=b"nothing", expect=5)
     assert "b_envelope_malformed" in run("publish", "-", stdin=b'{"event_id": "\xff"}', expect=5)
-    assert "b_envelope_missing" in run("publish", "-", stdin=encode(four).replace(b'"trace-1"', b'""'), expect=5)
+    assert "b_envelope_missing" in run(
+        "publish", "-", stdin=encode(four).replace(b'"tenant_id":"t"', b'"tenant_id":""'), expect=5
+    )
     assert "b_envelope_missing" in run("timeline", four.event_id)  # A4: a row, found by its key
+
+
+def test_b7_publish_records_the_account_or_is_bound_as_the_named_publisher(patra, monkeypatch):
+    bound = {"gate": {"producers": ["Gateway"], "tenants": ["t"]}, "plan": {"producers": ["Planner"], "tenants": ["*"]}}
+    monkeypatch.setenv("PATRA_BUS_PUBLISHERS", json.dumps(bound))
+    run("publish", "-", stdin=encode(envelope(patra, "a")))
+    run("publish", "-", "--as", "gate", stdin=encode(envelope(patra, "b")))
+    assert "b_forward_unmarked" in run("publish", "-", "--as", "plan", stdin=encode(envelope(patra, "c")), expect=5)
+    run("publish", "-", "--as", "nobody", stdin=encode(envelope(patra, "d")), expect=2)
+    by = [one.published_by for one in patra.db.read(lambda tx: events.after(tx, 0, limit=9))]
+    assert [name.partition(":")[0] for name in by] == ["cli", "gate"]
+
+
+@pytest.mark.parametrize("name", ["task.submitted", "job.failed", "ingest.record.changed"])
+def test_a_sample_of_each_type_can_be_published_as_it_is(patra, name):
+    assert "published" in run("publish", "-", stdin=run("publish", "--sample", name))
+    assert "--sample" in run("publish", "--sample", "no.such_type", expect=2)
+    assert "FILE" in run("publish", expect=2)
+
+
+def test_consume_runs_a_command_for_each_event_and_keeps_its_place(patra, tmp_path):
+    out, script = tmp_path / "out.jsonl", tmp_path / "handle.sh"
+    script.write_text(f'cat >> {out}; echo >> {out}; test "$PATRA_EVENT_TYPE" = task.submitted\n')
+    command = ["consume", "task.submitted", "--group", "shell", "--once", "--", "sh", str(script)]
+    assert "0 handled" in run(*command)
+    made = [envelope(patra, key) for key in "ab"]
+    for one in made:
+        run("publish", "-", stdin=encode(one))
+    assert "2 handled, 0 later, 0 dead" in run(*command)
+    assert "0 handled" in run(*command)
+    assert {json.loads(line)["event_id"] for line in out.read_text().splitlines()} == {one.event_id for one in made}
+
+
+@pytest.mark.parametrize(("status", "said"), [(1, "0 handled, 1 later, 0 dead"), (65, "0 handled, 0 later, 1 dead")])
+def test_a_command_that_fails_is_tried_again_and_one_that_refuses_the_data_is_not(patra, status, said):
+    command = [
+        "consume",
+        "task.submitted",
+        "--group",
+        "shell",
+        "--once",
+        "--",
+        "sh",
+        "-c",
+        f"echo no >&2; exit {status}",
+    ]
+    run(*command)
+    run("publish", "-", stdin=encode(envelope(patra)))
+    assert said in run(*command)
+
+
+def test_a_command_that_hangs_is_ended_with_all_it_started_and_its_event_comes_back(patra, tmp_path, monkeypatch):
+    script, fifo = tmp_path / "hang.sh", tmp_path / "fifo"
+    os.mkfifo(fifo)
+    alive = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    script.write_text(f"exec 9> {fifo}; echo hanging >&2; sleep 1000 & echo x >&9; wait\n")
+    command = [
+        "consume",
+        "task.submitted",
+        "--group",
+        "shell",
+        "--once",
+        "--timeout",
+        "PT0.3S",
+        "--",
+        "sh",
+        str(script),
+    ]
+
+    looks = itertools.count()
+
+    def seconds_once_it_hangs():
+        return 1000.0 if next(looks) and select.select([alive], [], [], 0)[0] else 0.0
+
+    run(*command[:-2], "true")
+    run("publish", "-", stdin=encode(made := envelope(patra)))
+    monkeypatch.setattr(shell_command, "time", SimpleNamespace(monotonic=seconds_once_it_hangs))
+    monkeypatch.setattr(shell_command, "LISTEN_SECONDS", 60)
+    assert "0 handled, 1 later, 0 dead" in run(*command)
+    assert os.read(alive, 9) == b"x\n"
+    assert select.select([alive], [], [], 60)[0]  # at its end: no process holds the other end open any more
+    assert os.read(alive, 9) == b""
+    os.close(alive)
+    (hop,) = [one for one in json.loads(run("timeline", made.event_id, "--json")) if one["what"] == "waiting"]
+    assert "ended after 0.3 s: hanging" in hop["detail"]["error_detail"]
+
+
+def test_the_commands_of_a_consumer_that_is_ended_are_over_before_their_events_are_given_back(
+    patra, tmp_path, monkeypatch
+):
+    fifo, at_close = tmp_path / "fifo", []
+    os.mkfifo(fifo)
+    alive = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    script = tmp_path / "slow_to_end.sh"
+    script.write_text(f"exec 9> {fifo}; trap '' TERM; echo x >&9; sleep 1000 & wait\n")
+    run("consume", "task.submitted", "--group", "shell", "--once", "--", "true")
+    run("publish", "-", stdin=encode(envelope(patra)))
+    monkeypatch.setattr(shell_command, "GRACE_SECONDS", 0.3)
+    close = LongWorker.close
+
+    def closed(worker):
+        assert select.select([alive], [], [], 60)[0]  # at its end: no process holds the other end open
+        at_close.append((worker.in_hand, os.read(alive, 9)))
+        close(worker)
+
+    monkeypatch.setattr(LongWorker, "close", closed)
+
+    def end():
+        assert select.select([alive], [], [], 60)[0]
+        assert os.read(alive, 9) == b"x\n"
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    ender = threading.Thread(target=end)
+    ender.start()
+    assert "0 handled, 0 later, 0 dead" in run("consume", "task.submitted", "--group", "shell", "--", "sh", str(script))
+    ender.join(60)
+    os.close(alive)
+    assert at_close == [(1, b"")]
+    monkeypatch.setattr(LongWorker, "close", close)
+    assert "1 handled" in run("consume", "task.submitted", "--group", "shell", "--once", "--", "true")
+
+
+def test_a_signal_at_the_moment_a_command_begins_gives_its_event_back(patra, monkeypatch):
+    run("consume", "task.submitted", "--group", "shell", "--once", "--", "true")
+    run("publish", "-", stdin=encode(envelope(patra)))
+    submit = ThreadPoolExecutor.submit
+
+    def signalled(*args):
+        begun = submit(*args)
+        os.kill(os.getpid(), signal.SIGTERM)
+        return begun
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ThreadPoolExecutor, "submit", signalled)
+        run("consume", "task.submitted", "--group", "shell", "--", "sleep", "1000")
+    assert "1 handled" in run("consume", "task.submitted", "--group", "shell", "--once", "--", "true")
+
+
+def test_a_command_that_is_not_there_costs_no_event_its_retries(patra):
+    refused = run("consume", "task.submitted", "--group", "shell", "--once", "--", "no-such-command", expect=2)
+    assert "no-such-command" in refused
+    assert "--timeout" in run("consume", "task.submitted", "--group", "g", "--timeout", "soon", "--", "true", expect=2)
 
 
 def test_tail_shows_the_last_and_filters(patra):
@@ -143,16 +299,16 @@ def test_tail_shows_an_event_that_was_on_its_way_when_it_began(postgres_url):
     def slowly(tx):
         bus.publish(tx, early)
         written.set()
-        assert go.wait(20.0)
+        assert go.wait(60.0)
 
     thread = threading.Thread(target=lambda: other.run(slowly))
     thread.start()
-    assert written.wait(20.0)
+    assert written.wait(60.0)
     database.run(lambda tx: bus.publish(tx, late))
     tail = Tail(database)
     shown = [one.body for one in tail.begin(10)]
     go.set()
-    thread.join(20.0)
+    thread.join(60.0)
     shown += [one.body for one in tail.more(0.0)]
     assert [late.event_id in shown[0], early.event_id in shown[1]] == [True, True]
     tail.close()
@@ -168,34 +324,72 @@ def test_groups_tell_how_they_fare_and_pause(patra):
     assert "already" in run("groups", "pause", "orchestrator")
     assert "active" in run("groups", "resume", "orchestrator")
     assert "b_group_unknown" in run("groups", "pause", "nobody", expect=5)
-    assert "done" in run("groups", "unsubscribe", "orchestrator", "task.submitted")
+    assert "gets no more" in run("groups", "unsubscribe", "orchestrator", "task.submitted")
     assert "b_replay_unconfirmed" in run("groups", "forget", "orchestrator", "--confirm", "no", expect=5)
-    assert "forgotten" in run("groups", "forget", "orchestrator", stdin="orchestrator\n")
+    assert "is removed" in run("groups", "forget", "orchestrator", stdin="orchestrator\n")
+
+
+def test_groups_warn_of_absent_consumers_only_for_types_that_are_used_here(patra):
+    assert "has never subscribed" not in run("groups")  # the studio's types are built in and nobody here uses them
+    bus_of(patra).bus.consumer("job.failed", group="orchestrator")(lambda tx, event: None)
+    patra.db.run(bus_of(patra).bus.join)
+    assert "composer has never subscribed; the catalogue lists it for job.failed\n" in run("groups")
 
 
 def test_dead_letters_are_listed_inspected_replayed_and_discarded(patra):
     one, two = bury(patra, "a"), bury(patra, "b")
     assert run("dead-letters").count("b_handler_failed") == 2
-    assert run("dead-letters", "--error-code", "nothing").strip() == "nothing"
+    assert {x["at"].rpartition(":")[0] for x in json.loads(run("dead-letters", "--json"))} == {"test_cli.py"}
+    assert run("dead-letters", "--error-code", "nothing").startswith("nothing found: ")
     whole = json.loads(run("dead-letters", one.event_id))
     assert whole["envelope"]["payload"] == one.payload
     assert whole["violations"] == []
     run("dead-letters", "nothing", expect=1)
     assert "b_replay_unconfirmed" in run("replay", "orchestrator", one.event_id, stdin="yes\n", expect=5)
-    assert "1 replayed" in run("replay", "orchestrator", one.event_id, stdin="orchestrator\n")
+    assert "1 dead letter replayed" in run("replay", "orchestrator", one.event_id, stdin="orchestrator\n")
     everything = ("--all", "--limit", "1", "--confirm", "orchestrator", "--by", "ann")
     told = run("replay", "orchestrator", *everything)
-    assert "1 replayed to orchestrator only, past its inbox" in told
+    assert "1 dead letter replayed to orchestrator alone" in told
     assert "there may be more" in told
-    assert run("replay", "orchestrator", *everything) == "0 replayed to orchestrator only, past its inbox\n"
-    assert "0 replayed" in run("replay", "orchestrator", two.event_id, "--confirm", "orchestrator", expect=5)
+    assert run("replay", "orchestrator", *everything) == "0 dead letters replayed to orchestrator alone\n"
+    assert "0 dead letters replayed" in run(
+        "replay", "orchestrator", two.event_id, "--confirm", "orchestrator", expect=5
+    )
     run("replay", "orchestrator", expect=2)
     three = bury(patra, "c")
-    assert "1 discarded" in run("discard", "orchestrator", three.event_id, "--reason", "test data")
+    assert "1 dead letter discarded" in run("discard", "orchestrator", three.event_id, "--reason", "test data")
     assert "discarded" in run("dead-letters", "--state", "discarded")
     assert json.loads(run("dead-letters", two.event_id))["replayed_at"].endswith("Z")  # A1
     assert json.loads(run("dead-letters", three.event_id))["closed_at"].endswith("Z")
     assert "replay" in run("timeline", two.event_id)
+
+
+def test_what_is_still_retried_is_said_where_a_dead_letter_is_looked_for(patra):
+    bus = bus_of(patra).bus
+
+    @bus.consumer("task.submitted", group="orchestrator")
+    def _(tx, event):
+        raise ValueError("no luck")
+
+    patra.db.run(bus.join)
+    made = envelope(patra)
+    patra.db.run(lambda tx: bus.publish(tx, made))
+    assert "still retried" not in run("dead-letters")
+    Dispatcher(patra.db, bus, "orchestrator").run_once()
+    assert "next attempt when a consumer runs, a dead letter about 2" in run("dead-letters")  # it was due in 2023
+    due = 4_102_444_800 * SECOND  # and now in 2100
+    patra.db.run(lambda tx: tx.execute(statement("test", "UPDATE bus_delivery SET due_at = :due"), {"due": due}))
+    after = [format_instant(due + rest) for rest in (0, 30 * SECOND)]
+    line = (
+        f"  orchestrator {made.event_id} task.submitted: attempt 1 of 6 failed (ValueError: no luck); "
+        f"next attempt {after[0]}, a dead letter about {after[1]} if all fail\n"
+    )
+    for args in (["dead-letters"], ["replay", "orchestrator", "--all", "--confirm", "orchestrator"]):
+        told = CliRunner().invoke(group, args)
+        assert told.exit_code == 0
+        assert "not yet dead letters; an attempt needs a running consumer of the group:\n" + line in told.stderr
+    assert "still retried" not in run("dead-letters", "--state", "all")
+    assert "still retried" not in run("dead-letters", "--group", "composer")
 
 
 def test_where_nobody_can_be_asked_the_command_says_how_to_confirm_and_the_question_is_no_output(patra):
@@ -226,7 +420,7 @@ def test_the_audit_says_of_every_act_what_it_was_about(patra):
     bury(patra)
     run("replay", "orchestrator", "--all", "--confirm", "orchestrator")
     run("freeze", "task.submitted", "--reason", "broken")
-    run("webhooks", "add", "shop", "http://127.0.0.1:1/?token=s3cret", "job.failed@>=1,<2")
+    run("webhooks", "add", "shop", "https://shop.example/?token=s3cret", "job.failed@>=1,<2")
     assert "token=***" in run("webhooks")
     run("groups", "unsubscribe", "webhook.shop", "job.failed")
     acts = {act.act: act.detail for act in patra.db.read(lambda tx: audited(tx, limit=10))}
@@ -242,7 +436,7 @@ def test_types_are_frozen_and_thawed(patra):
     assert "frozen_by_hand" in run("freeze", "task.submitted", "--reason", "broken", "--by", "ann")
     assert "b_type_frozen" in run("publish", "-", stdin=encode(envelope(patra)), expect=5)
     assert "can be published" in run("thaw", "task.submitted")
-    assert run("freeze").strip() == "nothing"
+    assert run("freeze").startswith("nothing found: ")
     assert "b_type_unknown" in run("freeze", "no.such_type", expect=5)
 
 
@@ -258,26 +452,59 @@ def test_b4_catalogue_check_refuses_a_breaking_change_and_docs_are_written(patra
     (tmp_path / "contracts").mkdir()
     folder = ["--folder", str(tmp_path / "contracts")]
     write(version("1.0", THING))
-    assert "nothing was released" in run("catalogue", "check", *folder)
-    assert "1 event types" in run("catalogue", "release", *folder)
-    assert "follows on" in run("catalogue", "check", *folder)
+    unreleased = run("catalogue", "check", *folder)
+    assert "nothing was released" in unreleased
+    assert "the catalogue is valid; there is no release to compare it with" in unreleased
+    assert ": 1 event type, " in run("catalogue", "release", *folder)
+    assert "is compatible with" in run("catalogue", "check", *folder)
     write(version("1.0", THING_2))
     assert "b_evolution_needs_major" in run("catalogue", "check", *folder, expect=1)
     run("catalogue", "release", *folder, expect=1)
     write(version("1.0", THING, "retiring"), version("2.0", THING_2))
-    assert "follows on" in run("catalogue", "check", *folder)
-    assert "follows on" in run("catalogue", "check")
-    assert "follows on" in run("catalogue", "check", "--store")
+    assert "is compatible with" in run("catalogue", "check", *folder)
+    assert "is compatible with" in run("catalogue", "check")
+    assert "is compatible with" in run("catalogue", "check", "--store")
     configured = tmp_path / "configured.toml"
     configured.write_text(f"[bus]\ncatalogue = ['{tmp_path / 'contracts'}']\n")
-    assert "follows on" in run("catalogue", "check", "--config", str(configured))
+    assert "is compatible with" in run("catalogue", "check", "--config", str(configured))
     write(version("1.0", THING_2))
     assert "b_evolution_needs_major" in run("catalogue", "check", "--config", str(configured), expect=1)
     out = tmp_path / "docs"
-    assert "20 event types" in run("catalogue", "docs", "--out", str(out))
+    assert "21 event types" in run("catalogue", "docs", "--out", str(out))
     assert json.loads((out / "asyncapi.json").read_text())["asyncapi"] == "3.0.0"
     assert "`job.failed`" in (out / "job.failed.md").read_text()
     assert "task.submitted" in run("catalogue")
+
+
+def test_release_writes_beside_the_contracts_of_the_settings_and_never_into_the_package(patra, tmp_path, monkeypatch):
+    from importlib.resources import files
+
+    import yaml
+
+    from tests.unit.bus.making import THING, THING_2, version
+
+    own = Path(str(files("patra.bus") / "contracts" / "released.json"))
+    before = own.read_bytes(), own.stat().st_mtime_ns
+    assert "bus.catalogue" in run("catalogue", "release", expect=2)
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for folder in folders:
+        folder.mkdir()
+
+    def write(folder, name, schema):
+        text = {"type": name, "title": "A", "description": "B", "producer": "C", "versions": [version("1.0", schema)]}
+        (folder / "thing.yaml").write_text(yaml.safe_dump(text))
+
+    write(folders[0], "one.happened", THING)
+    write(folders[1], "two.happened", THING)
+    monkeypatch.setenv("PATRA_BUS_CATALOGUE", ",".join(map(str, folders)))
+    run("catalogue", "release")
+    released = [json.loads((folder / "released.json").read_bytes())["types"].keys() for folder in folders]
+    assert released == [{"one.happened"}, {"two.happened"}]
+    write(folders[0], "one.happened", THING_2)
+    write(folders[1], "three.happened", THING)
+    assert "b_evolution_needs_major" in run("catalogue", "release", expect=1)
+    assert json.loads((folders[1] / "released.json").read_bytes())["types"].keys() == {"two.happened"}
+    assert (own.read_bytes(), own.stat().st_mtime_ns) == before
 
 
 def test_publish_names_the_line_that_is_no_json_and_publishes_nothing(patra, tmp_path):
@@ -354,13 +581,24 @@ def test_a_released_file_that_was_named_must_be_there(patra, tmp_path):
 
 
 def test_webhooks_are_added_and_removed(patra):
-    text = run("webhooks", "add", "shop", "http://127.0.0.1:1/", "artifact.published@>=1,<2", "job.failed")
+    text = run("webhooks", "add", "shop", "https://shop.example/", "artifact.published@>=1,<2", "job.failed")
     assert "whsec_" in text
     assert "webhook.shop" in run("webhooks")
-    assert "b_webhook_exists" in run("webhooks", "add", "shop", "http://127.0.0.1:1/", "job.failed", expect=5)
-    assert "b_webhook_name_invalid" in run("webhooks", "add", "My Shop", "http://127.0.0.1:1/", "job.failed", expect=5)
-    assert "done" in run("webhooks", "remove", "shop")
+    assert "b_webhook_exists" in run("webhooks", "add", "shop", "https://shop.example/", "job.failed", expect=5)
+    assert "b_webhook_name_invalid" in run(
+        "webhooks", "add", "My Shop", "https://shop.example/", "job.failed", expect=5
+    )
+    assert "nothing more is sent to shop" in run("webhooks", "remove", "shop")
     assert "b_group_unknown: there is no webhook shop" in run("webhooks", "remove", "shop", expect=5)
+
+
+def test_a_webhooks_secret_is_rotated_and_its_tenants_are_shown(patra):
+    run("webhooks", "add", "shop", "https://shop.example/", "job.failed", "--tenant", "acme")
+    assert "whsec_" in run("webhooks", "rotate", "shop", "--overlap", "PT1H")
+    (shown,) = json.loads(run("webhooks", "--json"))
+    assert (shown["tenants"], shown["suspended"]) == ("acme", "")
+    assert "b_group_unknown" in run("webhooks", "rotate", "nobody", expect=5)
+    assert "--overlap" in run("webhooks", "rotate", "shop", "--overlap", "soon", expect=2)
 
 
 @pytest.mark.parametrize(
@@ -373,5 +611,37 @@ def test_webhooks_are_added_and_removed(patra):
     ],
 )
 def test_a_wrong_range_is_a_wrong_command_line_and_one_that_takes_nothing_is_refused(patra, types, expect, said):
-    assert said in run("webhooks", "add", "shop", "http://127.0.0.1:1/", *types, expect=expect)
+    assert said in run("webhooks", "add", "shop", "https://shop.example/", *types, expect=expect)
     assert run("webhooks", "--json").strip() == "[]"
+
+
+def test_letters_are_counted_by_cause_and_dealt_with_by_a_query(patra):
+    for n in range(3):
+        bury(patra, f"k{n}")
+    (cause,) = json.loads(run("dead-letters", "--by-error", "--json"))
+    assert (cause["letters"], cause["error"]) == (3, "ValueError: no luck")
+    run("discard-all", "orchestrator", "--reason", "test", "--confirm", "orchestrator")
+    assert "discard" in run("acts")
+    assert json.loads(run("dead-letters", "--json")) == []
+    run("replay-all", expect=2)
+
+
+def test_a_contract_is_drafted_from_an_example_and_can_be_published_at_a_time(patra, tmp_path, monkeypatch):
+    example = tmp_path / "order.json"
+    example.write_text('{"order_id": "o1", "cents": 500, "lines": [{"article": "book"}], "paid": true, "rate": 0.5}')
+    drafted = run("new", "order.placed", "--producer", "Shop", "--example", str(example))
+    (kind,) = [parse(drafted, "order.placed.yaml")]
+    assert kind.contracts[1].violations({"order_id": "o2", "cents": 1, "lines": [], "paid": False, "rate": 1.5}) == []
+    assert kind.contracts[1].violations({"order_id": 7})
+    folder = str(tmp_path / "contracts")
+    run("new", "order.placed", "--producer", "Shop", "--folder", folder)
+    assert "there already" in run("new", "order.placed", "--producer", "Shop", "--folder", folder, expect=1)
+    run("new", "order.placed", "--producer", "Shop", "--example", "-", stdin="[]", expect=2)
+    monkeypatch.setenv("PATRA_BUS_CATALOGUE", folder)
+    sample = run("publish", "--sample", "order.placed")
+    assert "published" in run("publish", "-", "--deliver-at", "2999-01-31T08:00:00Z", stdin=sample)
+    run("publish", "-", "--deliver-at", "tomorrow", stdin=sample, expect=2)
+    (stored,) = patra.db.read(lambda tx: events.after(tx, 0, limit=5))
+    assert json.loads(stored.body)["extensions"] == {"deliverat": "2999-01-31T08:00:00Z"}
+    bad = json.dumps({**json.loads(sample), "extensions": {"deliverat": "tomorrow"}})
+    assert "/extensions/deliverat" in run("publish", "-", stdin=bad, expect=5)

@@ -8,11 +8,11 @@ reaches the failed group only, keeps its history. `test_consuming`: a subscriber
 import contextlib
 
 from patra.bus import operations, timeline
-from patra.bus.deadletter import Filter, L
-from patra.bus.dispatcher import Dispatcher
+from patra.bus.consuming.dead_letter import DeadLetterState, Filter
+from patra.bus.dispatch.dispatcher import Dispatcher
 from patra.bus.store import deliveries, events, groups
 from patra.kernel.clock import DAY, SECOND, format_instant
-from patra.kernel.testing import FaultyDatabase, InjectedFault
+from tests.support.faults import FaultyDatabase, InjectedFault
 from tests.unit.bus.making import envelope
 
 
@@ -81,7 +81,7 @@ def test_a_dead_letter_does_not_expire_and_is_replayed_long_after_its_events_ret
     site.run(operations.replay, "one", [made.event_id], by="ann", confirm="one")
     site.pump()
     assert [e for e, _, _ in site.effects("one")] == [made.event_id]
-    assert site.db.run(lambda tx: events.purge_bodies(tx, made.event_type, before=before, limit=10)) == 1
+    assert site.db.run(lambda tx: events.purge_bodies(tx, made.event_type, before=before, limit=10)).emptied == 1
 
 
 def test_who_replayed_what_and_when_is_told(site):
@@ -92,7 +92,7 @@ def test_who_replayed_what_and_when_is_told(site):
     site.run(operations.replay, "one", [made.event_id], by="ann", confirm="one")
     site.clock.advance(SECOND)
     site.pump()
-    (letter,) = site.db.read(lambda tx: operations.find_letters(tx, Filter(state=L.REPLAYED), limit=5))
+    (letter,) = site.db.read(lambda tx: operations.find_letters(tx, Filter(state=DeadLetterState.REPLAYED), limit=5))
     assert (letter.replayed_by, letter.replayed_at, letter.replay_count) == ("ann", at, 1)
     story = site.db.read(lambda tx: timeline.timeline(tx, made.event_id))
     told = [(entry.what, entry.at) for entry in story]

@@ -5,11 +5,12 @@ import contextlib
 import pytest
 
 from patra.bus import operations
-from patra.bus.consumer import Poison
-from patra.bus.delivery import MOST_LOST, QUIET, Reach
-from patra.bus.dispatcher import Dispatcher
-from patra.bus.envelope import Refused
-from patra.bus.reasons import R
+from patra.bus.catalogue.reasons import Reason
+from patra.bus.consuming.consumer import Poison
+from patra.bus.consuming.delivery_order import QUIET_STEPS, Reach
+from patra.bus.consuming.retry_or_dead_letter import MAX_LOST_WORKERS
+from patra.bus.dispatch.dispatcher import Dispatcher
+from patra.bus.publishing.envelope import Refused
 from patra.bus.store import deliveries, events, groups
 from patra.kernel.clock import SECOND
 from patra.kernel.db.queries import statement
@@ -101,7 +102,7 @@ def test_a_poisonous_event_becomes_a_dead_letter_at_once_and_under_its_own_code(
     assert (letter.error_code, letter.error_detail, letter.reason, letter.attempts) == (
         "film_unreadable",
         "no frames",
-        R.HANDLER_POISON,
+        Reason.HANDLER_POISON,
         1,
     )
 
@@ -246,9 +247,9 @@ def test_an_event_that_no_handler_of_this_process_takes_waits_for_another(site, 
 
 def test_a_subscriber_cannot_change_the_publishers_contract(site):
     for event_type, versions, code in (
-        ("no.such_type", ">=1", R.TYPE_UNKNOWN),
-        ("thing.happened", ">=7", R.VERSION_UNKNOWN),
-        ("thing.happened", "newest", R.VERSION_UNKNOWN),
+        ("no.such_type", ">=1", Reason.TYPE_UNKNOWN),
+        ("thing.happened", ">=7", Reason.VERSION_UNKNOWN),
+        ("thing.happened", "newest", Reason.VERSION_UNKNOWN),
     ):
         with pytest.raises(ConfigInvalid) as refused:
             site.bus.consumer(event_type, group="one", versions=versions)(lambda tx, event: None)
@@ -275,7 +276,7 @@ def test_a_group_is_forgotten_only_by_name(site):
     site.listen("one")
     site.publish(envelope())
     site.transport()
-    assert site.run(operations.forget, "one", by="ann", confirm="two").code is R.REPLAY_UNCONFIRMED
+    assert site.run(operations.forget, "one", by="ann", confirm="two").code is Reason.REPLAY_UNCONFIRMED
     assert site.run(operations.forget, "one", by="ann", confirm="one") == 1
     assert site.db.read(groups.totals) == []
 
@@ -388,8 +389,8 @@ def test_an_event_that_kills_every_process_ends_as_a_dead_letter(site):
     lives_until_empty(site)
     assert sorted(k for _, k, _ in site.effects("one")) == sorted(set(keys) - {"deadly"})
     (letter,) = letters_of(site)
-    assert (letter.error_code, letter.reason) == (R.HANDLER_LOST, R.HANDLER_LOST)
-    assert letter.attempts == MOST_LOST
+    assert (letter.error_code, letter.reason) == (Reason.HANDLER_LOST, Reason.HANDLER_LOST)
+    assert letter.attempts == MAX_LOST_WORKERS
 
 
 def test_an_event_that_was_lost_once_never_takes_others_with_it_again(site):
@@ -454,7 +455,7 @@ def test_a_trial_that_ends_takes_back_what_was_written_ahead(site):
     site.transport()
     assert Dispatcher(site.db, site.bus, "one", jitter=lambda: 0.5).run_once().later == 1
     (row,) = site.db.read(lambda tx: deliveries.of_event(tx, made.event_id))
-    assert (row["attempts"], row["lost"], row["error_code"]) == (1, 0, R.HANDLER_FAILED)
+    assert (row["attempts"], row["lost"], row["error_code"]) == (1, 0, Reason.HANDLER_FAILED)
 
 
 def test_a_trial_that_the_store_interrupts_is_taken_up_again_and_counted_once(site):
@@ -463,7 +464,7 @@ def test_a_trial_that_the_store_interrupts_is_taken_up_again_and_counted_once(si
     @site.bus.consumer("thing.happened", group="one")
     def _(tx, event):
         attempts.append(event.attempt)
-        if len(attempts) <= MOST_LOST + 3:
+        if len(attempts) <= MAX_LOST_WORKERS + 3:
             raise StoreUnavailable("store_unavailable", "away")
         site.handle(tx, "one", event)
 
@@ -471,7 +472,7 @@ def test_a_trial_that_the_store_interrupts_is_taken_up_again_and_counted_once(si
     site.publish(envelope())
     site.transport()
     dispatcher = Dispatcher(site.db, site.bus, "one", jitter=lambda: 0.5)
-    for _ in range(MOST_LOST + 3):
+    for _ in range(MAX_LOST_WORKERS + 3):
         with pytest.raises(StoreUnavailable):
             dispatcher.run_once()
         site.clock.advance(60 * SECOND)
@@ -504,15 +505,15 @@ def test_a_suspect_is_tried_while_nobody_else_of_the_process_is_at_work(site, mo
     company = []
 
     class Door:
-        def together(self):
+        def shared(self):
             company.append("together")
             return contextlib.nullcontext()
 
-        def alone(self):
+        def exclusive(self):
             company.append("alone")
             return contextlib.nullcontext()
 
-    monkeypatch.setattr("patra.bus.dispatcher._SOLITUDE", Door())
+    monkeypatch.setattr("patra.bus.dispatch.dispatcher._STEP_LOCK", Door())
     site.listen("one")
     site.publish(envelope())
     site.transport()
@@ -578,7 +579,7 @@ def test_a_worker_looks_past_events_whose_key_is_in_other_hands(site, make_site)
     def while_one_works(tx):
         mine, _ = deliveries.due_by_key(tx, group_id, site.clock.now(), 10, Reach(), far=False)
         worker = Dispatcher(other.db, other.bus, "one", batch=10, slow_start=False)
-        worker._reach = Reach(quiet=QUIET)  # it takes itself to be alone
+        worker._reach = Reach(quiet=QUIET_STEPS)  # it takes itself to be alone
         return mine, worker.run_once()
 
     mine, step = site.db.run(while_one_works)

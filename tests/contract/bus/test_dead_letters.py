@@ -1,11 +1,11 @@
 """Dead letters, replay and freeze on every store and transport: C§6, B5."""
 
 from patra.bus import operations
-from patra.bus.deadletter import Filter, L, violations
-from patra.bus.envelope import Refused, decode, to_wire
-from patra.bus.publish import Published
-from patra.bus.reasons import R
-from patra.bus.store import deliveries, events, groups, letters
+from patra.bus.catalogue.reasons import Reason
+from patra.bus.consuming.dead_letter import DeadLetterState, Filter, violations
+from patra.bus.publishing.envelope import Refused, decode, to_wire
+from patra.bus.publishing.publish import Published
+from patra.bus.store import dead_letters, deliveries, events, groups
 from patra.kernel.clock import SECOND
 from patra.kernel.errors import Permanent
 from patra.kernel.machine import history
@@ -42,12 +42,12 @@ def test_c6_a_failure_past_max_retries_is_a_dead_letter_with_every_field(site):
         made.producer,
         made.trace_id,
     )
-    assert (letter.error_code, letter.reason) == (R.HANDLER_FAILED, R.RETRIES_EXHAUSTED)
+    assert (letter.error_code, letter.reason) == (Reason.HANDLER_FAILED, Reason.RETRIES_EXHAUSTED)
     assert "no luck" in letter.error_detail
     assert letter.first_failed_at == began
     assert letter.last_failed_at > began
     assert letter.attempts == 3  # the first try and max_retries = 2 more
-    assert (letter.replay_count, letter.replayed_by, letter.state) == (0, None, L.OPEN)
+    assert (letter.replay_count, letter.replayed_by, letter.state) == (0, None, DeadLetterState.OPEN)
     assert decode(letter.envelope) == made
     assert violations(site.bus.catalogue, letter) == []
     assert site.effects("one") == []
@@ -76,10 +76,10 @@ def test_c6_a_replay_keeps_the_event_id_reaches_the_failed_group_only_and_counts
     site.pump()
     assert [e for e, _, _ in site.effects("one")] == [made.event_id]
     assert len(site.effects("two")) == 1
-    (letter,) = open_letters(site, state=L.REPLAYED)
+    (letter,) = open_letters(site, state=DeadLetterState.REPLAYED)
     assert (letter.replay_count, letter.replayed_by, letter.event_id) == (1, "ann", made.event_id)
     moves = site.db.read(lambda tx: history(tx, [letter.letter_id]))
-    assert [m.reason for m in moves] == [R.REPLAY_ASKED, R.REPLAY_SUCCEEDED]
+    assert [m.reason for m in moves] == [Reason.REPLAY_ASKED, Reason.REPLAY_SUCCEEDED]
     assert [(m.was, m.to) for m in moves] == [
         ("open", "replaying"),
         ("replaying", "replayed"),
@@ -92,7 +92,7 @@ def test_c6_1_without_confirmation_by_name_nothing_is_replayed(site):
     site.listen("one")
     made = bad()
     bury(site, made)
-    for confirm, by, code in (("yes", "ann", R.REPLAY_UNCONFIRMED), ("one", "", R.REPLAY_UNNAMED)):
+    for confirm, by, code in (("yes", "ann", Reason.REPLAY_UNCONFIRMED), ("one", "", Reason.REPLAY_UNNAMED)):
         assert site.run(operations.replay, "one", [made.event_id], by=by, confirm=confirm).code is code
     assert open_letters(site)[0].replay_count == 0
     assert site.pump() == {}
@@ -139,7 +139,7 @@ def test_c3_a_retry_and_a_replay_bring_what_was_published_and_nothing_else(site)
     for _ in range(4):
         site.pump()
         site.clock.advance(60 * SECOND)
-    assert [letter.state for letter in open_letters(site, state=None)] == [L.REPLAYED]
+    assert [letter.state for letter in open_letters(site, state=None)] == [DeadLetterState.REPLAYED]
     assert seen == [to_wire(made)] * 6
 
 
@@ -172,8 +172,8 @@ def test_many_are_replayed_by_query_within_one_group(site):
     bury(site, *made)
     site.pump("two")
     wanted = Filter(group="one", event_type="thing.happened")
-    assert site.run(operations.replay_found, Filter(), by="ann", confirm="one").code is R.GROUP_UNKNOWN
-    assert site.run(operations.replay_found, wanted, by="ann", confirm="two").code is R.REPLAY_UNCONFIRMED
+    assert site.run(operations.replay_found, Filter(), by="ann", confirm="one").code is Reason.GROUP_UNKNOWN
+    assert site.run(operations.replay_found, wanted, by="ann", confirm="two").code is Reason.REPLAY_UNCONFIRMED
     assert len(site.run(operations.replay_found, wanted, by="ann", confirm="one", limit=2).letters) == 2
     assert len(site.run(operations.replay_found, wanted, by="ann", confirm="one").letters) == 1
     site.fail = set()
@@ -186,8 +186,8 @@ def test_a_letter_of_a_forgotten_group_is_not_replayed_into_the_void(site):
     bury(site, made)
     site.run(operations.forget, "one", by="ann", confirm="one")
     refused = site.run(operations.replay, "one", [made.event_id], by="ann", confirm="one")
-    assert refused.code is R.GROUP_UNKNOWN
-    assert (open_letters(site)[0].state, open_letters(site)[0].replay_count) == (L.OPEN, 0)
+    assert refused.code is Reason.GROUP_UNKNOWN
+    assert (open_letters(site)[0].state, open_letters(site)[0].replay_count) == (DeadLetterState.OPEN, 0)
     site.join()  # under the same name it is another row
     assert [g.dead for g in site.db.read(groups.totals)] == [1]
     site.run(operations.replay, "one", [made.event_id], by="ann", confirm="one")
@@ -215,9 +215,9 @@ def test_a_letter_that_was_over_is_open_again_when_its_event_dies_once_more(site
         site.pump("one")
         site.clock.advance(60 * SECOND)
     (letter,) = open_letters(site)
-    assert (letter.state, letter.attempts, letter.replay_count, letter.closed_by) == (L.OPEN, 6, 1, None)
+    assert (letter.state, letter.attempts, letter.replay_count, letter.closed_by) == (DeadLetterState.OPEN, 6, 1, None)
     moves = site.db.read(lambda tx: history(tx, [letter.letter_id]))
-    assert (moves[-1].was, moves[-1].to) == (L.REPLAYED, L.OPEN)
+    assert (moves[-1].was, moves[-1].to) == (DeadLetterState.REPLAYED, DeadLetterState.OPEN)
 
 
 def test_a_letter_that_is_not_open_is_not_replayed_again(site):
@@ -227,7 +227,7 @@ def test_a_letter_that_is_not_open_is_not_replayed_again(site):
     site.run(operations.replay, "one", [made.event_id], by="ann", confirm="one")
     again = site.run(operations.replay, "one", [made.event_id, "nothing"], by="bob", confirm="one")
     assert again.letters == []
-    assert [r.code for r in again.refused.values()] == [R.LETTER_NOT_OPEN, R.LETTER_UNKNOWN]
+    assert [r.code for r in again.refused.values()] == [Reason.LETTER_NOT_OPEN, Reason.LETTER_UNKNOWN]
     assert open_letters(site, state=None)[0].replayed_by == "ann"
 
 
@@ -235,9 +235,9 @@ def test_a_discard_has_a_reason_and_ends_the_letter_but_not_its_record(site):
     site.listen("one")
     made = bad()
     bury(site, made)
-    assert site.run(operations.discard, "one", [made.event_id], by="ann", reason="").code is R.DISCARD_UNEXPLAINED
+    assert site.run(operations.discard, "one", [made.event_id], by="ann", reason="").code is Reason.DISCARD_UNEXPLAINED
     assert site.run(operations.discard, "one", [made.event_id], by="ann", reason="test data").letters
-    (letter,) = open_letters(site, state=L.DISCARDED)
+    (letter,) = open_letters(site, state=DeadLetterState.DISCARDED)
     assert (letter.closed_by, letter.close_reason) == ("ann", "test data")
     assert site.run(operations.replay, "one", [made.event_id], by="ann", confirm="one").letters == []
     site.fail = set()
@@ -261,7 +261,7 @@ def test_letters_are_found_by_each_of_their_marks_and_page_by_page(site):
     assert (
         open_letters(site, error_code="nothing")
         == open_letters(site, failed_to=0)
-        == open_letters(site, state=L.DISCARDED)
+        == open_letters(site, state=DeadLetterState.DISCARDED)
         == []
     )
     first = site.db.read(lambda tx: operations.find_letters(tx, Filter(), limit=3))
@@ -277,7 +277,7 @@ def test_c6_a_backlog_over_the_threshold_freezes_publishes_of_that_type(site):
     assert isinstance(site.publish(good)[0], Published)
     bury(site, made[3])
     (refused,) = site.publish(envelope())
-    assert (refused.code, refused.place) == (R.TYPE_FROZEN, "/event_type")
+    assert (refused.code, refused.place) == (Reason.TYPE_FROZEN, "/event_type")
     assert isinstance(site.publish(envelope("ordered.happened"))[0], Published)
     assert site.publish(envelope(idempotency_key="k")) == [Published(event_id=good.event_id, duplicate=True)]
     health = site.db.read(operations.health)
@@ -292,7 +292,7 @@ def test_b5_emptying_the_backlog_thaws(site):
     bury(site, *made)
     site.run(operations.discard, "one", [m.event_id for m in made[:2]], by="ann", reason="test")
     site.run(operations.replay, "one", [m.event_id for m in made[2:]], by="ann", confirm="one")
-    assert site.publish(envelope())[0].code is R.TYPE_FROZEN  # on its way is not dealt with
+    assert site.publish(envelope())[0].code is Reason.TYPE_FROZEN  # on its way is not dealt with
     site.fail = set()
     site.pump()
     assert isinstance(site.publish(envelope())[0], Published)
@@ -306,8 +306,8 @@ def test_b5_an_operators_word_thaws_and_freezes(site):
     site.run(operations.freeze, "thing.happened", by="bob", reason="the producer is broken")
     (refused,) = site.publish(envelope())
     assert "the producer is broken" in refused.detail
-    assert site.run(operations.freeze, "no.such_type", by="bob", reason="").code is R.TYPE_UNKNOWN
-    assert site.run(operations.thaw, "thing.happened", by=" ").code is R.REPLAY_UNNAMED
+    assert site.run(operations.freeze, "no.such_type", by="bob", reason="").code is Reason.TYPE_UNKNOWN
+    assert site.run(operations.thaw, "thing.happened", by=" ").code is Reason.REPLAY_UNNAMED
     acts = site.db.read(lambda tx: groups.acts(tx, subject="thing.happened"))
     assert [(a.act, a.done_by) for a in acts] == [("freeze", "bob"), ("thaw", "ann")]
 
@@ -317,7 +317,7 @@ def test_the_backlog_counts_letters_on_their_way_through_a_replay(site):
     made = bad()
     bury(site, made)
     site.run(operations.replay, "one", [made.event_id], by="ann", confirm="one")
-    assert site.db.read(lambda tx: letters.backlog(tx, "thing.happened")) == 1
+    assert site.db.read(lambda tx: dead_letters.backlog(tx, "thing.happened")) == 1
 
 
 def test_a_handler_that_a_freeze_keeps_from_publishing_waits_for_the_thaw_and_does_not_die(site):

@@ -1,14 +1,15 @@
 """Whatever statement fails: the work is done again and ends in the same rows."""
 
 from patra.bus import operations
-from patra.bus.deadletter import Filter
-from patra.bus.dispatcher import Dispatcher
-from patra.bus.store import groups, letters
+from patra.bus.consuming.dead_letter import Filter
+from patra.bus.dispatch.dispatcher import Dispatcher
+from patra.bus.store import dead_letters, groups
 from patra.kernel.clock import SECOND
 from patra.kernel.db.queries import Statement
-from patra.kernel.testing import FaultyDatabase, InjectedFault
 from tests.contract.bus.conftest import TYPES
 from tests.contract.bus.site import EFFECTS, Site
+from tests.support.examples import SCALE
+from tests.support.faults import FaultyDatabase, InjectedFault
 from tests.unit.bus.making import envelope
 
 TABLES = Statement(
@@ -62,7 +63,7 @@ def scenario(site: Site, db) -> None:
 
 def outcome(site: Site):
     def look(tx):
-        found = [x.letter for x in letters.find(tx, Filter(state=None), limit=9)]
+        found = [x.letter for x in dead_letters.find(tx, Filter(state=None), limit=9)]
         rows = sorted((x.event_id, x.state, x.replay_count) for x in found)
         return sorted(tx.fetch(EFFECTS, {"group_name": "one"})), rows, [g.waiting for g in groups.totals(tx)]
 
@@ -92,7 +93,10 @@ def test_a_fault_at_any_statement_changes_nothing_in_the_end(database):
     scenario(calm, counting)
     expected = outcome(calm)
     assert [state for _, state, _ in expected[1]] == ["replayed", "open"]
-    for n in range(1, counting.steps + 1):
+    stride = (
+        1 if database.dialect == "sqlite" else 4 // SCALE or 1
+    )  # the statements are the same; a step costs more here
+    for n in range(1, counting.steps + 1, stride):
         site = emptied(database)
         scenario(site, FaultyDatabase(database, fail_at=n))
         assert outcome(site) == expected, f"a fault at step {n}"

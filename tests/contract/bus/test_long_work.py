@@ -5,12 +5,12 @@ import threading
 import pytest
 
 from patra.bus import operations, timeline
-from patra.bus.consumer import Poison
-from patra.bus.deadletter import Filter
-from patra.bus.delivery import MOST_LOST
-from patra.bus.reasons import R
-from patra.bus.store import groups, letters
-from patra.bus.worker import LongWorker
+from patra.bus.catalogue.reasons import Reason
+from patra.bus.consuming.consumer import Poison
+from patra.bus.consuming.dead_letter import Filter
+from patra.bus.consuming.retry_or_dead_letter import MAX_LOST_WORKERS
+from patra.bus.dispatch.long_worker import LongWorker
+from patra.bus.store import dead_letters, groups
 from patra.kernel.clock import SECOND
 from tests.contract.bus.site import EFFECT
 from tests.unit.bus.making import envelope
@@ -136,14 +136,14 @@ def test_an_event_that_loses_every_worker_ends_as_a_dead_letter_not_in_a_circle(
     _work, worker = long_site()
     feed(site, envelope())
     began = site.clock.now()
-    for _ in range(MOST_LOST):
+    for _ in range(MAX_LOST_WORKERS):
         assert worker.run_once().started == 1
         killed(worker, site)
     assert worker.run_once().dead == 1
-    (found,) = site.db.read(lambda tx: letters.find(tx, Filter(), limit=5))
-    assert (found.letter.error_code, found.letter.attempts) == (R.HANDLER_LOST, MOST_LOST)
+    (found,) = site.db.read(lambda tx: dead_letters.find(tx, Filter(), limit=5))
+    assert (found.letter.error_code, found.letter.attempts) == (Reason.HANDLER_LOST, MAX_LOST_WORKERS)
     first, last = found.letter.first_failed_at, found.letter.last_failed_at  # C§6: when each loss was found
-    assert (first - began, last - began) == (61 * SECOND, MOST_LOST * 61 * SECOND)
+    assert (first - began, last - began) == (61 * SECOND, MAX_LOST_WORKERS * 61 * SECOND)
 
 
 def killed(worker, site):
@@ -155,7 +155,7 @@ def killed(worker, site):
 def test_a_worker_that_is_killed_costs_its_event_no_retry(site, long_site):
     work, worker = long_site(concurrency=6)
     feed(site, envelope())
-    for _ in range(MOST_LOST - 1):  # more than the type has retries
+    for _ in range(MAX_LOST_WORKERS - 1):  # more than the type has retries
         assert worker.run_once().started == 1
         killed(worker, site)
     work.error = ValueError("a first failure")
@@ -177,7 +177,7 @@ def test_an_event_that_was_lost_twice_is_worked_on_without_company(site, long_si
     assert [worker.run_once().started, worker.run_once().started] == [1, 0]  # one of them, alone
     work.go.set()
     assert drain(worker)["handled"] == 3
-    assert site.db.read(lambda tx: letters.find(tx, Filter(), limit=5)) == []
+    assert site.db.read(lambda tx: dead_letters.find(tx, Filter(), limit=5)) == []
     assert sorted(n for _, _, n in site.effects("one")) == [1, 3, 3]
 
 
@@ -193,12 +193,12 @@ def test_a_neighbour_of_an_event_that_kills_its_worker_is_done_in_the_end(site, 
         else:
             drain_once(worker)
     assert sorted(e for e, _, _ in site.effects("one")) == sorted(e.event_id for e in others)
-    (found,) = site.db.read(lambda tx: letters.find(tx, Filter(), limit=5))
+    (found,) = site.db.read(lambda tx: dead_letters.find(tx, Filter(), limit=5))
     assert found.letter.event_id == deadly.event_id
 
 
 def drain_once(worker):
-    """Write what is in hand; begin nothing that was not begun before it."""
+    """Write finished results; begin nothing that was not begun before it."""
     while worker.in_hand:
         hands = set(worker._hands)
         worker.run_once(SECONDS)
@@ -217,7 +217,7 @@ def test_a_failing_long_handler_is_retried_and_then_a_dead_letter(site, long_sit
         assert site.step("one").started == 1
         last = drain(worker)
     assert last["dead"] == 1
-    (found,) = site.db.read(lambda tx: letters.find(tx, Filter(), limit=5))
+    (found,) = site.db.read(lambda tx: dead_letters.find(tx, Filter(), limit=5))
     assert found.letter.attempts == 3
 
 
@@ -226,7 +226,7 @@ def test_the_timeline_tells_that_an_event_is_in_hand_and_since_when_it_stands(si
     made = envelope()
     feed(site, made)
     assert worker.run_once().started == 1
-    published, standing = site.db.read(lambda tx: timeline.timeline(tx, made.event_id))
+    published, _, standing = site.db.read(lambda tx: timeline.timeline(tx, made.event_id))
     assert (standing.what, standing.at) == ("waiting", published.at)
     assert (standing.detail["state"], standing.detail["due_at"]) == ("held", None)
 

@@ -8,20 +8,24 @@ import time
 import msgspec
 import pytest
 
+from patra.bus import operations
 from patra.bus.bus import Bus
-from patra.bus.reasons import R
+from patra.bus.catalogue.reasons import Reason
+from patra.bus.operations import health
+from patra.bus.publishing.envelope import rendition
+from patra.bus.publishing.publish import Published
 from patra.bus.store import events, groups
-from patra.bus.transports.inbound import Arrival, Receiver
-from patra.bus.transports.nats import BrokerUnreachable, NatsStream
-from patra.bus.transports.outbound import Outboxed, Parcel, relay
-from patra.bus.transports.waking import Hub, MemoryWaker, SQLiteWaker, source
-from patra.bus.transports.wire import Wire
+from patra.bus.transports.nats import WISH_SECONDS, BrokerUnreachable, NatsStream
+from patra.bus.transports.nats_connection import EventLoop, NatsConnection, login
+from patra.bus.transports.notifier import Hub, MemoryWaker, SQLiteWaker, source
+from patra.bus.transports.receiver import STANDBY, Arrival, Receiver
+from patra.bus.transports.sender import Outboxed, Parcel, relay
 from patra.kernel.clock import SECOND
 from patra.kernel.db import open_database
 from tests import services
 from tests.contract.bus.conftest import TYPES
 from tests.contract.bus.site import Site
-from tests.unit.bus.making import envelope
+from tests.unit.bus.making import ORDERED, THING_2, catalogue, envelope, event_type, version
 
 LONG = 20.0
 
@@ -115,9 +119,11 @@ def stream(nats_url):
 
 def asked(stream, what):
     """Something asked of the server behind the stream's back."""
-    wire = Wire(stream._url, 5.0)
-    answer = msgspec.json.decode(wire.request(f"$JS.API.{what}").data)
-    wire.close()
+    loop = EventLoop()
+    connection = NatsConnection(loop, login(stream._url), 5.0)
+    answer = msgspec.json.decode(connection.request(f"$JS.API.{what}").data)
+    connection.close()
+    loop.close()
     return answer
 
 
@@ -157,7 +163,7 @@ def test_a_reader_that_waits_gets_what_is_sent_meanwhile(stream, nats_url):
 def test_a_reader_goes_on_where_a_message_was_lost_on_its_way(stream):
     stream.send([parcel(n) for n in range(6)])
     assert [a.position for a in stream.read(0, 2, LONG)] == [1, 2]
-    stream._wish(stream._in, 4, 1.0)
+    stream._wish(stream._in, 4, WISH_SECONDS)
     stream._delivered -= 1  # as if the client had thrown one away
     assert [a.position for a in stream.read(2, 10, LONG)] == [3, 4, 5, 6]
 
@@ -185,7 +191,8 @@ def test_who_reads_when_the_end_is_closed_is_told_at_once_and_opens_nothing(stre
     stream.close()
     with pytest.raises(BrokerUnreachable):
         stream.read(1, 10, LONG)
-    assert stream.send([parcel(1)]) == [R.TRANSPORT_UNREACHABLE]
+    assert stream.send([parcel(1)]) == [Reason.TRANSPORT_UNREACHABLE]
+    stream.close()  # once more
 
 
 def test_a_reader_whose_place_on_the_server_is_gone_takes_another(stream):
@@ -233,6 +240,7 @@ def test_what_is_published_while_the_broker_is_down_arrives_in_order_when_it_is_
     site = make_site(tmp_path, "a", stream)
     site.publish(*[ordered("a", n) for n in range(3)])
     site.pump()
+    site.transport()  # what the store announced, when it first saw the stream
     stop()
     site.publish(*[ordered("a", n) for n in range(3, 6)])
     sending = relay(site.db, stream, site.clock)
@@ -240,7 +248,7 @@ def test_what_is_published_while_the_broker_is_down_arrives_in_order_when_it_is_
     with pytest.raises(BrokerUnreachable):
         Receiver(site.db, site.bus, stream).run_once()
     start()
-    site.clock.advance(120 * SECOND)  # the group that was in hand falls due again
+    site.clock.advance(120 * SECOND)  # the group that was held falls due again
     site.pump()
     assert [n for _, _, n in site.effects("one")] == [0, 1, 2, 3, 4, 5]
     stream.close()
@@ -271,7 +279,7 @@ def test_a_stream_that_is_made_anew_under_a_reader_is_read_from_its_beginning(tm
     site.publish(*[ordered("a", n) for n in range(3)])
     sending = relay(site.db, stream, site.clock)
     sending.run_once()
-    assert receiver.run_once(LONG).received == 3
+    assert receiver.run_once(LONG).delivered == 3  # beside them the store announced its catalogue
     asked(stream, f"STREAM.DELETE.{stream.name}")
     site.publish(*[ordered("b", n) for n in range(5)])
     while sending.run_once().retried:
@@ -290,6 +298,15 @@ def test_a_stream_that_is_made_anew_under_a_reader_is_read_from_its_beginning(tm
         *[("b", n) for n in range(5)],
     ]
     site.db.close()
+
+
+def test_a_reader_that_begins_again_asks_which_stream_it_is(stream):
+    """Else it would take the store's position in a stream made again for one of another, and begin that again."""
+    before = stream.incarnation()
+    asked(stream, f"STREAM.DELETE.{stream.name}")
+    assert stream.incarnation() == before  # it is not asked for at every turn
+    stream.reset()
+    assert stream.incarnation() != before
 
 
 def test_each_store_that_reads_the_stream_gets_every_event_once(tmp_path, stream):
@@ -324,7 +341,7 @@ class Lying:
 
 
 def body(made):
-    from patra.bus.envelope import encode
+    from patra.bus.publishing.envelope import encode
 
     return encode(made)
 
@@ -338,7 +355,7 @@ def test_a4_a_message_that_is_no_event_leaves_a_row_and_stops_nothing(tmp_path):
     site.pump()
     assert [e for e, _, _ in site.effects("one")] == [good.event_id]
     assert [a.act for a in site.db.read(lambda tx: groups.acts(tx, subject="lying"))] == ["message_refused"]
-    assert [r.code for r in site.db.read(lambda tx: events.refusals(tx, limit=5))] == [R.TYPE_UNKNOWN]
+    assert [r.code for r in site.db.read(lambda tx: events.refusals(tx, limit=5))] == [Reason.TYPE_UNKNOWN]
 
 
 def test_b4_a_later_minor_than_this_store_knows_costs_no_group_its_event(tmp_path):
@@ -349,14 +366,16 @@ def test_b4_a_later_minor_than_this_store_knows_costs_no_group_its_event(tmp_pat
     assert (counts.new, counts.refused) == (1, 1)
     site.pump()
     assert site.effects("one") == [(later.event_id, "a", 7)]
-    assert site.publish(later)[0].code is R.VERSION_UNKNOWN  # nobody publishes here what the catalogue does not have
+    assert (
+        site.publish(later)[0].code is Reason.VERSION_UNKNOWN
+    )  # nobody publishes here what the catalogue does not have
 
 
 def test_a4_messages_that_expired_before_they_were_read_are_told_of(tmp_path):
     site = make_site(tmp_path, "a", None)
     Receiver(site.db, site.bus, Lying([Arrival(7, body(ordered("a", 0)))])).run_once()
     (act,) = site.db.read(lambda tx: groups.acts(tx, subject="lying"))
-    assert (act.act, act.detail["code"], act.detail["first"]) == ("stream_truncated", R.STREAM_TRUNCATED, 7)
+    assert (act.act, act.detail["code"], act.detail["first"]) == ("stream_truncated", Reason.STREAM_TRUNCATED, 7)
 
 
 def test_of_two_receivers_one_moves_on(tmp_path):
@@ -370,6 +389,47 @@ def test_of_two_receivers_one_moves_on(tmp_path):
     assert [n for _, _, n in site.effects("one")] == [0, 1, 2, 3]
 
 
+def test_a_receiver_that_was_slower_stands_by_until_the_other_stands_still(tmp_path):
+    site = make_site(tmp_path, "a", None)
+    arrivals = [Arrival(n + 1, body(ordered("a", n))) for n in range(8)]
+    streams = [Lying(arrivals) for _ in range(2)]
+    reads = []
+    streams[0].read = lambda *asked: reads.append(asked) or Lying.read(streams[0], *asked)
+    slow, fast = (Receiver(site.db, site.bus, stream, batch=1) for stream in streams)
+    assert slow.run_once().received == 1
+    assert fast.run_once().received == 1
+    assert slow.run_once().received == 0  # it lost
+    reads.clear()
+    for _ in range(4):
+        assert fast.run_once().received == 1
+        site.clock.advance(STANDBY)
+        assert slow.run_once().received == 0
+    assert reads == []  # it asks neither the broker nor for the row
+    site.clock.advance(STANDBY)  # the other was killed
+    assert slow.run_once().received == 1
+    site.pump()
+    assert [n for _, _, n in site.effects("one")] == list(range(7))
+
+
+def test_a_receiver_that_lost_its_race_on_a_stream_made_anew_skips_nothing_of_it(tmp_path):
+    """Its last position is older than the store's: neither of them is one of the new stream."""
+    site = make_site(tmp_path, "a", None)
+    streams = [Lying([Arrival(n + 1, body(ordered("a", n))) for n in range(4)]) for _ in range(2)]
+    slow, fast = (Receiver(site.db, site.bus, stream, batch=2) for stream in streams)
+    assert (slow.run_once().received, fast.run_once().received) == (2, 2)
+    for stream in streams:
+        stream.arrivals = [Arrival(n + 1, body(ordered("b", n))) for n in range(6)]
+        stream.incarnation = lambda: "two"
+    assert slow.run_once().received == 0  # the store's position is another than it knew
+    while slow.run_once().received:
+        pass
+    site.pump()
+    assert [(key, n) for _, key, n in site.effects("one")] == [
+        *[("a", n) for n in range(4)],
+        *[("b", n) for n in range(6)],
+    ]
+
+
 def test_a_position_that_the_store_lost_is_no_reason_to_skip_what_it_lost_with_it(tmp_path):
     """A receiver does not wait for the disk: a server that dies may lose what it wrote, and the position with it."""
     site = make_site(tmp_path, "a", None)
@@ -379,6 +439,9 @@ def test_a_position_that_the_store_lost_is_no_reason_to_skip_what_it_lost_with_i
     for table in ("bus_position", "bus_delivery", "bus_event"):
         site.db.run(lambda tx, table=table: tx.script(f"DELETE FROM {table}"))
     assert receiver.run_once().received == 0  # the position is not where it was left
+    for _ in range(2):  # looks whether another receiver is at work
+        site.clock.advance(STANDBY)
+        receiver.run_once()
     while receiver.run_once().received:
         pass
     site.pump()
@@ -396,7 +459,7 @@ class Breaking:
         answers = []
         for one in parcels:
             if one.key in self.broken:
-                answers.append(R.TRANSPORT_UNREACHABLE.value)
+                answers.append(Reason.TRANSPORT_UNREACHABLE.value)
             else:
                 self.sent.append(one.key)
                 answers.append(None)
@@ -417,3 +480,87 @@ def test_a_message_that_the_broker_does_not_confirm_holds_back_its_key_only(tmp_
     site.clock.advance(SECOND)
     sending.run_once()
     assert broker.sent[2:] == [made[0].event_id, made[2].event_id]
+
+
+def test_b5_a_freeze_reaches_the_store_of_the_publisher_and_so_does_the_thaw(tmp_path, stream):
+    here, there = make_site(tmp_path, "here", stream), make_site(tmp_path, "there", stream)
+    there.run(operations.freeze, "ordered.happened", by="ann", reason="it fails there")
+    there.transport()
+    here.transport()
+    (refused,) = here.publish(ordered("a", 0))
+    assert refused.code is Reason.TYPE_FROZEN
+    assert "it fails there" in refused.detail
+    assert [f.event_type for f in here.db.read(health).frozen] == ["ordered.happened"]
+    assert [f.reason.count("it fails there") for f in there.db.read(health).frozen] == [1]
+    there.run(operations.thaw, "ordered.happened", by="ann")
+    there.transport()
+    here.transport()
+    assert isinstance(here.publish(ordered("a", 0))[0], Published)
+
+
+def remake(stream):
+    asked(stream, f"STREAM.DELETE.{stream.name}")
+    stream.close()
+    return NatsStream(stream._url, stream.name, prefix=stream._prefix)
+
+
+def test_what_a_store_froze_and_adopted_is_told_again_on_a_stream_that_was_remade(tmp_path, stream):
+    ahead = [version("1.0", status="retiring"), version("2.0", THING_2)]
+    types = [event_type("ordered.happened", **ORDERED), event_type("thawed.happened")]
+    there = Site(
+        open_database(f"sqlite:///{tmp_path / 'there.db'}"), catalogue(event_type(versions=ahead), *types), stream
+    )
+    there.db.run(there.bus.adopt)
+    here = Site(open_database(f"sqlite:///{tmp_path / 'here.db'}"), catalogue(event_type(), *types), stream)
+    here.db.run(here.bus.adopt)
+    there.run(operations.freeze, "thawed.happened", by="ann", reason="for a while")
+    there.transport()
+    here.transport()  # here knows that one, and will not hear of its thaw
+    there.run(operations.thaw, "thawed.happened", by="ann")
+    there.run(operations.freeze, "ordered.happened", by="ann", reason="it fails there")
+    sending = relay(there.db, stream, there.clock)
+    assert sending.run_once().groups  # the stream has confirmed it; then it is gone
+    again = remake(stream)
+    late = Site(open_database(f"sqlite:///{tmp_path / 'late.db'}"), catalogue(event_type(), *types), again)
+    late.db.run(late.bus.adopt)
+    try:
+        for site in (there, here):
+            site.stream = again
+            site.transport()
+        for site in (there, here, late):
+            site.transport()
+        for site in (here, late):
+            assert [f.event_type for f in site.db.read(health).frozen] == ["ordered.happened"]
+            assert site.publish(ordered("a", 0))[0].code is Reason.TYPE_FROZEN
+            assert isinstance(site.publish(envelope("thawed.happened"))[0], Published)
+            assert site.publish(envelope())[0].code is Reason.CATALOGUE_BEHIND
+    finally:
+        again.close()
+
+
+def test_b5_an_operator_may_thaw_here_what_another_store_froze(tmp_path, stream):
+    here, there = make_site(tmp_path, "here", stream), make_site(tmp_path, "there", stream)
+    there.run(operations.freeze, "ordered.happened", by="ann", reason="it fails there")
+    there.transport()
+    here.transport()
+    here.run(operations.thaw, "ordered.happened", by="bob")
+    assert isinstance(here.publish(ordered("a", 0))[0], Published)
+
+
+def test_b8_a_publisher_behind_the_catalogue_of_another_store_is_refused(tmp_path, stream):
+    def site(name, types):
+        made = Site(open_database(f"sqlite:///{tmp_path / f'{name}.db'}"), types, stream)
+        made.db.run(made.bus.adopt)
+        return made
+
+    ahead = [version("1.0", status="retiring"), version("2.0", THING_2)]
+    here = site("here", catalogue(event_type()))
+    assert isinstance(here.publish(envelope())[0], Published)
+    there = site("there", catalogue(event_type(versions=ahead)))
+    there.transport()
+    here.transport()
+    (refused,) = here.publish(envelope())
+    assert refused.code is Reason.CATALOGUE_BEHIND
+    made = envelope()
+    both = there.publish(made, rendition(made, "2.0", {"key": "k", "number": 1}))
+    assert isinstance(both[0], Published)  # one that is ahead of another store loses nothing

@@ -2,15 +2,16 @@
 
 from typing import Any
 
-from patra.ingest import shelf, store
-from patra.ingest.codes import Operation
-from patra.ingest.planner import Planned, Planner
-from patra.ingest.trigger import Trigger
+from patra.ingest.packs import registry_store
+from patra.ingest.planning import store
+from patra.ingest.planning.planner import Planned, Planner
+from patra.ingest.planning.trigger import Trigger
+from patra.ingest.vocabulary.codes import Operation
 from patra.kernel.clock import parse_instant
 from patra.kernel.db import Database, Statement, migrate
 from patra.kernel.db.queries import statement
 from patra.kernel.testing import ManualClock
-from tests.unit.ingest.packs import KINDS, loaded, loaded_text
+from tests.unit.ingest.sample_packs import KINDS, loaded, loaded_text
 
 NOW = "2026-11-16T02:03:04Z"
 PACKAGES = ["patra.kernel", "patra.ingest"]
@@ -35,11 +36,11 @@ class Site:
 
     def load(self, *names: str) -> None:
         packs = [loaded(name) for name in names]
-        self.db.run(lambda tx: shelf.load(tx, packs, by="test", now=self.clock.now()))
+        self.db.run(lambda tx: registry_store.load(tx, packs, by="test", now=self.clock.now()))
 
-    def load_text(self, text: str) -> list[shelf.Shelved]:
+    def load_text(self, text: str) -> list[registry_store.RegistryEntry]:
         pack = loaded_text(text)
-        return self.db.run(lambda tx: shelf.load(tx, [pack], by="test", now=self.clock.now()))
+        return self.db.run(lambda tx: registry_store.load(tx, [pack], by="test", now=self.clock.now()))
 
     def trigger(self, source: str, endpoint: str, operation: Operation = Operation.HARVEST, **said: Any) -> Planned:
         for name in ("since", "until"):

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from patra.cli.main import run
-from tests.unit.ingest.packs import HERE, changed, line_of
+from patra.ingest.packs import bundled
+from tests.unit.ingest.sample_packs import HERE, changed, line_of
 
 Command = Callable[..., str]
 
@@ -51,7 +52,7 @@ def test_check_reports_every_problem_with_file_line_path_and_advice(patra, tmp_p
 def test_load_writes_all_or_nothing_and_says_what_changed(patra, tmp_path):
     good, bad = pack(tmp_path, "token"), pack(tmp_path, "page", ("method: GET", "method: FETCH"))
     assert "nothing was loaded: 1 of 2" in patra("pack", "load", good, bad, code=1)
-    assert patra("sources") == "nothing\n"
+    assert "store_missing" in patra("sources", code=3)
     assert "tokenlike 1.0: new, version 1" in patra("pack", "load", good)
     assert "unchanged (version 1)" in patra("pack", "load", good)
     newer = pack(tmp_path, "token", ("maxPageSize: 1000", "maxPageSize: 1500"))
@@ -63,6 +64,16 @@ def test_load_writes_all_or_nothing_and_says_what_changed(patra, tmp_path):
     assert "maxPageSize: 1500" in patra("pack", "show", "tokenlike")
     assert "maxPageSize: 1000" in patra("pack", "show", "tokenlike", "--version", "1")
     assert "i_source_unknown" in patra("pack", "show", "nope", code=5)
+
+
+def test_load_is_silent_about_what_is_known_of_the_packs_that_come_with_patra(patra, tmp_path):
+    file = tmp_path / "pubmed.yaml"
+    file.write_text(bundled.text("pubmed"), "utf-8")
+    assert "warning:" in patra("pack", "check", str(file))
+    assert patra("pack", "load", str(file)).startswith("pubmed ")
+    file.write_text(bundled.text("pubmed").replace("first, stable: true", "first, stable: false"), "utf-8")
+    said = patra("pack", "load", str(file))
+    assert f"{file}: 1 warning; `patra ingest pack check {file}` shows them" in said
 
 
 def test_what_show_prints_can_be_loaded_again(patra, tmp_path):
@@ -96,7 +107,10 @@ def test_a_plan_from_dry_run_to_lineage(patra, tmp_path):
     window = ("--operation", "BACKFILL", "--from", "2026-01-01", "--to", "2026-01-04")
     dry = patra("plan", "atomlike", "query", *window, "--dry-run")
     assert "TIME\t2026-01-03T00:00:00Z\t2026-01-04T00:00:00Z" in dry
-    assert patra("plans") == "nothing\n"
+    assert "3 slices, at least 3 requests; at least 0:00:" in dry
+    cost = json.loads(patra("plan", "atomlike", "query", *window, "--dry-run", "--json"))["cost"]
+    assert (cost["slices"], cost["requests"], cost["measured"]) == (3, 3, False)
+    assert patra("plans").startswith("nothing found: patra ingest plans")
     assert "is READY, 3 new slices" in patra("plan", "atomlike", "query", *window)
     assert "done or under way" in patra("plan", "atomlike", "query", *window, code=1)
     (found,) = json.loads(patra("plans", "--json"))
@@ -145,8 +159,10 @@ def test_what_operators_do_is_done_and_audited(patra, tmp_path, capfdbinary):
     assert "i_paused" in patra("refused")
     capfdbinary.readouterr()
     assert run(["audit", "--json"]) == 0
-    acts = [entry["act"] for entry in json.loads(capfdbinary.readouterr().out)]
-    assert acts == [
+    audit = json.loads(capfdbinary.readouterr().out)
+    (lifted,) = [entry for entry in audit if entry["act"] == "ingest.lift"]
+    assert lifted["detail"]["reason"] == "i_lifted"
+    assert [entry["act"] for entry in audit] == [
         "ingest.signal",
         "ingest.cancel_plan",
         "ingest.requeue_task",

@@ -5,22 +5,29 @@ import itertools
 import msgspec
 import pytest
 
-from patra.ingest import operations, store, views
-from patra.ingest.codes import Operation
-from patra.ingest.cutting import Rest
-from patra.ingest.machines import TASKS
-from patra.ingest.reasons import R
-from patra.ingest.reslicing import answer_reslices, request_reslice
-from patra.ingest.slicing import PageRange, Span
-from patra.ingest.spec import decode_spec
-from patra.ingest.trigger import Trigger
+from patra.ingest.operations.alerting.failed_windows import open_failures
+from patra.ingest.operations.alerting.monitor import Watch
+from patra.ingest.operations.reads import views
+from patra.ingest.packs import bundled
+from patra.ingest.packs.spec import decode_spec
+from patra.ingest.planning import operations, own_schedules, store
+from patra.ingest.planning.reslice import answer_reslices, request_reslice
+from patra.ingest.planning.schedule import ScheduledExport, trigger_now
+from patra.ingest.planning.slicing.slice_groups import Rest
+from patra.ingest.planning.slicing.windows import PageRange, Span
+from patra.ingest.planning.states import TASKS
+from patra.ingest.planning.trigger import Trigger
+from patra.ingest.vocabulary.codes import Operation
+from patra.ingest.vocabulary.reasons import Reason
+from patra.ingest.works.scheduled_export import ScheduledExports
 from patra.kernel.clock import DAY, HOUR, MINUTE
 from patra.kernel.db import Database
+from patra.kernel.errors import Invalid
 from patra.kernel.leases import acquire
 from patra.kernel.machine import history
-from patra.kernel.testing import FaultyDatabase, InjectedFault
 from tests.contract.ingest.site import Site, at
-from tests.unit.ingest.packs import changed
+from tests.support.faults import FaultyDatabase, InjectedFault
+from tests.unit.ingest.sample_packs import changed
 
 BACKFILL, UPDATE = Operation.BACKFILL, Operation.UPDATE
 
@@ -37,7 +44,7 @@ def covered(tasks):
 class TestHarvest:
     def test_the_first_harvest_goes_from_the_initial_watermark_to_now_minus_the_lag(self, site):
         made = site.trigger("atomlike", "query")
-        assert (made.outcome, made.status, made.slices) == (R.PLANNED, "READY", 7)
+        assert (made.outcome, made.status, made.slices) == (Reason.PLANNED, "READY", 7)
         windows = covered(site.tasks(made.plan_id))
         assert windows[0][0] == at("2026-11-09T02:03:00Z")
         assert windows[-1][1] == at("2026-11-16T01:53:00Z")
@@ -48,8 +55,16 @@ class TestHarvest:
         site.trigger("atomlike", "query")
         before = site.everything()
         again = site.trigger("atomlike", "query")
-        assert (again.outcome, again.plan_id) == (R.WINDOW_COVERED, None)
-        assert site.everything() == before
+        assert (again.outcome, again.plan_id, again.refused) == (Reason.WINDOW_COVERED, None, False)
+        third = site.trigger("atomlike", "query")
+        after = site.everything()
+        assert {name: rows for name, rows in after.items() if name != "instance"} == {
+            name: rows for name, rows in before.items() if name != "instance"
+        }
+        assert third.schedule_instance_id == again.schedule_instance_id, "the same wish with the same end is one root"
+        new = [row for row in after["instance"] if row not in before["instance"]]
+        assert [row[:2] for row in new] == [(again.schedule_instance_id, "i_window_covered")]
+        assert site.db.read(lambda tx: views.refused(tx, "", 10)) == []
 
     def test_later_only_what_is_new_is_planned(self, site):
         first = site.trigger("atomlike", "query")
@@ -87,8 +102,8 @@ class TestHarvest:
     def test_other_parameters_are_another_harvest(self, site):
         site.trigger("atomlike", "query")
         other = site.trigger("atomlike", "query", params={"search": "all:proton"})
-        assert (other.outcome, other.slices) == (R.PLANNED, 7)
-        assert site.trigger("atomlike", "query", params={"mailto": "b@example.org"}).outcome is R.WINDOW_COVERED
+        assert (other.outcome, other.slices) == (Reason.PLANNED, 7)
+        assert site.trigger("atomlike", "query", params={"mailto": "b@example.org"}).outcome is Reason.WINDOW_COVERED
 
     def test_the_snapshot_of_a_plan_does_not_change_with_the_registry(self, site):
         made = site.trigger("tokenlike", "works")
@@ -127,6 +142,10 @@ class TestHarvest:
                 ),
             )
         )
+        spec = site.planner.compile(Trigger(source="pagelike", endpoint="articles", operation=Operation.HARVEST)).spec
+        window, now = Span(at("2026-11-01T00:00:00Z"), at("2026-11-02T00:00:00Z")), site.clock.now()
+        total = 10 * spec.pagination.page_size + 1
+        site.db.run(lambda tx: store.report_total(tx, spec.selection_key, window, total, now))
         made = site.trigger("pagelike", "articles")
         specs = [
             msgspec.json.decode(text)
@@ -136,8 +155,9 @@ class TestHarvest:
             (1, 4),
             (5, 8),
             (9, 10),
+            (11, None),
         ]
-        assert site.trigger("pagelike", "articles").outcome is R.WINDOW_COVERED
+        assert site.trigger("pagelike", "articles").outcome is Reason.WINDOW_COVERED
         assert site.plan(made.plan_id).plan_strategy == "PAGE"
 
 
@@ -156,7 +176,7 @@ class TestBackfill:
         backfill = site.trigger(
             "atomlike", "query", BACKFILL, since="2026-11-09T00:00:00Z", until="2026-11-16T00:00:00Z"
         )
-        assert (harvest.outcome, backfill.outcome) == (R.PLANNED, R.PLANNED)
+        assert (harvest.outcome, backfill.outcome) == (Reason.PLANNED, Reason.PLANNED)
 
     def test_a_campaign_is_resumed_where_it_failed(self, site):
         said = {"since": "2026-10-01T00:00:00Z", "until": "2026-10-04T00:00:00Z"}
@@ -169,9 +189,23 @@ class TestBackfill:
         assert covered(site.tasks(again.plan_id)) == [(tasks[1][2], tasks[1][3])]
         assert site.trigger("atomlike", "query", BACKFILL, activity="again", **said).slices == 3
 
+    @pytest.mark.parametrize("cursor", ["{key: other}", "{scope: GLOBAL}", "{revision: 2}"])
+    def test_it_ends_at_the_watermark_of_the_harvest_however_that_is_named(self, site, cursor):
+        site.load_text(
+            changed(
+                "offset",
+                ("    pagination: {", f"    operations: {{HARVEST: {{cursor: {cursor}}}}}\n    pagination: {{"),
+            )
+        )
+        site.trigger("atomlike", "query")
+        mark = at("2026-11-12T00:00:00Z")
+        site.run("UPDATE ing_cursor SET normalized_instant = :at WHERE provenance_code = 'atomlike'", at=mark)
+        made = site.trigger("atomlike", "query", BACKFILL, since="2026-11-01T00:00:00Z")
+        assert covered(site.tasks(made.plan_id))[-1][1] == mark
+
     def test_it_must_say_where_it_begins(self, site):
         made = site.trigger("atomlike", "query", BACKFILL)
-        assert (made.outcome, made.plan_id) == (R.WINDOW_INVALID, None)
+        assert (made.outcome, made.plan_id) == (Reason.WINDOW_INVALID, None)
         assert site.rows("SELECT outcome_code FROM ing_schedule_instance") == [("i_window_invalid",)]
 
 
@@ -197,9 +231,9 @@ class TestUpdate:
     def test_named_records_are_planned_once_while_they_are_under_way(self, site):
         made = site.trigger("tokenlike", "works", UPDATE, ids=("b", "a"))
         assert ids_of(site, made.plan_id) == ["b", "a"]
-        assert site.trigger("tokenlike", "works", UPDATE, ids=("b", "a")).outcome is R.WINDOW_COVERED
+        assert site.trigger("tokenlike", "works", UPDATE, ids=("b", "a")).outcome is Reason.WINDOW_COVERED
         site.run("UPDATE ing_task SET status_code = 'SUCCEEDED'")
-        assert site.trigger("tokenlike", "works", UPDATE, ids=("b", "a")).outcome is R.PLANNED
+        assert site.trigger("tokenlike", "works", UPDATE, ids=("b", "a")).outcome is Reason.PLANNED
 
     def test_records_with_another_mapping_are_due(self, site):
         spec = site.planner.compile(Trigger(source="tokenlike", endpoint="works", operation=UPDATE)).spec
@@ -229,15 +263,16 @@ class TestUpdate:
         assert ids_of(site, made.plan_id) == ["x", "y"]
         assert site.count("ing_signal", f"plan_id = '{made.plan_id}'") == 2
         site.run("UPDATE ing_task SET status_code = 'SUCCEEDED'")
-        assert site.trigger("tokenlike", "works", UPDATE).outcome is R.NO_CANDIDATES
+        assert site.trigger("tokenlike", "works", UPDATE).outcome is Reason.NO_CANDIDATES
         site.db.run(
             lambda tx: store.raise_signals(tx, "tokenlike", "works", ["x"], reason="again", detail="", by="t", now=2)
         )
         assert ids_of(site, site.trigger("tokenlike", "works", UPDATE).plan_id) == ["x"]
 
     def test_nothing_due_is_nothing_planned(self, site):
-        assert site.trigger("tokenlike", "works", UPDATE).outcome is R.NO_CANDIDATES
+        assert site.trigger("tokenlike", "works", UPDATE).outcome is Reason.NO_CANDIDATES
         assert site.count("ing_plan") == 0
+        assert site.rows("SELECT outcome_code FROM ing_schedule_instance") == [("i_no_candidates",)]
 
     def test_ids_come_in_slices_and_buckets(self, site):
         made = site.trigger(
@@ -258,6 +293,60 @@ class TestUpdate:
         assert len(ids_of(site, spread.plan_id)) == 25
 
 
+class TestFailure:
+    def test_a_plan_that_cannot_be_cut_fails_and_its_window_is_planned_anew(self, database: Database):
+        site = Site(database, chunk=1)
+        broken = site.trigger("atomlike", "query", sections={"planning": {"inventoryLimit": 2}})
+        other = site.trigger(
+            "atomlike", "query", params={"search": "all:proton"}, sections={"planning": {"inventoryLimit": 4}}
+        )
+        assert (broken.status, other.status) == ("PARTIAL", "PARTIAL")
+        site.run("UPDATE ing_plan SET expr_proto_snapshot = '{}' WHERE plan_id = :plan", plan=broken.plan_id)
+        site.run("UPDATE ing_task SET status_code = 'SUCCEEDED' WHERE plan_id = :plan", plan=other.plan_id)
+        site.planner.run_once()
+        row = site.plan(broken.plan_id)
+        assert row.status_code == "FAILED"
+        assert "missing required field" in msgspec.json.decode(row.record_remarks)["failed"]
+        assert {task[1] for task in site.tasks(broken.plan_id)} == {"CANCELLED"}
+        assert site.rows("SELECT DISTINCT reason_code FROM ing_task WHERE status_code = 'CANCELLED'") == [
+            ("i_plan_failed",)
+        ]
+        assert len(site.tasks(other.plan_id)) > 1, "the plan after it was cut further"
+        [told] = site.db.read(open_failures)
+        assert (told.where.subject, told.reason) == ("atomlike/query/HARVEST", "i_plan_failed")
+        watch = Watch(site.db, site.clock)
+        assert [watch.run_once().told for _ in range(2)] == [1, 0], "it is told once"
+        again = site.trigger("atomlike", "query")
+        assert (again.outcome, again.slices) == (Reason.PLANNED, 7)
+        assert site.db.read(open_failures) == [], "another plan stands for it"
+
+    def test_a_plan_of_a_newer_version_is_left_to_it(self, database: Database):
+        site = Site(database, chunk=1)
+        made = site.trigger("atomlike", "query", sections={"planning": {"inventoryLimit": 2}})
+        row = site.plan(made.plan_id)
+        newer = msgspec.json.decode(row.expr_proto_snapshot) | {"ofTomorrow": 1}
+        text = msgspec.json.encode(newer).decode()
+        site.run("UPDATE ing_plan SET expr_proto_snapshot = :text WHERE plan_id = :plan", text=text, plan=made.plan_id)
+        site.run("UPDATE ing_task SET status_code = 'SUCCEEDED'")
+        assert site.planner.advance(made.plan_id) == ("PARTIAL", 0)
+        assert {task[1] for task in site.tasks(made.plan_id)} == {"SUCCEEDED"}
+
+    @pytest.mark.parametrize(
+        ("operation", "said", "word"),
+        [
+            (Operation.HARVEST, {"ids": ("a",)}, "ids"),
+            (Operation.HARVEST, {"activity": "x"}, "activity"),
+            (BACKFILL, {"ids": ("a",), "since": "2026-01-01T00:00:00Z"}, "ids"),
+            (UPDATE, {"since": "2026-01-01T00:00:00Z"}, "from"),
+            (UPDATE, {"until": "2026-01-01T00:00:00Z"}, "to"),
+        ],
+    )
+    def test_what_an_operation_does_not_use_is_refused(self, site, operation, said, word):
+        made = site.trigger("tokenlike", "works", operation, **said)
+        assert (made.outcome, made.refused) == (Reason.OPTION_UNUSED, True)
+        assert f"{operation} does not use {word}" in made.detail
+
+
 class TestInventory:
     def test_a_full_queue_holds_the_plan_back_and_a_drained_one_lets_it_go_on(self, site):
         limit = {"planning": {"inventoryLimit": 3}}
@@ -276,9 +365,19 @@ class TestInventory:
         assert len(site.tasks(made.plan_id)) == 7
         assert covered(site.tasks(made.plan_id))[-1][1] == at("2026-11-16T01:53:00Z")
 
+    def test_slices_that_are_added_later_are_spread_from_then_on(self, site):
+        made = site.trigger("atomlike", "query", sections={"planning": {"inventoryLimit": 2, "spread": "PT1M"}})
+        first = [row[4] for row in site.tasks(made.plan_id)]
+        site.run("UPDATE ing_task SET status_code = 'SUCCEEDED'")
+        site.clock.advance(DAY)
+        site.planner.run_once()
+        later = [row[4] for row in site.tasks(made.plan_id)][len(first) :]
+        assert [at - site.clock.now() for at in later] == [n * MINUTE for n in range(len(later))]
+        assert later
+
     def test_what_a_held_back_plan_will_cut_counts_as_covered(self, site):
         site.trigger("atomlike", "query", sections={"planning": {"inventoryLimit": 3}})
-        assert site.trigger("atomlike", "query").outcome is R.WINDOW_COVERED
+        assert site.trigger("atomlike", "query").outcome is Reason.WINDOW_COVERED
 
     def test_a_quota_spreads_slices_over_days_and_then_holds_the_plan_back(self, site):
         text = changed("offset", ("rateLimit: {refill", "rateLimit: {quotaDaily: 4, quotaReserve: 0, refill"))
@@ -294,6 +393,30 @@ class TestInventory:
         site.clock.advance(20 * DAY)
         site.planner.run_once()
         assert len(site.tasks(made.plan_id)) > len(due)
+
+    def test_a_cancelled_plan_gives_its_reservations_back_and_a_request_may_cost_more_than_one(self, site):
+        text = changed("offset", ("rateLimit: {refill", "rateLimit: {quotaDaily: 40, quotaReserve: 0, cost: 3, refill"))
+        site.load_text(text)
+        made = site.trigger("atomlike", "query")
+        reserved = "SELECT coalesce(sum(reserved), 0) FROM ing_quota WHERE period_code = 'DAY'"
+        assert site.rows(reserved) == [(3 * made.slices,)]
+        one = site.tasks(made.plan_id)[0][0]
+        site.db.run(lambda tx: operations.cancel_task(tx, one, why="", now=site.clock.now()))
+        assert site.rows(reserved) == [(3 * (made.slices - 1),)]
+        site.db.run(lambda tx: operations.cancel_plan(tx, made.plan_id, why="", now=site.clock.now()))
+        assert site.rows(reserved) == [(0,)]
+
+    def test_a_paused_source_gets_no_more_tasks_of_a_plan_that_was_held_back(self, site):
+        site.load_text(changed("offset", ("rateLimit: {refill", "rateLimit: {quotaDaily: 4, quotaReserve: 0, refill")))
+        made = site.trigger("atomlike", "query", since="2026-10-01T00:00:00Z")
+        before = len(site.tasks(made.plan_id))
+        site.db.run(lambda tx: operations.pause(tx, "atomlike", "", by="op", why="", now=site.clock.now()))
+        site.clock.advance(20 * DAY)
+        site.planner.run_once()
+        assert len(site.tasks(made.plan_id)) == before
+        site.db.run(lambda tx: operations.resume(tx, "atomlike", ""))
+        site.planner.run_once()
+        assert len(site.tasks(made.plan_id)) > before
 
 
 class TestEstimates:
@@ -326,14 +449,14 @@ class TestReslicing:
         site.set_status(task[0], "PARTIAL")
         assert self.asked(site, task[0], Rest(window=window), 40_000)
         assert not self.asked(site, task[0], Rest(window=window), 40_000)
-        assert site.trigger("pmlike", "search").outcome is R.WINDOW_COVERED
+        assert site.trigger("pmlike", "search").outcome is Reason.WINDOW_COVERED
         assert answer_reslices(site.db, site.clock) == (1, len(site.tasks(made.plan_id)) - 1)
         children = site.tasks(made.plan_id)[1:]
         assert covered(children)[0][0] == window.start
         assert covered(children)[-1][1] == window.end
         assert all(a[1] == b[0] for a, b in zip(covered(children), covered(children)[1:], strict=False))
         assert site.rows("SELECT status_code FROM ing_plan_slice ORDER BY slice_id")[0] == ("PARTIAL",)
-        assert site.trigger("pmlike", "search").outcome is R.WINDOW_COVERED
+        assert site.trigger("pmlike", "search").outcome is Reason.WINDOW_COVERED
         assert answer_reslices(site.db, site.clock) == (0, 0)
 
     def test_what_was_finished_stays_with_the_old_task(self, site):
@@ -383,6 +506,38 @@ class TestSchedules:
         ticks = site.db.read(views.ticks)
         assert [(row["job_id"], row["outcome_code"]) for row in ticks] == [("pagelike/hourly", "i_planned")]
 
+    def test_a_tick_in_a_pause_fires_when_the_source_goes_on(self, site):
+        site.db.run(lambda tx: operations.pause(tx, "pagelike", "", by="op", why="", now=site.clock.now()))
+        site.planner.run_once()
+        site.planner.run_once()
+        assert site.count("ing_plan") == 0
+        assert site.count("ing_schedule_instance", "outcome_code = 'i_paused'") == 1
+        site.db.run(lambda tx: operations.resume(tx, "pagelike", ""))
+        assert site.planner.run_once().planned == 1
+        assert site.planner.run_once().planned == 0
+
+    def test_an_operator_turns_a_schedule_off_and_on_and_a_reload_of_the_pack_keeps_it(self, site):
+        def switch(enabled):
+            return site.db.run(
+                lambda tx: operations.switch_schedule(
+                    tx, "pagelike/hourly", enabled=enabled, by="op", why="", now=site.clock.now()
+                )
+            )
+
+        assert switch(False).changed == 1
+        assert switch(False).changed == 0
+        assert site.planner.run_once().triggered == 0
+        site.load("page")
+        assert site.planner.run_once().triggered == 0
+        entries = site.db.read(store.all_schedules)
+        assert [(entry.job, entry.enabled) for entry in entries] == [("pagelike/hourly", False)]
+        made = site.planner.trigger(trigger_now(entries[0], site.clock.now()))
+        assert made.outcome is Reason.PLANNED
+        assert switch(True).changed == 1
+        assert site.planner.run_once().triggered == 1
+        with pytest.raises(Invalid, match="no schedule pagelike/nope"):
+            site.db.read(lambda tx: operations.known_schedule(tx, "pagelike/nope"))
+
     def test_two_planners_make_one_plan(self, site):
         other = Site(site.db, migrated=True)
         site.planner.run_once()
@@ -394,19 +549,21 @@ class TestSchedules:
 class TestRefusals:
     def test_a_snapshot_that_does_not_compile_leaves_an_instance_that_says_what_is_missing(self, site):
         made = site.trigger("oailike", "records")
-        assert (made.outcome, made.plan_id) == (R.COMPILE_FAILED, None)
+        assert (made.outcome, made.plan_id) == (Reason.COMPILE_FAILED, None)
         (remarks,) = site.rows("SELECT record_remarks FROM ing_schedule_instance")[0]
         assert "baseUrl" in remarks
         assert "--param" in remarks
         assert site.count("ing_plan") == 0
         site.trigger("oailike", "records")
         assert site.count("ing_schedule_instance") == 1
-        assert site.trigger("oailike", "records", params={"baseUrl": "https://oai.example.org"}).outcome is R.PLANNED
+        assert (
+            site.trigger("oailike", "records", params={"baseUrl": "https://oai.example.org"}).outcome is Reason.PLANNED
+        )
 
     def test_an_unknown_source_and_a_disabled_one_are_refused(self, site):
-        assert site.trigger("nope", "x").problems[0].code is R.SOURCE_UNKNOWN
+        assert site.trigger("nope", "x").problems[0].code is Reason.SOURCE_UNKNOWN
         site.load_text(changed("page", ('version: "1.0"', 'version: "1.1"\nenabled: false')))
-        assert site.trigger("pagelike", "articles").problems[0].code is R.SOURCE_DISABLED
+        assert site.trigger("pagelike", "articles").problems[0].code is Reason.SOURCE_DISABLED
         assert site.planner.run_once().triggered == 0
 
     def test_a_preview_writes_nothing(self, site):
@@ -414,7 +571,7 @@ class TestRefusals:
         preview = site.planner.preview(
             Trigger(source="atomlike", endpoint="query", operation=Operation.HARVEST), limit=3
         )
-        assert (len(preview.slices), preview.more, preview.outcome) == (3, True, R.PLANNED)
+        assert (len(preview.slices), preview.more, preview.outcome) == (3, True, Reason.PLANNED)
         assert site.everything() == before
 
 
@@ -482,7 +639,7 @@ class TestOperations:
             )
             assert (act.act, act.changed) == ("ingest.pause", 1)
             made = site.trigger("atomlike", "query")
-            assert made.outcome is R.PAUSED
+            assert made.outcome is Reason.PAUSED
             assert "maintenance" in made.detail
             assert (
                 self.act(
@@ -491,13 +648,13 @@ class TestOperations:
                 == 0
             )
             assert self.act(site, lambda tx, e=endpoint: operations.resume(tx, "atomlike", e)).changed == 1
-        assert site.trigger("atomlike", "query").outcome is R.PLANNED
+        assert site.trigger("atomlike", "query").outcome is Reason.PLANNED
         assert self.act(site, lambda tx: operations.resume(tx, "atomlike", "")).changed == 0
 
     def test_an_endpoint_that_is_paused_does_not_stop_the_others(self, site):
         self.act(site, lambda tx: operations.pause(tx, "urllike", "records", by="a", why="", now=1))
-        assert site.trigger("urllike", "records").outcome is R.PAUSED
-        assert site.trigger("urllike", "header").outcome is R.PLANNED
+        assert site.trigger("urllike", "records").outcome is Reason.PAUSED
+        assert site.trigger("urllike", "header").outcome is Reason.PLANNED
 
     def test_a_breaker_is_lifted_by_an_operator_only(self, site):
         self.act(
@@ -506,10 +663,10 @@ class TestOperations:
                 tx, "atomlike", "query", operations.BREAKER, reason="L4", detail="401", by="executor", now=1
             ),
         )
-        assert site.trigger("atomlike", "query").outcome is R.BREAKER_OPEN
+        assert site.trigger("atomlike", "query").outcome is Reason.BREAKER_OPEN
         assert self.act(site, lambda tx: operations.resume(tx, "atomlike", "query")).changed == 0
         assert self.act(site, lambda tx: operations.lift_breaker(tx, "atomlike", "query", why="new key")).changed == 1
-        assert site.trigger("atomlike", "query").outcome is R.PLANNED
+        assert site.trigger("atomlike", "query").outcome is Reason.PLANNED
 
     def test_cancelling_a_plan_cancels_all_that_has_not_ended(self, site):
         made = site.trigger("atomlike", "query")
@@ -558,7 +715,7 @@ class TestOperations:
 
 
 def test_planners_that_see_the_same_moment_plan_it_once(site):
-    """Different triggers of one window, at once: whoever comes second finds it covered."""
+    """Different triggers of one window, at once: the second finds it covered."""
     from concurrent.futures import ThreadPoolExecutor
 
     planners = [Site(site.db, migrated=True).planner for _ in range(6)]
@@ -570,7 +727,7 @@ def test_planners_that_see_the_same_moment_plan_it_once(site):
 
     with ThreadPoolExecutor(6) as pool:
         made = list(pool.map(ask, range(6)))
-    assert [one.outcome for one in made].count(R.PLANNED) == 1
+    assert [one.outcome for one in made].count(Reason.PLANNED) == 1
     assert site.count("ing_task") == 7
 
 
@@ -604,3 +761,167 @@ def test_a_schedule_that_cannot_be_planned_does_not_stop_the_others(database: Da
     site.run("UPDATE reg_provenance SET cfg = '{' WHERE provenance_code = 'pagelike'")
     counts = site.planner.run_once()
     assert (counts.triggered, counts.planned) == (2, 1)
+
+
+def test_plans_that_overlap_do_not_postpone_an_export_for_ever(database: Database, tmp_path):
+    site = Site(database)
+    out = tmp_path / "records.jsonl"
+    said = {"endpoint": "query", "operation": "HARVEST", "cron": "0 3 * * *"}
+    entry = own_schedules.scheduled("atomlike/nightly", said, ScheduledExport(what="records", out=str(out)))
+    site.db.run(lambda tx: own_schedules.add(tx, entry, by="me", now=site.clock.now()))
+    exports = ScheduledExports(site.db, site.clock)
+    plans = []
+    for _ in range(2):
+        site.planner.run_once()
+        plans = [plan for (plan,) in site.rows("SELECT plan_id FROM ing_schedule_history ORDER BY tick")]
+        site.clock.advance(DAY // 2 if len(plans) == 2 else DAY)
+    assert len(set(plans)) == 2
+    site.run(f"UPDATE ing_task SET status_code = 'SUCCEEDED' WHERE plan_id = '{plans[0]}'")
+    assert exports.run_once().written == 1, "the plan of the first tick is done, whatever the second does"
+    assert [row[0] for row in site.rows("SELECT then_status FROM ing_schedule_history ORDER BY tick")] == [
+        "DONE",
+        "PENDING",
+    ]
+    assert exports.run_once().written == 0, "the second plan is under way"
+    site.clock.advance(DAY)
+    assert exports.run_once().written == 1, "after a day its end is not waited for longer"
+    (tick, _) = site.db.read(lambda tx: views.schedule_history(tx, "atomlike/nightly", 9))
+    assert tick["then_detail"] == f"0 rows in {out}; plans still under way: 1"
+
+
+def test_a_plan_that_outlasts_its_export_is_counted_until_it_ends(database: Database, tmp_path):
+    site = Site(database)
+    out = tmp_path / "records.jsonl"
+    said = {"endpoint": "query", "operation": "HARVEST", "cron": "0 3 * * *"}
+    entry = own_schedules.scheduled("atomlike/nightly", said, ScheduledExport(what="records", out=str(out)))
+    site.db.run(lambda tx: own_schedules.add(tx, entry, by="me", now=site.clock.now()))
+    exports = ScheduledExports(site.db, site.clock)
+
+    def night() -> str:
+        """One more tick, and its export; gives what it says."""
+        site.planner.run_once()
+        site.run(f"UPDATE ing_task SET status_code = 'SUCCEEDED' WHERE plan_id <> '{first()}'")
+        site.clock.advance(DAY)
+        exports.run_once()
+        return site.db.read(lambda tx: views.schedule_history(tx, "atomlike/nightly", 9))[0]["then_detail"]
+
+    def first() -> str:
+        return site.rows("SELECT plan_id FROM ing_schedule_history ORDER BY tick LIMIT 1")[0][0]
+
+    site.planner.run_once()
+    site.clock.advance(DAY)
+    assert night().endswith("; plans still under way: 1")
+    assert site.rows("SELECT then_status FROM ing_schedule_history ORDER BY tick LIMIT 1") == [("SUPERSEDED",)]
+    assert night().endswith("; plans still under way: 1"), "the file still lacks what it has not read"
+    site.run("UPDATE ing_task SET status_code = 'SUCCEEDED'")
+    assert night() == f"0 rows in {out}"
+
+
+def test_a_scheduled_export_is_written_when_its_plan_is_done(database: Database, tmp_path):
+    site = Site(database)
+    out = tmp_path / "records.jsonl"
+    said = {"endpoint": "query", "operation": "HARVEST", "cron": "0 3 * * *"}
+    entry = own_schedules.scheduled("atomlike/nightly", said, ScheduledExport(what="records", out=str(out)))
+    site.db.run(lambda tx: own_schedules.add(tx, entry, by="me", now=site.clock.now()))
+    site.planner.run_once()
+    exports = ScheduledExports(site.db, site.clock)
+    assert exports.run_once().written == 0, "the tasks of its plan wait"
+    site.run(
+        "INSERT INTO ing_schedule_history (job_id, tick, outcome_code, detail, fired_at, then_cfg, then_status, then_detail)"
+        " SELECT job_id, tick + 1, 'i_window_covered', '', fired_at, then_cfg, 'PENDING', '' FROM ing_schedule_history"
+    )
+    assert exports.run_once().written == 0, "the tick after it planned nothing: the plan before it is still its own"
+    site.run("UPDATE ing_task SET status_code = 'SUCCEEDED'")
+    assert exports.run_once().written == 1
+    assert exports.run_once().written == 0
+    assert out.read_text("utf-8") == ""
+    (tick, before) = site.db.read(lambda tx: views.schedule_history(tx, "atomlike/nightly", 9))
+    assert before["then"] == "SUPERSEDED"
+    assert (tick["then"], tick["then_detail"]) == ("DONE", f"0 rows in {out}")
+
+
+def nightly(site: Site, name: str, **said) -> None:
+    """A schedule of an operator that looks back a week, at three every night."""
+    wanted = {"endpoint": "search", "operation": "BACKFILL", "cron": "0 3 * * *", "last": "P7D", **said}
+    entry = own_schedules.scheduled(f"pubmed/{name}", wanted, None)
+    site.db.run(lambda tx: own_schedules.add(tx, entry, by="me", now=site.clock.now()))
+
+
+def test_a_schedule_that_looks_back_reads_each_day_once(database: Database):
+    site = Site(database)
+    site.load_text(bundled.text("pubmed"))
+    site.run("DELETE FROM reg_prov_schedule")
+    nightly(site, "otters", params={"term": "otters"})
+    read = []
+    for _ in range(3):
+        before = {task for (task,) in site.rows("SELECT task_id FROM ing_task")}
+        site.planner.run_once()
+        new = site.rows("SELECT task_id, window_from, window_to FROM ing_task ORDER BY window_from")
+        read.append([(start, end) for task, start, end in new if task not in before])
+        site.run("UPDATE ing_task SET status_code = 'SUCCEEDED'")
+        site.clock.advance(DAY)
+    first, second, third = read
+    assert (first[0][0], first[-1][1]) == (at("2026-11-08T00:00:00Z"), at("2026-11-15T00:00:00Z"))
+    assert second == [(at("2026-11-15T00:00:00Z"), at("2026-11-16T00:00:00Z"))]
+    assert third == [(at("2026-11-16T00:00:00Z"), at("2026-11-17T00:00:00Z"))]
+
+
+def test_a_schedule_that_looks_back_goes_on_past_the_watermark_of_an_earlier_harvest(database: Database):
+    site = Site(database)
+    site.load_text(bundled.text("pubmed"))
+    site.run("DELETE FROM reg_prov_schedule")
+    site.trigger("pubmed", "search", params={"term": "otters"}, since="2026-11-12T00:00:00Z")
+    site.run("UPDATE ing_task SET status_code = 'SUCCEEDED'")
+    nightly(site, "otters", params={"term": "otters"})
+    ends = []
+    for _ in range(2):
+        assert site.planner.run_once().planned == 1
+        ends.append(site.rows("SELECT max(window_to) FROM ing_task WHERE operation_code = 'BACKFILL'")[0][0])
+        site.run("UPDATE ing_task SET status_code = 'SUCCEEDED'")
+        site.clock.advance(DAY)
+    assert ends == [at("2026-11-15T00:00:00Z"), at("2026-11-16T00:00:00Z")]
+
+
+def test_a_schedule_that_takes_the_name_of_a_removed_one_fires_its_first_tick(database: Database):
+    site = Site(database)
+    site.load_text(bundled.text("pubmed"))
+    site.run("DELETE FROM reg_prov_schedule")
+
+    def remove() -> None:
+        site.db.run(lambda tx: own_schedules.remove(tx, "pubmed/nightly", why="another search"))
+
+    nightly(site, "nightly", params={"term": "otter"})
+    assert site.planner.run_once().planned == 1
+    remove()
+    nightly(site, "nightly", params={"term": "otters"})
+    assert site.planner.run_once().planned == 1, "the plan of the removed one is not its own"
+    remove()
+    nightly(site, "nightly", params={"term": "otters"})
+    counts = site.planner.run_once()
+    assert (counts.triggered, counts.planned) == (1, 0), "what asks for the same at the same tick has its plan"
+
+
+def test_two_schedules_that_read_the_same_days_again_at_the_same_time_both_do(database: Database):
+    site = Site(database)
+    site.load_text(bundled.text("pubmed"))
+    site.run("DELETE FROM reg_prov_schedule")
+    for topic in ("otters", "bees"):
+        nightly(site, topic, reread=True, params={"term": topic})
+    assert site.planner.run_once().planned == 2
+
+
+def test_the_window_of_a_plan_is_said_with_the_lag_that_ends_it(database: Database):
+    site = Site(database)
+    site.load_text(bundled.text("pubmed"))
+    site.run("DELETE FROM reg_prov_schedule")
+    nightly(site, "otters", params={"term": "otters"})
+    site.planner.run_once()
+    [tick] = site.db.read(lambda tx: views.schedule_history(tx, "pubmed/otters", 9))
+    assert tick["detail"] == (
+        "window 2026-11-08T00:00:00Z … 2026-11-15T00:00:00Z: it ends with the last whole day before "
+        "2026-11-15T02:03:04Z, which is now minus P1D (window.safetyLag of pubmed), because younger records "
+        "may still be incomplete there; a later run reads them"
+    )
+    asked = {"since": "2026-01-01T00:00:00Z", "until": "2026-02-01T00:00:00Z"}
+    made = site.trigger("pubmed", "search", BACKFILL, params={"term": "a"}, **asked)
+    assert (made.outcome, made.note) == (Reason.PLANNED, "")

@@ -24,7 +24,8 @@ SQLITE_COLUMNS = statement(
 POSTGRES_COLUMNS = statement(
     "columns",
     "SELECT table_name, column_name, data_type, CASE is_nullable WHEN 'NO' THEN 1 ELSE 0 END "
-    "FROM information_schema.columns WHERE table_schema = current_schema()",
+    "FROM information_schema.columns JOIN information_schema.tables USING (table_schema, table_name) "
+    "WHERE table_schema = current_schema() AND table_type = 'BASE TABLE'",
 )
 SQLITE_KEYS = statement(
     "keys",
@@ -42,6 +43,9 @@ POSTGRES_KEYS = statement(
     "WHERE t.relnamespace = current_schema()::regnamespace "
     "AND NOT EXISTS (SELECT 1 FROM pg_constraint c WHERE c.conindid = i.indexrelid AND c.contype = 'p')",
 )
+POSTGRES_KEYS_ALONE = {("att_billable", 1, 0, "closure,billable_type"), ("att_closure", 0, 1, "?")}
+"""SQLite fills `att_billing_key` behind the writer instead, and lists open closures by number, not by an expression."""
+SQLITE_KEYS_ALONE = {("att_closure", 0, 1, "number")}
 TYPES = {
     "text": "text",
     "bigint": "int",
@@ -98,6 +102,47 @@ def test_what_is_missing_is_applied_once_in_order(database: Database, package: P
     assert [m.number for m in migrate(database, [name])] == [10]
     assert pending_migrations(database, [name]) == []
     assert database.read(lambda tx: tx.fetch(TABLE)) == [(1,), (2,)]
+
+
+def test_an_index_that_was_built_ahead_is_taken_as_it_is(database: Database, package: Package):
+    more = "-- one\nCREATE INDEX tst_by_a ON tst (a);\n-- no CREATE INDEX tst_by_a;\nCREATE UNIQUE INDEX tst_once ON tst (a) WHERE a > 0;"
+    name = package({"0001_make.sql": CREATE})
+    migrate(database, [name])
+    database.run(lambda tx: tx.script("CREATE INDEX tst_by_a ON tst (a)"))  # an operator's; CONCURRENTLY on PostgreSQL
+    package({"0001_make.sql": CREATE, "0002_more.sql": more}, name)
+    assert [m.number for m in migrate(database, [name])] == [2]
+    database.run(lambda tx: tx.insert("tst", [{"a": 1}]))
+    with pytest.raises(Exception, match=r"tst_once|UNIQUE|unique"):  # the one that was not built ahead is there
+        database.run(lambda tx: tx.insert("tst", [{"a": 1}]))
+
+
+def test_a_unique_index_is_never_taken_as_it_is(database: Database, package: Package):
+    name = package({"0001_make.sql": CREATE})
+    migrate(database, [name])
+    database.run(lambda tx: tx.script("CREATE INDEX tst_once ON tst (a)"))  # of that name, and not unique
+    package({"0001_make.sql": CREATE, "0002_more.sql": "CREATE UNIQUE INDEX tst_once ON tst (a);"}, name)
+    with pytest.raises(MigrationMismatch, match=r"migration_index_taken.*tst_once"):
+        migrate(database, [name])
+    assert len(pending_migrations(database, [name])) == 1
+    database.run(lambda tx: tx.script("DROP INDEX tst_once"))
+    assert [m.number for m in migrate(database, [name])] == [2]
+
+
+def test_an_index_whose_building_failed_is_not_taken(postgres_url: str, package: Package):
+    db = open_database(postgres_url)
+    try:
+        name = package({"0001_make.sql": CREATE})
+        migrate(db, [name])
+        db.run(lambda tx: tx.script("CREATE INDEX tst_by_a ON tst (a)"))
+        failed = "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'tst_by_a'::regclass"
+        db.run(lambda tx: tx.script(failed))  # what CREATE INDEX CONCURRENTLY leaves where it fails
+        package({"0001_make.sql": CREATE, "0002_more.sql": "CREATE INDEX tst_by_a ON tst (a);"}, name)
+        with pytest.raises(MigrationMismatch, match=r"migration_index_invalid.*tst_by_a"):
+            migrate(db, [name])
+        db.run(lambda tx: tx.script("DROP INDEX tst_by_a"))
+        assert [m.number for m in migrate(db, [name])] == [2]
+    finally:
+        db.close()
 
 
 def test_packages_are_applied_in_the_order_given(database: Database, package: Package):
@@ -214,7 +259,12 @@ def test_both_databases_end_with_the_same_tables(name: str, tmp_path: Path, post
         if db.dialect == "sqlite" and name == "patra.attribution":
             assert {column[:2] for column in columns[0]} > SQLITE_ALONE
             columns[0] = [column for column in columns[0] if column[:2] not in SQLITE_ALONE]
-        keys.append(sorted(db.read(lambda tx, q=key_query: tx.fetch(q))))
+        found = set(db.read(lambda tx, q=key_query: tx.fetch(q)))
+        if name == "patra.attribution":
+            alone = POSTGRES_KEYS_ALONE if db.dialect == "postgres" else SQLITE_KEYS_ALONE
+            assert found > alone
+            found -= alone
+        keys.append(sorted(found))
         db.close()
     assert columns[0] == columns[1]
     assert keys[0] == keys[1]

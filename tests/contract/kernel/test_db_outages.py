@@ -1,25 +1,31 @@
 """Other processes, lost connections and servers that go away: what may be tried again is, and what is unknown is said."""
 
+import errno
 import multiprocessing
 import os
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, nullcontext
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from patra.kernel.db import Database, Tx, open_database
 from patra.kernel.db.queries import statement
 from patra.kernel.errors import Permanent, StoreBusy, StoreUnavailable
-from patra.kernel.testing import kill_hard
 from tests.contract.kernel.tables import COUNT, add, create_thing, names
 from tests.contract.kernel.wire import Wire
+from tests.support.faults import kill_hard
 
 BACKEND = statement("backend", "SELECT pg_backend_pid()")
 TERMINATE = statement("terminate", "SELECT pg_terminate_backend(:pid)")
+SLEEP = statement("sleep", "SELECT count(*) FROM (SELECT pg_sleep(1)) AS slept")
 BUMP = statement("bump", "UPDATE thing SET n = n + 1 WHERE name = :name")
+NOTHING = statement("nothing", "DELETE FROM thing WHERE n IN (SELECT n FROM rows) AND name = 'nobody'", "n int")
 NUMBER = statement("number", "SELECT n FROM thing WHERE name = :name")
 
 HOLD_THE_STORE = """
@@ -392,3 +398,126 @@ def test_a_url_that_is_neither_is_refused_without_its_password():
             open_database(url)
         assert caught.value.code == "config_store_url"
         assert "hunter2" not in str(caught.value)
+
+
+# PostgreSQL, a server that is silent
+
+
+def test_a_silent_server_holds_up_nobody_and_is_found_again(wire: Wire) -> None:
+    db = open_database(wire.url, pool_size=4, wait=5, silent_seconds=0.2)
+    create_thing(db)
+
+    def work(tx: Tx) -> None:
+        add(tx, "lost")
+        wire.silent = True
+        tx.fetch(COUNT)
+
+    with pytest.raises(StoreUnavailable) as caught:
+        db.run(work)
+    assert caught.value.code == "store_unavailable"
+    wire.silent = False
+    db.run(lambda tx: add(tx, "kept"))
+    assert names(db) == ["kept"]
+    db.close()
+
+
+def test_a_server_that_falls_silent_during_the_commit_leaves_it_unknown(wire: Wire) -> None:
+    db = open_database(wire.url, pool_size=4, wait=5, silent_seconds=0.2)
+    create_thing(db)
+
+    def work(tx: Tx) -> None:
+        add(tx, "perhaps")
+        wire.silent = True
+
+    with pytest.raises(StoreUnavailable) as caught:
+        db.run(work)
+    assert caught.value.code == "store_commit_unknown"
+    wire.silent = False
+    db.close()
+
+
+@pytest.mark.parametrize("ahead", [False, True], ids=["between statements", "in a pipeline"])
+def test_a_bounded_transaction_that_stands_still_is_ended_and_others_get_its_locks(
+    postgres_url: str, ahead: bool
+) -> None:
+    db, other = open_database(postgres_url), open_database(postgres_url)
+    create_thing(db)
+    db.run(lambda tx: add(tx, "a"))
+    attempts: list[int] = []
+
+    def stand_still(tx: Tx) -> None:
+        attempts.append(1)
+        with tx.flow() if ahead else nullcontext():
+            tx.write(BUMP, {"name": "a"})
+            if ahead:  # so many are sent without waiting for the answer: the server waits for more of them
+                tx.write(NOTHING, rows=[(n,) for n in range(100)])
+            waiting = pool.submit(other.run, lambda tx: tx.execute(BUMP, {"name": "a"}))
+            assert waiting.result(60) == 1
+
+    with ThreadPoolExecutor(1) as pool, pytest.raises(StoreUnavailable):
+        db.run(stand_still, seconds=0.3)
+    assert len(attempts) == 1
+    assert db.read(lambda tx: tx.fetch(NUMBER, {"name": "a"})) == [(1,)]
+    assert db.run(lambda tx: tx.execute(BUMP, {"name": "a"}), seconds=60) == 1
+    for one in (db, other):
+        one.close()
+
+
+def test_a_long_statement_on_a_server_that_answers_is_left_alone(postgres_url: str) -> None:
+    db = open_database(postgres_url, pool_size=4, wait=5, silent_seconds=0.1)
+    assert db.read(lambda tx: tx.fetch(SLEEP)) == [(1,)]
+    db.close()
+
+
+def test_idle_connections_to_a_silent_server_are_dropped(wire: Wire) -> None:
+    db = open_database(wire.url, pool_size=4, wait=5, silent_seconds=0.2)
+    create_thing(db)
+    both = threading.Barrier(2)
+
+    def meet(tx: Tx) -> None:
+        tx.fetch(COUNT)
+        both.wait(30)
+
+    threads = [threading.Thread(target=lambda: db.read(meet)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    wire.silent = True
+    with pytest.raises(StoreUnavailable):  # by the first: the second connection is not waited for
+        db.read(lambda tx: tx.fetch(COUNT))
+    wire.silent = False
+    assert db.read(lambda tx: tx.fetch(COUNT)) == [(0,)]
+    db.close()
+
+
+def test_what_the_url_leaves_open_is_set_so_that_a_lost_server_is_noticed() -> None:
+    from psycopg.conninfo import conninfo_to_dict
+
+    from patra.kernel.db.liveness import with_timeouts
+
+    one = conninfo_to_dict(with_timeouts("postgresql://u@db/x?tcp_user_timeout=7", connect_seconds=5))
+    assert (one["connect_timeout"], one["tcp_user_timeout"], one["keepalives_idle"]) == ("5", "7", "10")
+    assert "target_session_attrs" not in one
+    many = conninfo_to_dict(with_timeouts("postgresql://u@a,b:5433/x", connect_seconds=5))
+    assert many["target_session_attrs"] == "read-write"
+    chosen = conninfo_to_dict(with_timeouts("postgresql://u@a,b/x?target_session_attrs=any", connect_seconds=5))
+    assert chosen["target_session_attrs"] == "any"
+
+
+def test_a_process_that_may_open_no_further_file_cannot_reach_its_store(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+):
+    db = open_database(database_url)
+    if db.dialect != "postgres":
+        db.close()
+        pytest.skip("SQLite has its files open")
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with closing(db), monkeypatch.context() as exhausted:
+        exhausted.setattr(psycopg, "connect", refused)
+        db._pool.drop_idle()
+        with pytest.raises(StoreUnavailable, match="Too many open files"):
+            db.read(lambda tx: tx.server_now())

@@ -70,7 +70,7 @@ def test_a_missing_parameter_is_a_bug_and_no_outage(db: Database, params: dict |
 
 
 def test_a_swallowed_failure_is_never_taken_for_a_commit_of_what_was_lost(db: Database):
-    """PostgreSQL gives up the whole transaction, SQLite the one statement: whoever returns must have told the truth."""
+    """PostgreSQL gives up the whole transaction, SQLite the one statement: a call that returns took effect."""
     db.run(lambda tx: add(tx, "a"))
 
     def work(tx):
@@ -391,7 +391,7 @@ def test_rows_given_to_a_flow_may_be_changed_afterwards(db: Database):
 
 @pytest.mark.parametrize("swallowed", [False, True])
 def test_an_error_in_a_flow_lets_nothing_be_committed(db: Database, swallowed: bool):
-    """Whoever is told of it, and even if it swallows what it was told."""
+    """Whichever call gets the error, and even if it swallows it."""
     db.run(lambda tx: add(tx, "a"))
 
     def work(tx: Tx) -> None:

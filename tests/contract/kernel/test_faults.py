@@ -15,7 +15,8 @@ from patra.kernel.errors import StoreBusy, Transient
 from patra.kernel.ledger import Claim, Entry
 from patra.kernel.outbox import Delivered, Message, Pending, Policy, Refused, Relay, Retry, Settled, one_by_one
 from patra.kernel.retry import DelayTable
-from patra.kernel.testing import FaultyDatabase, InjectedFault, ManualClock
+from patra.kernel.testing import ManualClock
+from tests.support.faults import FaultyDatabase, InjectedFault
 
 LEDGER = statement(
     "ledger",
@@ -34,7 +35,7 @@ _names = itertools.count()
 
 
 class Step(ABC):
-    """Some work on rows of its own, told apart by a name, so that one store serves every n."""
+    """Some work on rows of its own, distinguished by a name, so that one store serves every n."""
 
     def __init__(self, store: Database) -> None:
         self.name = f"f{next(_names)}"

@@ -7,6 +7,7 @@ from patra.kernel import outbox
 from patra.kernel.canonical import key16
 from patra.kernel.clock import SECOND
 from patra.kernel.db import Database, Queries, Statement, Tx
+from patra.kernel.db.queries import statement
 from patra.kernel.outbox import (
     Ahead,
     Counts,
@@ -21,8 +22,9 @@ from patra.kernel.outbox import (
     Untried,
 )
 from patra.kernel.retry import DelayTable
-from patra.kernel.testing import FaultyDatabase, InjectedFault, ManualClock
+from patra.kernel.testing import ManualClock
 from tests.contract.kernel.receivers import POLICY, DeadError, Receiver, drain, firsts, send
+from tests.support.faults import FaultyDatabase, InjectedFault
 
 Q = Queries.load("patra.kernel")
 
@@ -394,6 +396,39 @@ def test_a_group_is_found_by_its_key_even_before_the_store_knows_what_it_holds(s
         for rows in ([row], [row, row]):
             plan = store.run(lambda tx, asked=asked, rows=rows: tx.fetch(asked, params, rows=rows))
             assert "krn_outbox_in_group" in str(plan), f"{name}: {plan}"
+
+
+def test_what_waits_for_an_operator_is_found_without_reading_what_is_pending(store, clock):
+    send(store, clock, *[f"a{n}" for n in range(40)])
+    asked = {"outbox_dead": {"channel": "", "after": 0, "limit": 10}, "outbox_backlog_up_to": {"most": 10}}
+    for name, params in asked.items():
+        if store.dialect == "sqlite":
+            asked_for = statement("plan", f"EXPLAIN QUERY PLAN {Q[name].text['sqlite']}")
+            plan = str(store.read(lambda tx, s=asked_for, p=params: tx.fetch(s, p)))
+            assert "krn_outbox_dead" in plan
+            assert "PRIMARY KEY" not in plan
+
+
+def test_a_backlog_is_counted_up_to_a_bound(store, clock, receiver):
+    assert store.read(lambda tx: outbox.backlog_up_to(tx, 3)) == {}
+    send(store, clock, "a1", "b1", "c1", "d1")
+    assert store.read(lambda tx: outbox.backlog_up_to(tx, 3)) == {("c", "pending"): 3}
+    assert store.read(lambda tx: outbox.backlog_up_to(tx, 30)) == store.read(outbox.backlog)
+
+
+def test_a_backlog_of_one_channel_does_not_hide_that_another_fails(store, clock):
+    send(store, clock, *[f"a{n}" for n in range(1200)], channel="busy")
+    assert store.read(outbox.failing_since) == {}
+    send(store, clock, "b1", channel="later")
+    since = clock.now()
+    Relay(store, "later", outbox.one_by_one(lambda _: Retry("away")), POLICY, clock).run_once()
+    assert store.read(outbox.failing_since) == {"later": since}
+    if store.dialect == "sqlite":
+        asked = statement("plan", f"EXPLAIN QUERY PLAN {Q['outbox_failing'].text['sqlite']}")
+        plan = store.read(lambda tx: tx.fetch(asked))
+        touched = [row[-1] for row in plan if "krn_outbox" in row[-1] or " o " in row[-1]]
+        assert touched
+        assert all("krn_outbox_failing" in one for one in touched), plan
 
 
 def explained(known: Statement) -> Statement:

@@ -3,6 +3,8 @@
 import threading
 from pathlib import Path
 
+import pytest
+
 from patra.kernel.db import open_database
 from patra.kernel.db.queries import statement
 from patra.kernel.db.sqlite import CHANGES_BEHIND, SQLiteDatabase
@@ -52,4 +54,31 @@ def test_a_store_in_memory_has_none():
     db = opened("sqlite:///:memory:")
     add(db, 0, 2 * CHANGES_BEHIND)
     assert len(checkpointers()) == before
+    db.close()
+
+
+def test_a_commit_holds_although_no_thread_can_be_started_and_the_next_one_starts_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    before = len(checkpointers())
+    db = opened(f"sqlite:///{tmp_path / 'exhausted.db'}")
+
+    def refused(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as exhausted:
+        exhausted.setattr(threading.Thread, "start", refused)
+        add(db, 0, CHANGES_BEHIND)
+    assert db.read(lambda tx: tx.fetch(COUNT)) == [(CHANGES_BEHIND,)]
+    assert len(checkpointers()) == before
+    add(db, CHANGES_BEHIND, 1)
+    assert len(checkpointers()) == before + 1
+    db.close()
+
+
+def test_a_commit_waits_for_the_disk_again_after_one_that_did_not(tmp_path: Path):
+    db = opened(f"sqlite:///{tmp_path / 'disk.db'}")
+    waits = statement("waits", "PRAGMA synchronous")
+    seen = [db.run(lambda tx: tx.fetch(waits), durable=durable) for durable in (True, False, True)]
+    assert [value for [(value,)] in seen] == [2, 1, 2]
     db.close()

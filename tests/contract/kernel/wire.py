@@ -20,6 +20,7 @@ class Wire:
         self._port = self._listener.getsockname()[1]
         self._ends: list[socket.socket] = []
         self.cut_at: Cut | None = None
+        self.silent = False  # as a server that was stopped: connections are taken and stay open, nothing passes
         user = f"{parts.username}@" if parts.username else ""
         self.url = urlunsplit(parts._replace(netloc=f"{user}127.0.0.1:{self._port}"))
 
@@ -58,6 +59,8 @@ class Wire:
     def _up(self, client: socket.socket, server: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while data := client.recv(65536):
+                if self.silent:
+                    continue
                 if self.cut_at == "before the commit" and b"COMMIT\0" in data:
                     break
                 server.sendall(data)
@@ -67,6 +70,8 @@ class Wire:
     def _down(self, server: socket.socket, client: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while data := server.recv(65536):
+                if self.silent:
+                    continue
                 if self.cut_at == "after the commit" and b"COMMIT\0" in data:
                     break
                 client.sendall(data)

@@ -14,17 +14,17 @@ import psycopg
 import pytest
 
 from patra.bus.bus import Bus
-from patra.bus.catalogue import load
-from patra.bus.envelope import decode_trusted
+from patra.bus.catalogue.catalogue import load
+from patra.bus.publishing.envelope import decode_trusted
 from patra.bus.store import events
 from patra.kernel.clock import SECOND
 from patra.kernel.db import Database, migrate, open_database
 from patra.kernel.testing import ManualClock
-from patra.studio.artifacts import ArtifactStore, Remote
 from patra.studio.film.quality import QUALITIES, Quality
-from patra.studio.gateway import Submission, Wishes
+from patra.studio.gateway import Options, Submission
 from patra.studio.pipeline import Studio
 from patra.studio.profiles import Engine, Profile, load_profiles
+from patra.studio.storage.artifacts import ArtifactStore, Remote
 from tests.contract.studio.standin import StandIn, standing_in
 
 CHAPTER = "The Small Boat\n\nThe sea was calm at dusk, and the harbour slept.\n\nA boy named Tom sat alone in a small boat on the water.\n\nThat night Tom followed the lighthouse all the way home."
@@ -55,7 +55,7 @@ class Site:
         return studio
 
     def submit(self, chapter: str = CHAPTER, **wishes: object) -> str:
-        return self.studio.submit(Submission(chapter=chapter, options=Wishes(**wishes)))
+        return self.studio.submit(Submission(chapter=chapter, options=Options(**wishes)))
 
     def drain(self, run_id: str = "", *, until: Callable[[], bool] = lambda: False, turns: int = 400) -> None:
         """Turns until the run has ended, `until` holds, or nothing happens any more however long one waits."""

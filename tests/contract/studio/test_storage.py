@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from patra.kernel.errors import Permanent, Transient
-from patra.studio.artifacts import ArtifactStore
-from patra.studio.reasons import R
-from patra.studio.remote import ObjectStorage
+from patra.studio.storage.artifacts import ArtifactStore
+from patra.studio.storage.object_storage import ObjectStorage
+from patra.studio.vocabulary.reasons import Reason
 from tests import services
 
 
@@ -21,14 +21,7 @@ def s3_endpoint() -> Iterator[str]:
 @pytest.fixture
 def s3(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """The endpoint, named by the environment as users name theirs."""
-    key, secret = services.S3_KEYS
-    for name, value in {
-        "AWS_ENDPOINT": s3_endpoint,
-        "AWS_ALLOW_HTTP": "true",
-        "AWS_REGION": "us-east-1",
-        "AWS_ACCESS_KEY_ID": key,
-        "AWS_SECRET_ACCESS_KEY": secret,
-    }.items():
+    for name, value in services.s3_environment(s3_endpoint).items():
         monkeypatch.setenv(name, value)
     return s3_endpoint
 
@@ -90,7 +83,7 @@ def test_a_copy_that_is_not_what_its_name_says_is_not_taken(url, tmp_path):
     ObjectStorage(url).put(f"blobs/{artifact.sha256[:2]}/{artifact.sha256}.txt", tmp_path / "wrong")
     with pytest.raises(Permanent) as refused:
         there.path(artifact)
-    assert refused.value.code == R.ARTIFACT_CORRUPT
+    assert refused.value.code == Reason.ARTIFACT_CORRUPT
     assert there.find({"a": 1}) is None
     assert there.orphans() == []
 
@@ -111,7 +104,7 @@ def test_a_wrong_key_is_refused_and_not_tried_again(s3, monkeypatch, tmp_path):
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "guessed")
     with pytest.raises(Permanent) as refused:
         ObjectStorage("s3://films").get("a", tmp_path / "a")
-    assert refused.value.code == R.SERVER_REFUSED
+    assert refused.value.code == Reason.SERVER_REFUSED
 
 
 def test_a_storage_that_is_away_may_be_tried_again(s3, monkeypatch, tmp_path):
@@ -119,4 +112,4 @@ def test_a_storage_that_is_away_may_be_tried_again(s3, monkeypatch, tmp_path):
     (tmp_path / "a").write_text("a")
     with pytest.raises(Transient) as away:
         ObjectStorage("s3://films").put("a", tmp_path / "a")
-    assert away.value.code == R.SERVER_UNAVAILABLE
+    assert away.value.code == Reason.SERVER_UNAVAILABLE

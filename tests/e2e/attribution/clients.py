@@ -59,19 +59,23 @@ def body(batch_id: str, events: list[dict[str, Any]], app: str = "reader-ios") -
 
 
 class Answers:
-    """What every event was told, by its idempotency key, from any number of threads."""
+    """The answer to every event, by its idempotency key, from any number of threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.told: dict[str, list[tuple[str, str]]] = {}
         self.sources: dict[str, str] = {}
+        self.acks: dict[str, dict[str, Any]] = {}
+        """The last answer to every batch, by its id."""
         self.statuses: Counter[int] = Counter()
         self.trouble: list[str] = []
 
     def keep(self, events: list[dict[str, Any]], answer: bytes) -> None:
-        items = msgspec.json.decode(answer)["ackItems"]
+        ack = msgspec.json.decode(answer)
+        items = ack["ackItems"]
         assert [item["eventIndex"] for item in items] == list(range(len(events)))
         with self._lock:
+            self.acks[ack["batchId"]] = ack
             for sent, item in zip(events, items, strict=True):
                 key = sent["idempotencyKey"]
                 self.told.setdefault(key, []).append((item["ackStatus"], item["ackReasonCode"]))

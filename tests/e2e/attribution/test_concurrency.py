@@ -7,5 +7,5 @@ def test_clients_that_send_the_same_events_to_two_processes_have_each_counted_on
     prove(postgres_url, tmp_path, servers=2, clients=4, events=500)
 
 
-def test_clients_that_send_the_same_events_to_one_process_on_sqlite_have_each_counted_once(tmp_path):
-    prove(f"sqlite:///{tmp_path / 'concurrency.db'}", tmp_path, servers=1, clients=4, events=500)
+def test_clients_that_send_the_same_events_to_two_processes_on_one_sqlite_file_have_each_counted_once(tmp_path):
+    prove(f"sqlite:///{tmp_path / 'concurrency.db'}", tmp_path, servers=2, clients=4, events=300)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import duckdb
 
-from patra.attribution.delivery import POLICY, Delivery, open_archive
-from patra.attribution.reading import every_decision
+from patra.attribution.delivery.relay import POLICY, Delivery, open_archive
+from patra.attribution.storage.read import every_decision
 from patra.client import Answer, Client
 from patra.kernel.clock import SystemClock
 from patra.kernel.db import open_database

@@ -1,18 +1,21 @@
 """Over HTTP: submit, follow the server-sent story to its end, fetch the film."""
 
+import hashlib
 import json
+import re
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from patra.app.settings import Settings, StoreSettings, StudioSettings, WebSettings
-from patra.app.studio import StudioEngine
+from patra.app.components.studio import StudioEngine
+from patra.app.configuration.engine_settings import StudioSettings
+from patra.app.configuration.settings import Settings, StoreSettings, WebSettings
 from patra.bus import operations
 from patra.studio.film.ffmpeg import probe
 from patra.studio.film.quality import QUALITIES
 from tests.prove.studio_kills import TINY
-from tests.unit.web.served import served
+from tests.unit.web.served import Client, served
 
 
 def settings(folder: Path) -> Settings:
@@ -40,9 +43,73 @@ def test_a_film_is_made_over_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert film.headers["Content-Type"] == "video/mp4"
         (tmp_path / "film.mp4").write_bytes(film.data)
         assert probe(tmp_path / "film.mp4").streams == ("Video", "Audio", "Subtitle")
+        _shown_in_parts(client, links["run"])
+        _edited(client, links["run"])
         ended = client.post(f"{links['run']}/cancel")
         assert (ended.status, msgspec.json.decode(ended.data)["code"]) == (409, "s_run_not_running")
         assert msgspec.json.decode(client.get("/studio/runs").data)["runs"][0]["title"] == "The Test"
+
+
+def _shown_in_parts(client: Client, run: str) -> None:
+    """A picture of each shot, captions that a player takes, the manifest; and all of them on the console's page."""
+    captions = client.get(f"{run}/captions")
+    assert captions.headers["Content-Type"].startswith("text/vtt")
+    assert captions.data.decode().startswith("WEBVTT\n\n00:00:0")
+    assert "boat" in captions.data.decode()
+    manifest = msgspec.json.decode(client.get(f"{run}/manifest").data)
+    assert [(one["kind"], one["media_type"]) for one in manifest["artifacts"]] == [
+        ("film", "video/mp4"),
+        ("subtitles", "application/x-subrip"),
+        ("subtitles", "text/vtt"),
+        ("poster", "image/jpeg"),
+    ]
+    assert hashlib.sha256(captions.data).hexdigest() == manifest["artifacts"][2]["sha256"]
+    run_id = run.rpartition("/")[2]
+    page = client.get(f"/console/studio/run/{run_id}").data.decode()
+    stills = re.findall(r'<img class="pic" src="([^"]*)"', page)
+    assert len(stills) == len(manifest["work"]["shots"]) >= 2
+    for path in stills:
+        still = client.get(path)
+        assert (still.status, still.headers["Content-Type"], still.data[:2]) == (200, "image/jpeg", b"\xff\xd8")
+    assert f'<track kind="captions" src="/console/studio/captions/{run_id}"' in page
+    assert client.get(f"/console/studio/captions/{run_id}").data == captions.data
+    assert manifest["artifacts"][0]["sha256"] in page
+    nothing = client.get(f"{run}/shots/shot_nothing/still")
+    assert (nothing.status, msgspec.json.decode(nothing.data)["code"]) == (404, "s_artifact_missing")
+    assert msgspec.json.decode(client.get("/studio/runs/run_x/captions").data)["code"] == "s_run_unknown"
+
+
+def _edited(client: Client, run: str) -> None:
+    """One shot is changed and the film made again; the manifest, the shots and the audit say by whom."""
+    kind, run_id = {"Content-Type": "application/json"}, run.rpartition("/")[2]
+
+    def asked(path: str, **body: object) -> tuple[int, str]:
+        answer = client.post(f"{run}{path}", body=json.dumps(body).encode(), headers=kind)
+        said = msgspec.json.decode(answer.data)
+        return answer.status, said.get("code") or said["stage"]
+
+    assert asked("/shots/shot_0009/edit", place="sea") == (404, "s_shot_unknown")
+    assert asked("/shots/shot_0002/edit", place="moon base") == (400, "s_edit_invalid")
+    assert asked("/shots/shot_0002/edit") == (400, "s_edit_invalid")
+    assert client.get("/studio/runs/run_x/shots").status == 404
+    assert asked("/shots/shot_0001/edit", weather="rain", later=True) == (200, "completed")
+    form = client.get(f"/console/confirm/studio.edit?run_id={run_id}&shot_id=shot_0001").data.decode()
+    assert "It was" not in form
+    assert "rain" in form  # what the shot is now
+    assert asked("/render", shots=["shot_0002"]) == (200, "planning")
+    assert asked("/shots/shot_0001/edit", place="sea")[0] == 409  # it is under way
+    assert '"stage":"completed"' in client.get(f"{run}/events").data.decode()
+    manifest = msgspec.json.decode(client.get(f"{run}/manifest").data)
+    assert [(one["shot_id"], one["changes"]) for one in manifest["work"]["edits"]] == [
+        ("shot_0001", {"weather": "rain"}),
+        ("shot_0002", {"again": True}),
+    ]
+    shots = msgspec.json.decode(client.get(f"{run}/shots").data)["shots"]
+    assert [(shot["weather"], shot["take"]) for shot in shots] == [("rain", 0), ("clear", 1)]
+    page = client.get(f"/console/studio/run/{run_id}").data.decode()
+    assert page.count("Render again") == page.count("Change…") == len(shots)
+    acts = msgspec.json.decode(client.get("/audit?limit=10").data)
+    assert "studio.edit" in json.dumps(acts)
 
 
 def test_a_wish_that_nobody_knows_is_refused_by_its_place(tmp_path: Path) -> None:

@@ -95,6 +95,7 @@ class Closures:
             fact, record = closure["timeout"]
             fact["recordStatus"] = "superseded"
             record["recordStatus"] = "superseded"
+            record["decisionReasonCode"] = "f_terminal_timeout_superseded"  # F26: the code of its last move
 
         closure["state"] = "closed_success"
         closure["source"] = "impression"
@@ -195,10 +196,15 @@ class Closures:
 
     # ---------------------------------------------------------------- deadlines
 
-    def apply_deadlines(self, now):
-        """A1: everything that fell due at or before `now`, as of its deadline, in the order of the deadlines."""
+    def apply_deadlines(self, now, only=...):
+        """A1: everything that fell due at or before `now`, as of its deadline, in the order of the deadlines.
+
+        F24: an event applies only what falls due on its own closure.
+        """
         due = []
         for key, closure in self.table.items():
+            if only is not ... and key != only:
+                continue
             if closure["state"] == "open" and closure["deadline"] <= now:
                 due.append((closure["deadline"], key, "timeout"))
             if closure["pending"] is not None and closure["pending"]["deadline"] <= now:

@@ -1,4 +1,4 @@
-"""Text of a replay log in, its lines out, strictly read: what RFC 8259 does not call JSON is refused (issue 3)."""
+"""Text of a replay log in, its lines out, strictly read: what RFC 8259 does not call JSON is refused."""
 
 import json
 

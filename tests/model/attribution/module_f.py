@@ -46,9 +46,6 @@ class ModuleF:
         if code is not None:
             # CHOICE: a refused envelope is no event (A1), so it leaves no trace and applies no deadline.
             return {"code": code}
-        # A1, F13: a deadline at or before the instant of the events at hand is applied first.
-        self.closures.apply_deadlines(received)
-
         answers = {}  # index -> (status, code, serverEventKey)
         passed = []
         for index, raw in enumerate(batch["events"]):
@@ -62,6 +59,8 @@ class ModuleF:
             answers[index] = ("rejected", code, key)
 
         for index, event in in_order_of_decision(passed):
+            # A1, F13, F24: the deadlines of its own closure and click at or before its instant are applied first.
+            self.closures.apply_deadlines(received, only=event["closureKey"])
             status, code, key = self.decide(event)
             if status == "rejected":
                 self.set_aside(event["raw"], batch, index, code, key)

@@ -32,6 +32,7 @@ ULIDS = ["01ARZ3NDEKTSV4RRFFQ69G5FAV", "8ZZZZZZZZZZZZZZZZZZZZZZZZZ"]
 STEPS = [0, 1, SECOND, 30 * SECOND, MINUTE, 120 * SECOND - 1, 120 * SECOND, 120 * SECOND + 1]
 JUMPS = [3 * DAY, 3 * DAY + 1, 14 * DAY, 14 * DAY + 1, HOUR, 20 * DAY]
 WAITS = [120 * SECOND, 120 * SECOND - 1, 3 * DAY, 3 * DAY + 1, 14 * DAY, 14 * DAY + 1]
+WOBBLES = [1, 3000, SECOND, MINUTE, 121 * SECOND]
 AGES = [0, 0, 0, SECOND, 2 * SECOND, -SECOND, 119 * SECOND, HOUR]
 STORY_TYPES = {"click": 4, "impression": 3, "ad_filled": 3, "terminal error": 1, "interaction": 1, "postback": 1}
 STORY_STEPS = [0, 30 * SECOND, 60 * SECOND, 90 * SECOND, 120 * SECOND - 1, 120 * SECOND, 1]
@@ -64,8 +65,10 @@ class Writer:
             away = self.dice.pick([0, 0, -MINUTE, -DAY])
             return {"tick": self.written(self.now + away)}
         batch = self.batch()
-        self.received.append(self.now)
-        return {"receivedAt": self.written(self.now), "batch": batch}
+        # Two writers make lines whose instants go back a little (F24).
+        received = self.now - (self.dice.pick(WOBBLES) if self.dice.one_in(6) else 0)
+        self.received.append(received)
+        return {"receivedAt": self.written(received), "batch": batch}
 
     def pass_time(self):
         choice = self.dice.weighted({"step": 12, "to a boundary": 5, "jump": 2})

@@ -9,6 +9,7 @@ from patra.kernel.db import migrate, open_database
 from tests.model.attribution import run
 from tests.property.attribution.compare import differences
 from tests.property.attribution.logs import logs, seeded_log
+from tests.support.examples import examples
 
 PACKAGES = ["patra.kernel", "patra.attribution"]
 
@@ -22,13 +23,13 @@ def replayed(lines, **options):
         db.close()
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(50))
 @given(logs())
 def test_the_engine_on_sqlite_equals_the_model(lines):
     assert differences(replayed(lines), run(lines)) == []
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(25))
 @given(logs(), st.data())
 def test_the_grouping_of_batches_into_commits_changes_nothing(lines, data):
     group = data.draw(st.lists(st.integers(1, 6), max_size=len(lines)))

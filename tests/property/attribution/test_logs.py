@@ -6,6 +6,7 @@ from hypothesis import given, settings
 
 from tests.model.attribution import read_log, run
 from tests.property.attribution.logs import logs, seeded_log
+from tests.support.examples import examples
 
 REACHED = {
     "f_accepted",
@@ -55,7 +56,7 @@ def test_the_seeded_logs_reach_every_code_status_and_state():
     assert cycles > 0
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(30))
 @given(logs())
 def test_a_log_is_json_and_running_it_twice_gives_the_same(lines):
     text = "\n".join(json.dumps(line) for line in lines)
@@ -63,7 +64,7 @@ def test_a_log_is_json_and_running_it_twice_gives_the_same(lines):
     assert vars(run(lines)) == vars(run(read_log(text)))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(40))
 @given(logs())
 def test_the_model_keeps_what_the_specification_promises(lines):
     """§3.8.16, §3.8.20, §3.8.25: one acceptance a key, one fact a billing key, one audit a decision."""

@@ -59,7 +59,8 @@ CHANGES = [
     ("module_f.py", 'event["eventIdText"], index', "index"),
     ("module_f.py", 'event["at"], event["eventIdText"]', '0, event["eventIdText"]'),
     ("module_f.py", 'closure is not None and closure["appId"] != event["appId"]', "False"),
-    ("module_f.py", "        self.closures.apply_deadlines(received)\n", "        pass\n"),
+    ("module_f.py", '            self.closures.apply_deadlines(received, only=event["closureKey"])\n', ""),
+    ("module_f.py", 'apply_deadlines(received, only=event["closureKey"])', "apply_deadlines(received)"),
     (
         "closures.py",
         'if closure["state"] == "open" and closure["deadline"] <= now',

@@ -332,7 +332,19 @@ def test_unknown_extra_fields_decide_nothing():
     assert (plain.acks, plain.attribution, plain.closures) == (extra.acks, extra.attribution, extra.closures)
 
 
-def test_a_batch_applies_the_deadlines_of_closures_it_does_not_name():
-    lines = [at(minute(0), batch(event("ad_filled", "e1"))), at(minute(2), batch(5))]
-    assert closures(run(lines)) == {"r|a": TIMED_OUT}
-    assert closures(run([lines[0], at(minute(2), 5)])) == {"r|a": OPEN}  # a refused envelope is no event
+def test_an_event_applies_the_deadlines_of_its_own_closure_and_of_no_other():
+    first = at(minute(0), batch(event("ad_filled", "e1")))
+    other = event("postback", "e2", renderAttemptId="b")
+    assert closures(run([first, at(minute(2), batch(5, other))])) == {"r|a": OPEN}
+    assert closures(run([first, at(minute(2), batch(event("postback", "e2")))])) == {"r|a": TIMED_OUT}
+    assert closures(run([first, {"tick": minute(2)}])) == {"r|a": TIMED_OUT}
+
+
+def test_a_line_that_goes_back_in_time_finds_a_deadline_unapplied_that_only_others_passed():
+    lines = [
+        at(minute(0), batch(event("ad_filled", "e1"), event("click", "e2"))),
+        at(minute(2), batch(event("ad_filled", "e3", renderAttemptId="b"))),
+        at(minute(1), batch(event("impression", "e4"))),
+    ]
+    output = run(lines)
+    assert sorted(fact["billableType"] for fact in output.billable) == ["billable_click", "billable_impression"]

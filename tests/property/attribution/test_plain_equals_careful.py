@@ -5,13 +5,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from patra.attribution.batch import in_order
-from patra.attribution.contract import FUTURE_LIMIT, KINDS
-from patra.attribution.intake import Envelope, as_read, plain_envelope
-from patra.attribution.plain import plain_reader
-from patra.attribution.validate import Event, checked
+from patra.attribution.contract.event_types import KINDS
+from patra.attribution.contract.windows import FUTURE_LIMIT
+from patra.attribution.intake.batch import in_order
+from patra.attribution.intake.envelope import Envelope, as_read, plain_envelope
+from patra.attribution.intake.validate import Event, checked
+from patra.attribution.intake.validate_fast import plain_reader
 from patra.kernel.clock import parse_instant
 from tests.property.attribution.logs import logs, seeded_log
+from tests.support.examples import examples
 from tests.unit.attribution.said import T0, event
 
 NOBODY = Envelope(batch_id="b", app_id="app", uniqueness=None, events=[])
@@ -29,7 +31,7 @@ def batches(lines):
             yield parse_instant(line["receivedAt"]), line["batch"]["events"]
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(50))
 @given(logs())
 def test_whatever_is_read_quickly_is_read_the_same_with_care(lines):
     for received_at, events in batches(lines):
@@ -54,7 +56,7 @@ VALUES = st.one_of(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(100))
 @given(st.sampled_from(sorted(KINDS)), st.data())
 def test_a_changed_field_never_tells_the_two_ways_apart(kind, data):
     sent = event(kind)

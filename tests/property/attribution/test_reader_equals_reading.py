@@ -5,11 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from patra.attribution.batch import Batch, read_batch
-from patra.attribution.intake import Envelope, as_read
-from patra.attribution.reader import answer, batch_of
+from patra.attribution.intake.batch import Batch, read_batch
+from patra.attribution.intake.envelope import Envelope, as_read
+from patra.attribution.intake.parse_worker import answer, batch_of
 from patra.kernel.clock import parse_instant
 from tests.property.attribution.logs import logs
+from tests.support.examples import examples
 from tests.unit.attribution.said import T0, envelope, event
 
 
@@ -26,7 +27,7 @@ def same(body: bytes, received_at: int) -> bytes:
     return said
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(30))
 @given(logs())
 def test_a_batch_comes_back_from_the_reader_as_it_would_be_read_here(lines):
     for line in lines:
@@ -43,7 +44,7 @@ def test_a_batch_that_cannot_be_read_does_not_end_the_reader(monkeypatch):
     def fails(*_):
         raise RecursionError
 
-    monkeypatch.setattr("patra.attribution.reader.read_batch", fails)
+    monkeypatch.setattr("patra.attribution.intake.parse_worker.read_batch", fails)
     assert answer(b"{}", T0) == b""
 
 

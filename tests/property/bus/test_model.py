@@ -13,24 +13,25 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 
 from patra.bus import operations
 from patra.bus.bus import Bus
-from patra.bus.catalogue import Catalogue
-from patra.bus.deadletter import Filter, L
-from patra.bus.dispatcher import Dispatcher
-from patra.bus.envelope import rendition
-from patra.bus.publish import Published
-from patra.bus.reasons import R
+from patra.bus.catalogue.catalogue import Catalogue
+from patra.bus.catalogue.reasons import Reason
+from patra.bus.consuming.dead_letter import DeadLetterState, Filter
+from patra.bus.dispatch.dispatcher import Dispatcher
+from patra.bus.publishing.envelope import rendition
+from patra.bus.publishing.publish import Published
 from patra.bus.store import groups
 from patra.kernel.clock import MINUTE
 from patra.kernel.db import migrate, open_database
 from patra.kernel.errors import ConfigInvalid
 from patra.kernel.testing import ManualClock
+from tests.support.examples import examples
 from tests.unit.bus.making import THING, THING_2, catalogue, closed, envelope, event_type, version
 
 THRESHOLD, RETRIES = 1, 1
 KEYS = ("a", "b")
 TYPES = ("plain.happened", "ordered.happened")
 GROUPS = ("old", "any")
-WITH_EXTRA = closed({**THING["properties"], "extra": {"type": "string"}}, ["key"])
+WITH_EXTRA = closed({**THING["properties"], "extra": {"type": "string", "since": "1.1"}}, ["key"])
 BROKEN = closed({"key": {"type": "integer"}}, ["key"])
 STAGES = (
     [version("1.0", THING)],
@@ -122,7 +123,7 @@ class BusModel(RuleBasedStateMachine):
         if self.stage == 2:
             renditions = [made, rendition(made, "2.0", {"key": key, "number": n})]
             (alone,) = self.db.run(lambda tx: self.bus.publish_many(tx, [made]))
-            assert alone.code is R.DUAL_MISSING
+            assert alone.code is Reason.DUAL_MISSING
         outcome = self.db.run(lambda tx: self.bus.publish(tx, *renditions))
         before = self.said.get((name, idem))
         if before is not None:
@@ -130,10 +131,10 @@ class BusModel(RuleBasedStateMachine):
             if (said_key, said_n) == (key, n):
                 assert outcome == Published(event_id=event_id, duplicate=True)
             else:
-                assert outcome.code is R.IDEMPOTENCY_CONFLICT
+                assert outcome.code is Reason.IDEMPOTENCY_CONFLICT
             return None
         if self.frozen[name] != "open":
-            assert outcome.code is R.TYPE_FROZEN
+            assert outcome.code is Reason.TYPE_FROZEN
             return None
         assert outcome == Published(event_id=made.event_id)
         self.said[name, idem] = (made.event_id, key, n)
@@ -142,7 +143,7 @@ class BusModel(RuleBasedStateMachine):
 
     def publish_by_a_stranger(self, name):
         outcome = self.db.run(lambda tx: self.bus.publish(tx, envelope(name, producer="Stranger")))
-        assert outcome.code is R.PRODUCER
+        assert outcome.code is Reason.PRODUCER
 
     # ---- consuming
 
@@ -152,7 +153,9 @@ class BusModel(RuleBasedStateMachine):
             self.step(group)
 
     def step(self, group: str) -> bool:
-        aside = {x.event_id for x in self.letters(None) if x.group == group and x.state is not L.REPLAYING}
+        aside = {
+            x.event_id for x in self.letters(None) if x.group == group and x.state is not DeadLetterState.REPLAYING
+        }
         counts = Dispatcher(self.db, self.bus, group, batch=1, slow_start=False, jitter=lambda: 0.5).run_once()
         assert not (counts.busy and group in self.paused)
         done = self.written[group]
@@ -176,7 +179,7 @@ class BusModel(RuleBasedStateMachine):
         backlog: dict[str, int] = defaultdict(int)
         for letter in self.letters(None):
             self.ever_dead.add((letter.group, letter.event_id))
-            if letter.state in {L.OPEN, L.REPLAYING}:
+            if letter.state in {DeadLetterState.OPEN, DeadLetterState.REPLAYING}:
                 backlog[letter.event_type] += 1
         for name in TYPES:
             if self.frozen[name] == "by hand":
@@ -221,9 +224,9 @@ class BusModel(RuleBasedStateMachine):
         confirm = group if confirmed else "yes"
         done = self.db.run(lambda tx: operations.replay(tx, self.bus, group, [event], by="ann", confirm=confirm))
         if not confirmed:
-            assert done.code is R.REPLAY_UNCONFIRMED
+            assert done.code is Reason.REPLAY_UNCONFIRMED
             return
-        could = event in before and before[event].state is L.OPEN
+        could = event in before and before[event].state is DeadLetterState.OPEN
         assert (done.letters == [f"{group}/{event}"]) is could
         if could:
             (after,) = [x for x in self.letters(None) if (x.group, x.event_id) == (group, event)]
@@ -244,7 +247,8 @@ class BusModel(RuleBasedStateMachine):
         self.db.run(lambda tx: operations.thaw(tx, self.bus, name, by="ann"))
         self.frozen[name] = "open"
         self.tolerated[name] = sum(
-            x.event_type == name and x.state in {L.OPEN, L.REPLAYING} for x in self.letters(None)
+            x.event_type == name and x.state in {DeadLetterState.OPEN, DeadLetterState.REPLAYING}
+            for x in self.letters(None)
         )
 
     # ---- evolution
@@ -261,7 +265,7 @@ class BusModel(RuleBasedStateMachine):
         bus = Bus(types(RETIRED), self.clock)
         with pytest.raises(ConfigInvalid) as refused:
             self.db.run(bus.adopt)
-        assert refused.value.code == R.EVOLUTION_IN_USE
+        assert refused.value.code == Reason.EVOLUTION_IN_USE
 
     # ---- the rarer things, one rule for all of them so that the common ones stay common
 
@@ -341,5 +345,5 @@ class BusModel(RuleBasedStateMachine):
         self.db.close()
 
 
-BusModel.TestCase.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+BusModel.TestCase.settings = settings(max_examples=examples(15), stateful_step_count=30, deadline=None)
 TestBusModel = BusModel.TestCase

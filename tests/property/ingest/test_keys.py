@@ -1,4 +1,4 @@
-"""The same trigger gives the same keys byte for byte; another gives others (issue 4, no. 2; ch. 8.2.3, 5.3.5)."""
+"""The same trigger gives the same keys byte for byte; another gives others (ch. 8.2.3, 5.3.5)."""
 
 from functools import lru_cache
 
@@ -6,15 +6,15 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patra.ingest.codes import Operation
-from patra.ingest.compiler import Overrides, compile_spec
-from patra.ingest.slices import Slicer, decode_slice
-from patra.ingest.slicing import IdList, PageRange, Span
-from patra.ingest.spec import Spec
-from patra.ingest.trigger import Trigger, activity_key, trigger_key
+from patra.ingest.packs.compiler import Overrides, compile_spec
+from patra.ingest.packs.spec import Spec
+from patra.ingest.planning.slicing.slice_spec import Slicer, decode_slice
+from patra.ingest.planning.slicing.windows import IdList, PageRange, Span
+from patra.ingest.planning.trigger import Trigger, activity_key, trigger_key
+from patra.ingest.vocabulary.codes import Operation
 from patra.kernel.canonical import canonical
 from patra.kernel.clock import HOUR
-from tests.unit.ingest.packs import loaded
+from tests.unit.ingest.sample_packs import loaded
 
 OPERATIONS = st.sampled_from([Operation.HARVEST, Operation.BACKFILL])
 WINDOWS = st.tuples(st.integers(0, 500_000), st.integers(1, 1000)).map(
@@ -47,7 +47,7 @@ def test_the_texts_of_a_slice_are_canonical(window, ids, page):
     for sliced in (
         Slicer(spec(Operation.HARVEST), "t").of_window(window, 1.5),
         Slicer(update, "t").of_ids(IdList(tuple(ids))),
-        Slicer(spec(Operation.HARVEST), "t").of_pages(PageRange(page, page + 1)),
+        Slicer(spec(Operation.HARVEST), "t").of_pages(PageRange(page, page + 1), None),
     ):
         for text in (sliced.expr_snapshot, sliced.params):
             assert canonical(msgspec.json.decode(text)).decode() == text
@@ -86,7 +86,7 @@ def test_a_slice_of_ids_can_be_run_again_with_the_same_ids(ids):
 @given(st.integers(1, 1000), st.integers(0, 500))
 def test_pages_start_at_their_offset(first, more):
     offset = compile_spec(loaded("offset"), "query", Operation.HARVEST).spec
-    found = decode_slice(Slicer(offset, "t").of_pages(PageRange(first, first + more)).slice_spec)
+    found = decode_slice(Slicer(offset, "t").of_pages(PageRange(first, first + more), None).slice_spec)
     assert found.pagination.initial.offset == (first - 1) * 100
     assert (found.bounds.page.from_page, found.bounds.page.to_page) == (first, first + more)
 

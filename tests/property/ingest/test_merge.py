@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patra.ingest.codes import Operation
-from patra.ingest.compiler import Overrides, compile_spec
-from patra.ingest.merge import Level, merge
-from patra.ingest.spec import decode_spec, encode_spec
-from tests.unit.ingest.packs import KINDS, loaded
+from patra.ingest.packs.compiler import Overrides, compile_spec
+from patra.ingest.packs.merge import Level, merge
+from patra.ingest.packs.spec import decode_spec, encode_spec
+from patra.ingest.vocabulary.codes import Operation
+from tests.unit.ingest.sample_packs import KINDS, loaded
 
 RETRY = st.fixed_dictionaries(
     {}, optional={"maxAttempts": st.integers(1, 20), "factor": st.floats(1, 10), "jitter": st.floats(0, 1)}

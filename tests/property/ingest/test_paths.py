@@ -4,7 +4,7 @@ import jsonpath_rfc9535
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patra.ingest.paths import json_path
+from patra.ingest.expressions.paths import json_path
 
 STEPS = st.lists(st.sampled_from(["a", "b", 0, 1, -1]), max_size=5)
 VALUES = st.recursive(

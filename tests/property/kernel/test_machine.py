@@ -30,9 +30,6 @@ def test_a_table_is_taken_exactly_when_every_state_can_be_reached(initial: S, ed
     if reachable(initial, edges) == set(S):
         machine = Machine(name, initial=initial, edges=edges)
         assert machine.terminal == {state for state in S if not any(machine.allows(state, e) for e in EVENTS)}
-        assert machine.mermaid().count("-->") == 1 + len(machine.terminal) + len(
-            {(s, t) for (s, _), t in edges.items()}
-        )
     else:
         with pytest.raises(ValueError, match="no way leads"):
             Machine(name, initial=initial, edges=edges)

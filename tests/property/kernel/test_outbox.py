@@ -1,4 +1,4 @@
-"""Whatever fails and whoever dies, each group arrives in order and nothing is lost."""
+"""Whatever fails and whichever process dies, each group arrives in order and nothing is lost."""
 
 import itertools
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patra.kernel.redact import redact, redact_text, redact_url
+from patra.kernel.safety.redact import redact, redact_text, redact_url
 
 ALPHABET = "abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 SECRET = st.text(ALPHABET, min_size=12, max_size=40).map(lambda s: f"S3cr3t{s}")

@@ -4,11 +4,11 @@ import socket
 from pathlib import Path
 from typing import Any
 
+from patra.app.component import BuiltComponent, Check, Component, Health
+from patra.app.configuration.settings_loader import load
 from patra.app.doctor import examine, reachable
-from patra.app.parts import Check, Health, Joined, Part
-from patra.app.sources import load
-from patra.app.wiring import PARTS, packages
-from patra.attribution.reading import CHANNEL
+from patra.app.wiring import COMPONENTS, packages
+from patra.attribution.storage.read import CHANNEL
 from patra.kernel.db import migrate, open_database
 from patra.kernel.outbox import Message, append
 
@@ -92,7 +92,10 @@ def test_a_service_is_reachable_when_something_listens() -> None:
 
 def test_an_engines_own_checks_are_part_of_the_examination(tmp_path: Path) -> None:
     own = Check(name="engine's own", health=Health.WARNING, found="thin ice", advice="walk around")
-    parts = (*PARTS, Part(name="x", join=lambda ground: Joined(engine=object(), checks=[lambda: own])))
+    parts = (
+        *COMPONENTS,
+        Component(name="x", join=lambda ground: BuiltComponent(engine=object(), checks=[lambda: own])),
+    )
     migrated(tmp_path)
     loaded = load(None, {}, {"store.url": f"sqlite:///{tmp_path / 'patra.db'}"}, tmp_path)
     assert own in list(examine(loaded, parts))
@@ -130,3 +133,15 @@ def test_a_redis_that_does_not_answer_is_named_without_its_password(tmp_path: Pa
     assert check.health is Health.BROKEN
     assert "127.0.0.1:1" in check.found
     assert "geheim" not in check.found + check.advice
+
+
+def test_what_is_open_to_whom_is_said(tmp_path: Path) -> None:
+    migrated(tmp_path)
+    assert "POST /events to every program on this machine" in found(tmp_path)["exposure"].found
+    guarded = found(tmp_path, web__admin_tokens=("sha256:" + "0" * 64,), web__public_url="https://patra.example")
+    assert guarded["exposure"].health is Health.OK
+    assert "POST /events to holders of app keys" in guarded["exposure"].found
+    assert "patra.example" in guarded["exposure"].found
+    behind = found(tmp_path, web__public_url="https://patra.example")["exposure"]
+    assert behind.health is Health.BROKEN
+    assert "patra token new admin" in behind.advice

@@ -5,7 +5,7 @@ import threading
 import msgspec
 import pytest
 
-from patra.app.loops import NOT_READY_AFTER, Loop, LoopState, RunningLoop, Supervisor, chosen, did_something
+from patra.app.loops import NOT_READY_AFTER, Loop, LoopRole, LoopState, RunningLoop, Supervisor, chosen, did_something
 from patra.kernel.clock import HOUR, SECOND
 from patra.kernel.errors import ConfigInvalid, StoreUnavailable
 from patra.kernel.retry import Backoff
@@ -159,6 +159,16 @@ def test_loops_are_chosen_by_name_or_engine() -> None:
     assert chosen(loops, []) == loops
     assert [loop.name for loop in chosen(loops, ["ingest"])] == ["ingest.planner", "ingest.executor"]
     assert [loop.name for loop in chosen(loops, ["bus.relay", "ingest.planner"])] == ["ingest.planner", "bus.relay"]
+
+
+def test_loops_are_narrowed_to_roles() -> None:
+    loops = [
+        Loop(name=name, run_once=lambda: 0, every=1, role=role)
+        for name, role in (("a.timer", LoopRole.TIMERS), ("a.index", LoopRole.INDEXER), ("b.timer", LoopRole.TIMERS))
+    ]
+    assert [loop.name for loop in chosen(loops, [], ["timers"])] == ["a.timer", "b.timer"]
+    assert [loop.name for loop in chosen(loops, ["a"], ["timers", "upkeep"])] == ["a.timer"]
+    assert chosen(loops, ["b"], ["indexer"]) == []
 
 
 def test_a_loop_that_does_not_exist_is_refused_with_those_that_do() -> None:

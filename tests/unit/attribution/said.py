@@ -11,6 +11,9 @@ T0 = 1_767_225_600 * SECOND
 
 PACKAGES = ["patra.kernel", "patra.attribution"]
 
+ALL_DUE_CLOSURES = 2**31
+"""As many overdue closures as one commit can take."""
+
 KEYS = {"traceKey": "trace", "requestKey": "req", "attemptKey": "att", "opportunityKey": "opp", "eventVersion": "1"}
 LINK = {"responseReference": "ref", "renderAttemptId": "ra"}
 FIELDS: dict[str, dict[str, Any]] = {

@@ -3,14 +3,16 @@
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from patra.attribution.commit import commit
+from patra.attribution.decision.decide import Ticked
 from patra.attribution.replay import replay, write_output
 from patra.kernel.errors import Invalid
-from tests.unit.attribution.said import answered, at, closures, event, fresh, replayed, sent, terminal, tick
+from tests.unit.attribution.said import answered, at, billed, closures, event, fresh, replayed, sent, terminal, tick
 
 NAMES = [
     "opportunity_created",
@@ -138,13 +140,25 @@ def test_a_line_deeper_than_any_stack_or_with_half_surrogates_is_read():
     assert answered(large) == [("accepted", "f_accepted")]
 
 
-def test_a_batch_applies_the_deadlines_before_it_on_every_closure():
+def test_a_batch_applies_the_deadlines_of_the_closures_that_its_events_name_and_of_no_other():
+    timed_out = ("closed_failure", "system_timeout_synthesized")
     other = event("opportunity_created", eventAt=at(120))
-    assert closures(replayed(sent(0, event("ad_filled")), sent(120, other)))["ref|ra"] == (
-        "closed_failure",
-        "system_timeout_synthesized",
-    )
-    assert closures(replayed(sent(0, event("ad_filled")), sent(119.999999, other)))["ref|ra"] == ("open", None)
+    own = event("postback", eventAt=at(120))
+    assert closures(replayed(sent(0, event("ad_filled")), sent(120, other)))["ref|ra"] == ("open", None)
+    assert closures(replayed(sent(0, event("ad_filled")), sent(120, own)))["ref|ra"] == timed_out
+    assert closures(replayed(sent(0, event("ad_filled")), sent(119.999999, own)))["ref|ra"] == ("open", None)
+    assert closures(replayed(sent(0, event("ad_filled")), tick(120)))["ref|ra"] == timed_out
+
+
+def test_a_line_that_goes_back_in_time_bills_the_click_that_the_live_engine_billed():
+    """Seen with two writers on PostgreSQL: the lines of one process stood between those of another (F24)."""
+    lines = [
+        sent(0, event("ad_filled"), event("click")),
+        sent(120.002, event("ad_filled", "other", renderAttemptId="rb"), batch="b2"),
+        sent(119.999, event("impression", eventAt=at(119)), batch="b3"),
+    ]
+    for group in (None, [3], [1, 2], [2, 1]):
+        assert billed(replayed(*lines, group=group)) == ["ref|ra|billable_click", "ref|ra|billable_impression"]
 
 
 def test_a_refused_batch_brings_no_event_and_so_applies_no_deadline():
@@ -168,30 +182,26 @@ def test_more_overdue_closures_than_one_commit_takes_are_all_closed():
     assert len(output.closures) == 2500
 
 
-def test_the_latest_batch_of_a_commit_says_which_deadlines_it_applies():
+def test_a_tick_closes_however_many_are_overdue_in_bounded_bites(monkeypatch: pytest.MonkeyPatch):
     lines = [
-        sent(0, event("ad_filled")),
-        sent(1, event("opportunity_created", "o1")),
-        sent(500, event("opportunity_created", "o2", eventAt=at(500)), batch="b2"),
+        *[sent(n, event("ad_filled", f"e{n}", renderAttemptId=f"r{n}"), batch=f"a{n}") for n in range(10)],
+        sent(11, event("click", renderAttemptId="r3"), batch="b2"),
+        tick(300),
+        sent(301, event("impression", eventAt=at(300), renderAttemptId="r3"), batch="b3"),
     ]
-    assert replayed(*lines, group=[1, 2]) == replayed(*lines)
-    assert closures(replayed(*lines)) == {"ref|ra": ("closed_failure", "system_timeout_synthesized")}
+    at_once = replayed(*lines)
+    applied: list[int] = []
 
+    def counted(*args: Any, **options: Any) -> Any:
+        answers = commit(*args, **options)
+        applied.extend(one.applied for one in answers if isinstance(one, Ticked))
+        return answers
 
-def test_a_jump_in_time_within_one_commit_closes_however_many_are_overdue(monkeypatch: pytest.MonkeyPatch):
-    lines = [
-        sent(0, *[event("ad_filled", f"e{n}", renderAttemptId=f"r{n}") for n in range(10)]),
-        sent(1, event("click", renderAttemptId="r3"), batch="b2"),
-        sent(300, event("impression", eventAt=at(300), renderAttemptId="r3"), batch="b3"),
-        sent(301, event("ad_filled", "late", eventAt=at(301), renderAttemptId="late"), batch="b4"),
-        sent(900, event("interaction", eventAt=at(900)), batch="b5"),
-    ]
-    one_by_one = replayed(*lines)
-    taken: list[int] = []
-    monkeypatch.setattr("patra.attribution.replay.BITE", 3)
-    monkeypatch.setattr("patra.attribution.replay.commit", lambda *a, **b: (taken.append(b["due"]), commit(*a, **b))[1])
-    assert replayed(*lines, group=[1, 1000]) == one_by_one
-    assert taken.count(3) == 5  # ten overdue closures in bites of three, and the late one
+    monkeypatch.setattr("patra.attribution.replay.DUE_BATCH_SIZE", 3)
+    monkeypatch.setattr("patra.attribution.replay.commit", counted)
+    assert replayed(*lines, group=[1, 1000]) == at_once
+    assert applied == [3, 3, 3, 2, 0]  # ten closures, and the click that waited
+    assert {source for _, source in closures(at_once).values()} == {"system_timeout_synthesized", "impression"}
 
 
 def test_the_answer_keeps_the_order_of_the_request_and_says_what_it_comes_to():
@@ -209,14 +219,9 @@ def test_the_answer_keeps_the_order_of_the_request_and_says_what_it_comes_to():
     assert list(ack) == ["batchId", "receivedAt", "overallStatus", "ackItems"]
     assert (ack["batchId"], ack["receivedAt"]) == ("b1", at(5))
     assert [(item["eventIndex"], item["eventId"]) for item in ack["ackItems"]] == [(0, "b"), (1, "g"), (2, None)]
-    assert list(ack["ackItems"][0]) == [
-        "eventId",
-        "eventIndex",
-        "ackStatus",
-        "ackReasonCode",
-        "retryable",
-        "serverEventKey",
-    ]
+    frozen = ["eventId", "eventIndex", "ackStatus", "ackReasonCode", "retryable", "serverEventKey"]
+    assert list(ack["ackItems"][0]) == [*frozen, "extensions"]
+    assert list(ack["ackItems"][1]) == frozen
     assert {item["retryable"] for item in ack["ackItems"]} == {False}
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from patra.attribution.reasons import R
-from tests.unit.attribution.test_reasons import reached
+from patra.attribution.contract.reasons import Reason
+from tests.unit.attribution.contract.test_reasons import reached
 
 ROOT = Path(__file__).parents[3]
 TABLE = Path(__file__).with_name("specification.txt")
@@ -43,7 +43,7 @@ def _numbers(label: str) -> list[str]:
 def written_tests() -> dict[str, str]:
     """Every test of attribution that pytest collects, with its text."""
     found: dict[str, str] = {}
-    for path in sorted((ROOT / "tests").glob("*/attribution/test_*.py")):
+    for path in sorted((ROOT / "tests").glob("*/attribution/**/test_*.py")):
         text = path.read_text()
         lines = text.splitlines()
         for node in ast.parse(text).body:
@@ -94,7 +94,7 @@ def test_every_ruling_is_shown_by_a_test():
 def test_every_code_is_reached_by_the_log_of_all_codes_or_by_the_test_that_the_table_names():
     tests = written_tests()
     named = table()["codes"]
-    assert set(named) | reached() == {code.value for code in R}
+    assert set(named) | reached() == {code.value for code in Reason}
     assert not set(named) & reached()
     for code, names in named.items():
-        assert any(code in tests[name] or f"R.{R(code).name}" in tests[name] for name in names), code
+        assert any(code in tests[name] or f"Reason.{Reason(code).name}" in tests[name] for name in names), code

@@ -4,8 +4,9 @@ from typing import Any
 
 import yaml
 
-from patra.bus.catalogue import Catalogue, EventType, parse
-from patra.bus.envelope import Envelope
+from patra.bus.catalogue.catalogue import Catalogue, EventType, parse
+from patra.bus.publishing.envelope import Envelope
+from patra.bus.store.dead_letters import NewDeadLetter
 from patra.kernel.ids import new_id
 
 NOW = 1_700_000_000_000_000
@@ -72,3 +73,28 @@ def envelope(name: str = "thing.happened", payload: dict[str, Any] | None = None
         "payload": {"key": "k"} if payload is None else payload,
     }
     return Envelope(**(fields | more))
+
+
+def dead_letter(n: int, error_code: str = "b_handler_failed") -> NewDeadLetter:
+    """The nth dead letter of the group `one`, as it is written; its event is nowhere else."""
+    return NewDeadLetter(
+        letter_id=f"one/e{n}",
+        group_id=1,
+        group_name="one",
+        seq=n,
+        order_key=None,
+        event_id=f"e{n}",
+        event_type="thing.happened",
+        event_version="1.0",
+        producer="Maker",
+        tenant_id="",
+        trace_id="",
+        correlation_id="",
+        error_code=error_code,
+        error_detail="no luck",
+        reason="b_retries_exhausted",
+        attempts=1,
+        first_failed_at=NOW,
+        last_failed_at=NOW,
+        envelope="{}",
+    )

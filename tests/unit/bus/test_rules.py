@@ -9,7 +9,7 @@ RULES = [f"c{n}" for n in range(1, 7)] + [f"b{n}" for n in range(1, 6)]
 
 
 def named() -> set[str]:
-    texts = [file.read_text("utf-8") for kind in ("unit", "contract") for file in (TESTS / kind / "bus").glob("*.py")]
+    texts = [file.read_text("utf-8") for kind in ("unit", "contract") for file in (TESTS / kind / "bus").rglob("*.py")]
     return set(re.findall(r"def (test_\w+)", "\n".join(texts)))
 
 

@@ -1,4 +1,4 @@
-"""Commands run in this process, in a folder of their own, without the variables of whoever runs the tests."""
+"""Commands run in this process, in a folder of their own, without the variables of the developer."""
 
 import logging
 import os

@@ -12,6 +12,7 @@ from patra.kernel.errors import (
     Permanent,
     StoreBusy,
     Transient,
+    counted,
 )
 
 
@@ -63,3 +64,7 @@ def test_errors_cross_process_boundaries_whole(error: PatraError) -> None:
     assert type(again) is type(error)
     assert str(again) == str(error)
     assert vars(again) == vars(error)
+
+
+def test_a_number_agrees_with_its_noun() -> None:
+    assert [counted(number, "click") for number in (0, 1, 2)] == ["0 clicks", "1 click", "2 clicks"]

@@ -145,15 +145,3 @@ def test_the_check_of_the_column_lists_the_states() -> None:
 def test_a_column_that_is_no_plain_name_is_refused(column: str) -> None:
     with pytest.raises(ValueError):
         DOOR.check_sql(column)
-
-
-def test_the_diagram_draws_every_edge_once() -> None:
-    assert DOOR.mermaid().splitlines() == [
-        "stateDiagram-v2",
-        '    state "LOCKED-TWICE" as LOCKED_TWICE',
-        "    [*] --> open",
-        "    open --> shut: push, wind",
-        "    shut --> open: push",
-        "    shut --> LOCKED_TWICE: key",
-        "    LOCKED_TWICE --> [*]",
-    ]

@@ -1,7 +1,6 @@
-"""Patterns of others: what they match, and that nothing makes them slow."""
+"""Patterns of others: what they match, what is refused and where, and that nothing makes them slow."""
 
 import re
-import time
 
 import pytest
 from hypothesis import given
@@ -19,18 +18,32 @@ from patra.kernel.pattern import MAX_TEXT, Pattern, pattern
         ("^abc", "xabc", False, False),
         ("abc$", "xabc", False, True),
         ("abc$", "abcx", False, False),
+        ("abc$", "abc\n", False, False),  # the end, not also the place before a last line break
+        ("^b", "a\nb", False, False),  # one text, not lines
+        ("a.b", "a\nb", False, False),
         ("(?i)rate LIMIT", "Rate limit", True, True),
         ("(?i)[a-c]+", "ABC", True, True),
+        ("(?i)É", "é", True, True),
         ("[^@ ]+@[^@ ]+", "a@b.org", True, True),
         (r"10\.\d{4,9}/\S+", "10.1234/x y", False, True),
         ("a{2,3}", "aaaa", False, True),
         ("(ab|cd)*", "abcdab", True, True),
+        ("^a|b$", "xb", False, True),
         ("", "", True, True),
         ("", "x", False, True),
         ("a|", "", True, True),
         ("[]a]+", "]a", True, True),
         (r"[\d.-]+", "1.2-3", True, True),
         ("()*a", "a", True, True),
+        ("a|ab", "ab", True, True),  # the whole text, whichever alternative comes first
+        ("^.$", "\u00e9", True, True),  # a character, not a byte
+        (r"\d", "\u0663", False, False),
+        (r"\w", "\u00e9", False, False),
+        (r"\s", "\u3000", False, False),
+        (r"\p{Nd}", "\u0663", True, True),
+        (r"\p{L}", "\u00e9", True, True),
+        (r"[\pZ]", "\u3000", True, True),
+        ("a", "\ud800a", False, True),  # half of a surrogate pair is some other character
     ],
 )
 def test_a_pattern_matches_as_expected(source, text, whole, part):
@@ -38,33 +51,41 @@ def test_a_pattern_matches_as_expected(source, text, whole, part):
     assert Pattern(source).found(text) is part
 
 
+def test_a_part_is_found_in_bytes_of_any_length():
+    assert Pattern("b$").found_in(b"a" * 100_000 + b"b")
+    assert not Pattern("b").found_in(b"a" * 100_000)
+
+
 @pytest.mark.parametrize(
-    "source",
+    ("source", "words"),
     [
-        "(a",
-        "a)",
-        "[a",
-        "*a",
-        "a**",
-        r"\1",
-        r"(?=a)",
-        "(?P<n>a)",
-        "a{3,2}",
-        "a{1000}",
-        "a{x}",
-        "a^b",
-        "a$b",
-        "[z-a]",
-        "\\",
-        "^a|b",
-        "a|b$",
-        "x" * 501,
+        ("x(?=a)", "look-ahead ((?=) is not supported (at character 2)"),
+        ("(?!a)b", "look-ahead ((?!) is not supported (at character 1)"),
+        ("é(?<=a)b", "look-behind ((?<=) is not supported (at character 2)"),
+        ("(?<!a)b", "look-behind ((?<!) is not supported (at character 1)"),
+        (r"(a)\1", r"a back-reference (\1) is not supported (at character 4)"),
+        ("(?P<n>a)(?P=n)", "a named back-reference ((?P) is not supported"),
+        ("(?>a)", "an atomic group ((?>) is not supported (at character 1)"),
+        ("(a", "missing )"),
+        ("a)", "unexpected )"),
+        ("[a", "missing ]"),
+        ("*a", "no argument for repetition operator: * (at character 1)"),
+        ("a**", "bad repetition operator: ** (at character 2)"),
+        ("a{3,2}", "invalid repetition size: {3,2} (at character 2)"),
+        ("a{1001}", "invalid repetition size"),
+        ("((a{100}){100}){100}", "invalid repetition size"),
+        (r"\p{L}{900}", "pattern too large"),
+        ("[z-a]", "invalid character class range: z-a (at character 2)"),
+        ("\\", "trailing \\"),
+        ("x" * 501, "at most 500 characters"),
+        ("\ud800", "surrogate"),
     ],
 )
-def test_what_is_no_pattern_of_ours_is_refused_with_its_place(source):
+def test_what_is_no_pattern_is_refused_with_the_reason_and_the_place(source, words):
     with pytest.raises(Invalid) as raised:
         Pattern(source)
     assert raised.value.code == "pattern_invalid"
+    assert words in raised.value.detail
 
 
 ATOMS = st.sampled_from(["a", "b", ".", "[ab]", "[^a]", r"\d", r"\w"])
@@ -81,9 +102,9 @@ SOURCES = st.recursive(
 )
 
 
-@given(SOURCES, st.text("ab1c", max_size=8))
+@given(SOURCES, st.text("ab1cé\u0663", max_size=8))
 def test_a_pattern_agrees_with_the_standard_engine(source, text):
-    ours, theirs = Pattern(source), re.compile(source)
+    ours, theirs = Pattern(source), re.compile(source.replace(r"\d", "[0-9]").replace(r"\w", "[0-9A-Za-z_]"))
     assert ours.matches(text) is bool(theirs.fullmatch(text))
     assert ours.found(text) is bool(theirs.search(text))
 
@@ -98,73 +119,17 @@ def test_a_pattern_agrees_with_the_standard_engine(source, text):
     ],
 )
 def test_patterns_that_hang_backtracking_engines_end(source, text):
-    begun = time.process_time()
-    assert Pattern(source).found(text) is False
-    assert time.process_time() - begun < 20  # the standard engine would need longer than the universe has
+    assert Pattern(source).found(text) is False  # a backtracking engine would need longer than the universe has
 
 
-def test_deeply_nested_groups_are_refused_and_do_not_explode():
-    with pytest.raises(Invalid):
-        Pattern("(" * 30 + "a" + ")" * 30)
-    assert Pattern("(" * 20 + "a" + ")" * 20).matches("a")
+def test_no_more_than_the_beginning_of_a_text_is_looked_at():
+    text = "é" * MAX_TEXT
+    assert Pattern("^é+$").matches(text)
+    assert not Pattern("^é+$").matches(text + "é")
+    assert Pattern("^é+$").found(text)
+    assert not Pattern("^é+$").found(text + "é")  # where it was cut is not its end
+    assert not Pattern("b").found(text + "b")
 
 
 def test_a_pattern_is_compiled_once():
     assert pattern("a+b") is pattern("a+b")
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "^[0-9a-f]{64}$",
-        "^[a-z0-9.+-]+/[A-Za-z0-9.+-]+$",
-        "^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$",
-        r"^1(\.\d+){0,2}$",
-        "^(a|bc)*d?$",
-        "abc",
-        r"\d{4}-\d\d",
-    ],
-)
-def test_a_pattern_that_is_read_in_one_way_is_unambiguous(source):
-    assert Pattern(source, unicode=True).unambiguous
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        "^(a+)+$",
-        "^(a*)*b",
-        "^(a|a)*$",
-        "^(a|ab)*c$",
-        r"^(\w+\s?)*:",
-        r"^\w*\d*$",
-        "^(a?){1,30}b",
-        "a?a?a?aaa",
-        "[a-z]+$",
-        "^[^@]+@[^@]+[.][^@]+$",
-        "(?i)^ab$",
-        "^\u00e9$",
-        "^()*a$",
-    ],
-)
-def test_a_pattern_that_could_be_read_in_two_ways_is_not(source):
-    assert not Pattern(source, unicode=True).unambiguous
-
-
-@given(SOURCES, st.text("ab1c \u0663\u00e9\u3000", max_size=8))
-def test_with_unicode_classes_it_is_the_standard_engine_s_width(source, text):
-    source = source.replace("[ab]", r"\s")
-    assert Pattern(source, unicode=True).matches(text) is bool(re.fullmatch(source, text))
-
-
-@given(SOURCES, st.text("ab1c", max_size=8))
-def test_an_unambiguous_pattern_has_one_way_through_any_text(source, text):
-    """Counted on the machine itself: along an unambiguous pattern at most one node takes each character."""
-    ours = Pattern("^(?:" + source + ")$")
-    if not ours.unambiguous:
-        return
-    state = ours._start
-    for char in text:
-        takers = [n for n in state if (test := ours._nodes[n][0]) is not None and test(char)]
-        assert len(takers) <= 1
-        state = ours._move(state, char, again=False)

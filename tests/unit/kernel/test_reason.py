@@ -1,10 +1,10 @@
 import msgspec
 import pytest
 
-from patra.kernel.reason import Reason
+from patra.kernel.reason import ReasonCode
 
 
-class R(Reason):
+class R(ReasonCode):
     ACCEPTED = "x_accepted", "the event is new"
     REFUSED = "x_refused", "the event breaks a rule"
 
@@ -38,7 +38,7 @@ def test_a_reason_travels_as_its_code() -> None:
 def test_a_code_cannot_be_given_twice() -> None:
     with pytest.raises(TypeError, match="TWICE"):
 
-        class Wrong(Reason):
+        class Wrong(ReasonCode):
             ONCE = "x_same", "first"
             TWICE = "x_same", "second"
 
@@ -46,5 +46,5 @@ def test_a_code_cannot_be_given_twice() -> None:
 def test_a_reason_without_its_line_is_refused() -> None:
     with pytest.raises((ValueError, RuntimeError)):
 
-        class Wrong(Reason):
+        class Wrong(ReasonCode):
             SILENT = "x_silent", ""

@@ -1,8 +1,13 @@
+import fcntl
 import io
 import json
 import logging
+import os
+import re
+import struct
 import subprocess
 import sys
+import termios
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -10,6 +15,8 @@ from typing import Any
 
 import pytest
 import structlog
+from prometheus_client import Gauge
+from prometheus_client.core import GaugeMetricFamily
 
 from patra.kernel.clock import parse_instant
 from patra.kernel.errors import ConfigInvalid
@@ -25,11 +32,13 @@ from patra.kernel.telemetry import (
     get_logger,
     histogram,
     metrics_text,
+    sample_value,
     setup_logging,
     setup_tracing,
     span,
     trace_headers,
 )
+from patra.kernel.telemetry.console_lines import console_line
 
 HANDLED = counter("patra_test_handled_total", "Things handled, by result.", "result")
 WAITING = gauge("patra_test_waiting", "Things that wait.")
@@ -164,6 +173,43 @@ def test_for_people_the_same_is_a_sentence_a_line() -> None:
     assert "run_id=r1" in text
     assert "hunter2" not in text
     assert not text.startswith("{")
+
+
+def test_for_people_what_strangers_sent_steers_no_terminal_and_begins_no_line() -> None:
+    out = Lines()
+    setup_logging(format="console", stream=out)
+    log.warning("refused", path="\x1b[2J", detail="a\nforged", nested={"k": ["\x1b[2J\n"]})
+    assert out.getvalue().count("\n") == 1
+    log.error("failed", exc_info=ValueError("\x1b[2J"))
+    assert "\nValueError: \\x1b[2J" in out.getvalue()
+    assert "\x1b" not in out.getvalue()
+    assert out.getvalue().count("\\x1b[2J") == 3
+
+
+def test_on_a_terminal_a_line_of_routine_work_is_short_and_a_warning_whole() -> None:
+    head, tail = os.openpty()
+    fcntl.ioctl(tail, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+    with os.fdopen(head, "rb", 0) as reader, os.fdopen(tail, "w") as terminal:
+        setup_logging(stream=terminal)
+        with bind_lineage(source="crossref", endpoint="works", run_id="r1", plan_id="p1"):
+            log.info("ingest_run_closed", outcome="succeed", inserted=7, holder="executor-1", loops=list("abcd"))
+            log.info("exposure", api="x" * 100)
+            log.warning("ingest_failed", reason="y " * 50)
+        terminal.flush()
+        seen = b""
+        while seen.count(b"\n") < 3:
+            seen += reader.read(4096)
+    first, second, third = re.sub(r"\x1b\[\d*m", "", seen.decode()).splitlines()
+    assert first[8:] == " info    ingest_run_closed crossref/works outcome=succeed inserted=7 loops=4"
+    assert (len(second), second[-1]) == (100, "…")
+    assert "y " * 49 in third
+    assert "run_id=r1" in third
+
+
+def test_a_warning_names_each_item_of_a_list_and_routine_work_how_many() -> None:
+    event = {"at": "2026-11-18T10:00:00Z", "event": "refused", "codes": ["a", "b", "c", "d"], "source": 7}
+    assert console_line(event | {"level": "warning"}) == "10:00:00 warning refused 7 codes=['a', 'b', 'c', 'd']"
+    assert console_line(event | {"level": "info"}) == "10:00:00 info    refused 7 codes=4"
 
 
 def test_without_a_terminal_auto_means_json() -> None:
@@ -347,3 +393,27 @@ def test_importing_telemetry_configures_nothing() -> None:
         "assert not any(m.startswith('opentelemetry') for m in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+class CostlyCollector:
+    """A metric that must not be collected."""
+
+    def describe(self) -> list[GaugeMetricFamily]:
+        return [GaugeMetricFamily("patra_test_costly", "Costs.")]
+
+    def collect(self) -> list[GaugeMetricFamily]:
+        raise AssertionError("collected")
+
+
+def test_one_sample_is_read_without_collecting_any_other_metric() -> None:
+    costly = CostlyCollector()
+    REGISTRY.register(costly)
+    wanted = Gauge("patra_test_wanted", "Wanted.", ["kind"], registry=REGISTRY)
+    wanted.labels("a").set(3)
+    try:
+        assert sample_value("patra_test_wanted", {"kind": "a"}) == 3
+        assert sample_value("patra_test_wanted", {"kind": "b"}) is None
+        assert sample_value("patra_test_absent", {}) is None
+    finally:
+        REGISTRY.unregister(costly)
+        REGISTRY.unregister(wanted)

@@ -9,7 +9,8 @@ from patra.kernel.clock import SECOND
 from patra.kernel.db import open_database
 from patra.kernel.db.queries import statement
 from patra.kernel.errors import StoreBusy, StoreUnavailable
-from patra.kernel.testing import FaultyDatabase, InjectedFault, ManualClock, kill_hard
+from patra.kernel.testing import ManualClock
+from tests.support.faults import FaultyDatabase, InjectedFault, kill_hard
 
 MAKE = "CREATE TABLE t (a INTEGER PRIMARY KEY)"
 ADD = statement("add", "INSERT INTO t (a) VALUES (:a)")

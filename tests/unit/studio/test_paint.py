@@ -4,14 +4,17 @@ import numpy as np
 import pytest
 
 from patra.studio.paint.camera import Camera, view_at
+from patra.studio.paint.figures import Look
 from patra.studio.paint.frames import ShotFrames, render
 from patra.studio.paint.inserts import _THINGS
 from patra.studio.paint.lettering import title_card
 from patra.studio.paint.narrator import portrait
-from patra.studio.paint.places import _PLACES
 from patra.studio.paint.scene import ROOM, paint
+from patra.studio.paint.scenery.places import _PLACES
+from patra.studio.script.facts import Card
 from patra.studio.script.lexicon import INSIDE, MOTIFS, PLACES
 from patra.studio.script.shots import INSERTS, MOVES, Figure, Picture
+from patra.studio.voice.espeak import Mark
 from patra.studio.voice.visemes import SHAPES, Mouth
 
 W, H = 96, 54
@@ -161,3 +164,94 @@ def test_no_title_is_cut_by_the_edge_of_the_picture(title):
     assert len(rows)
     assert 0 < rows[0] <= rows[-1] < 0.75 * 180  # clear of the narrator
     assert 8 < columns[0] <= columns[-1] < 320 - 8
+
+
+CARDS = [
+    Card(kind="definition", title="battery", items=("a device that stores energy",)),
+    Card(kind="list", items=("flour", "two eggs", "一点盐")),
+    Card(kind="number", title="71 percent", items=("of the earth",), values=(71.0,)),
+    Card(kind="bars", items=("snail|1 m", "horse|800 m"), values=(1.0, 800.0)),
+    Card(kind="date", title="1894", items=("The bridge was opened.",)),
+    Card(kind="things", title="A kettle."),
+    Card(kind="words", title="Nothing of this can be drawn."),
+]
+
+
+@pytest.mark.parametrize("card", CARDS, ids=lambda card: card.kind)
+def test_a_card_shows_something_of_its_own(card):
+    drawn = picture(place="", framing="card", card=card, pictograms=("kettle",), camera="push_in")
+    empty = picture(place="", framing="card", card=Card(kind="words"), camera="push_in")
+    assert np.abs(pixels(paint(drawn, W, H, 1.0)) - pixels(paint(empty, W, H, 1.0))).max() > 60
+
+
+def test_people_who_are_nowhere_stand_before_no_place():
+    someone = (Figure(kind="woman", name="Mara", number=0),)
+    assert paint(picture(place="", framing="medium", figures=someone), W, H, 1.0).front is not None
+
+
+def test_no_moon_is_painted_where_there_is_none():
+    dark, lit = (pixels(paint(picture(time="night", absent=absent), W, H, 1.0)) for absent in (("moon",), ()))
+    assert np.abs(lit - dark).max() > 60
+
+
+def test_a_place_that_is_seen_again_is_neither_the_same_nor_its_mirror_image():
+    one, left, right = (pixels(paint(picture(place="village", view=view), W, H, 1.0)) for view in (0, 1, 2))
+    for other in (left, right):
+        assert np.abs(one - other).mean() > 5
+        assert np.abs(one[:, ::-1] - other).mean() > 5
+
+
+def test_no_two_people_of_a_chapter_are_dressed_alike():
+    coats = {Look(Figure(kind="woman", name=name, number=n)).coat for n, name in enumerate("ABCDEFGH")}
+    assert len(coats) == 8
+
+
+@pytest.mark.parametrize(("width", "height"), [(54, 96), (54, 54)])
+def test_upright_and_square_frames_are_painted_whole(width, height):
+    for framing, place in (("card", ""), ("wide", "village"), ("medium", "river")):
+        drawn = picture(place=place, framing=framing, card=CARDS[1], figures=(Figure(kind="man", name="A", number=0),))
+        frames = list(render(shot(picture=drawn, width=width, height=height, cut="cut", frames=2), None))
+        seen = np.frombuffer(frames[0], np.uint8).reshape(height, width, 3)
+        assert seen.std() > 5
+        assert seen[height // 2].std() > 1
+
+
+def test_the_mouth_of_who_speaks_moves_and_the_narrators_does_not():
+    people = (Figure(kind="woman", name="Anna", number=0), Figure(kind="man", name="Tom", number=1))
+    talk = picture(place="street", time="day", framing="medium", figures=people, camera="pan_right")
+    open_, rest = (Mouth(fps=10, shapes=(SHAPES.index(name),) * 12, blinks=()) for name in ("open", "rest"))
+
+    def middle(mouth, *spoken):
+        given = shot(picture=talk, cut="cut", width=320, height=180, spoken=spoken)
+        return np.frombuffer(list(render(given, mouth))[6], np.uint8).reshape(180, 320, 3).astype(int)
+
+    def moved(*spoken):
+        return np.abs(middle(open_, *spoken) - middle(rest, *spoken)).max(axis=2) > 20
+
+    anna, tom, narrator = moved(Mark(0, 1200, "Anna")), moved(Mark(0, 1200, "Tom")), moved()
+    assert anna.any()
+    assert np.flatnonzero(anna.any(axis=0)).max() < np.flatnonzero(tom.any(axis=0)).min()
+    assert narrator.any()
+    assert not (anna & narrator).any()  # the narrator is silent while Anna speaks
+
+
+def test_a_pictogram_is_whole_whatever_part_of_a_place_is_seen():
+    def plate(view):
+        with_it, without = (pixels(paint(picture(view=view, pictograms=p), W, H, 1.0)) for p in (("kettle",), ()))
+        changed = np.argwhere(np.abs(with_it - without).sum(axis=2) > 60)
+        return (changed.max(axis=0) - changed.min(axis=0)).tolist()
+
+    assert plate(0) == plate(1) == plate(2)
+
+
+def test_a_crowd_by_the_water_stands_on_its_bank_and_no_dog_brings_people_along():
+    rows = np.argwhere(
+        np.abs(
+            pixels(paint(picture(place="river", crowd=True), W, H, 1.0))
+            - pixels(paint(picture(place="river"), W, H, 1.0))
+        ).sum(axis=2)
+        > 30
+    )[:, 0]
+    assert rows.min() > 0.6 * H * ROOM
+    alone = pixels(paint(picture(place="field", motifs=("dog",)), W, H, 1.0))
+    assert (np.abs(alone - pixels(paint(picture(place="field"), W, H, 1.0))).sum(axis=2) > 30).mean() < 0.02

@@ -1,7 +1,8 @@
 import pytest
 
-from patra.app.parts import Health
-from patra.app.settings import Settings, StoreSettings, StudioSettings
+from patra.app.component import Health
+from patra.app.configuration.engine_settings import StudioSettings
+from patra.app.configuration.settings import Settings, StoreSettings
 from patra.app.wiring import build
 from patra.kernel.errors import ConfigInvalid
 from patra.studio.profiles import Engine, Profile, choose, load_profiles

@@ -1,10 +1,23 @@
+import io
+import wave
+
 import pytest
 
 from patra.kernel.errors import Permanent
-from patra.studio.reasons import R
+from patra.studio.vocabulary.reasons import Reason
 from patra.studio.voice.espeak import Mark, Voice, speak
-from patra.studio.voice.narration import HEAD_MS, OPEN_MS, narrate, samples_of
+from patra.studio.voice.narration import HEAD_MS, OPEN_MS, VARIANTS, in_one, joined, pause_ms, voice_for, voice_of
 from patra.studio.voice.visemes import SHAPES, mouth_of, shape_of
+
+
+def narrate(sentences, language, mood, fps, **more):
+    voice = voice_for(language, mood)
+    return joined([(text, speak(text, voice)) for text in sentences], fps, **more)
+
+
+def samples_of(data):
+    with wave.open(io.BytesIO(data)) as file:
+        return file.readframes(file.getnframes()), file.getframerate()
 
 
 @pytest.mark.parametrize(("text", "voice"), [("The sea was calm.", "en-gb-x-rp"), ("江面上有雾。", "cmn")])
@@ -20,7 +33,7 @@ def test_speech_has_words_and_phonemes_in_order(text, voice):
 def test_an_unknown_voice_is_refused_by_name():
     with pytest.raises(Permanent) as refused:
         speak("Hello.", Voice(name="nobody"))
-    assert refused.value.code == R.VOICE_UNKNOWN
+    assert refused.value.code == Reason.VOICE_UNKNOWN
 
 
 def test_a_shots_sound_is_as_long_as_its_frames_to_the_sample():
@@ -61,3 +74,27 @@ def test_the_mouth_moves_while_it_speaks_and_rests_when_it_does_not():
     quiet = mouth.shapes[: OPEN_MS * 20 // 1000]
     assert set(quiet) == {SHAPES.index("rest")}
     assert len(set(mouth.shapes)) > 4
+
+
+def test_each_kind_of_person_has_a_voice_of_its_own_and_keeps_it():
+    voices = {kind: voice_of("en", "calm", kind, 0) for kind in VARIANTS}
+    assert len({(v.name, v.pitch) for v in voices.values()} | {(voice_for("en", "calm").name, 42)}) == len(VARIANTS) + 1
+    assert voice_of("en", "calm", "woman", 0) == voices["woman"] != voice_of("en", "calm", "woman", 1)
+    assert voice_of("en", "calm", "", 0) == voice_for("en", "calm")
+
+
+def test_a_sentence_of_two_voices_says_who_speaks_when():
+    parts = [
+        ("", speak("She said:", voice_for("en", "calm"))),
+        ("Anna", speak("Come in!", voice_of("en", "calm", "woman", 0))),
+    ]
+    whole, spoken = in_one(parts)
+    assert [mark.text for mark in spoken] == ["Anna"]
+    assert 0 < spoken[0].at < spoken[0].end <= whole.milliseconds + 1
+    _, timing = joined([("She said: Come in!", whole)], 20, spoken=[spoken])
+    assert timing.spoken[0].at == timing.sentences[0].at + spoken[0].at
+    assert [word.text for word in whole.words][:3] == ["She", "said", "Come"]
+
+
+def test_pauses_follow_the_mark_that_ends_a_sentence():
+    assert pause_ms("One,") < pause_ms("One.") < pause_ms("One?”") < pause_ms("One…”")

@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 import urllib3
 
+from patra.app.component import BuiltComponent, Component, Context
+from patra.app.configuration.settings import Settings, StoreSettings, WebSettings
 from patra.app.loops import Loop
-from patra.app.parts import Ground, Joined, Part
-from patra.app.settings import Settings, StoreSettings, WebSettings
-from patra.app.wiring import PARTS, Patra, build
+from patra.app.wiring import COMPONENTS, Patra, build
+from patra.web.asgi import app, every_endpoint
 from patra.web.endpoint import Endpoint
-from patra.web.server import app, every_endpoint
-from patra.web.serving import serving
+from patra.web.uvicorn_server import serving
 
 
 class Client:
@@ -39,16 +39,16 @@ def web_settings(**web: Any) -> Settings:
     return Settings(store=StoreSettings(url="sqlite:///:memory:"), web=WebSettings(port=0, **web))
 
 
-def with_loops(*loops: Loop) -> tuple[Part, ...]:
-    def join(ground: Ground) -> Joined:
-        return Joined(engine=object(), loops=loops)
+def with_loops(*loops: Loop) -> tuple[Component, ...]:
+    def join(ground: Context) -> BuiltComponent:
+        return BuiltComponent(engine=object(), loops=loops)
 
-    return (*PARTS, Part(name="example", join=join))
+    return (*COMPONENTS, Component(name="example", join=join))
 
 
 @contextmanager
 def served(
-    settings: Settings | None = None, endpoints: Sequence[Endpoint] = (), parts: Sequence[Part] = PARTS
+    settings: Settings | None = None, endpoints: Sequence[Endpoint] = (), parts: Sequence[Component] = COMPONENTS
 ) -> Iterator[Client]:
     """A Patra in memory with its own endpoints and those given."""
     settings = settings or web_settings()

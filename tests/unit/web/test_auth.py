@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from patra.app.actor import Role
-from patra.app.settings import WebSettings
+from patra.app.access.actor import Role
+from patra.app.configuration.settings import WebSettings
 from patra.kernel.errors import ConfigInvalid
-from patra.web.auth import Gate, check_address, gate, is_loopback
+from patra.web.auth import Gate, TokenFiles, check_address, gate, is_loopback, token_files
 from patra.web.problem import Problem
 
 VIEWER, OPERATOR, ADMIN = "viewer-token-of-some-length", "operator-token-of-some-length", "admin-token-of-some-length"
@@ -177,7 +177,7 @@ def test_loopback_is_loopback(host: str) -> None:
     ],
 )
 def test_the_open_mode_answers_only_to_loopback_names(host: str, allowed: bool) -> None:
-    refusal = Gate(()).refusal("GET", {"host": host})
+    refusal = gate(WebSettings()).refusal("GET", {"host": host})
     assert (refusal is None) is allowed
     assert refusal is None or (refusal.status, refusal.code) == (421, "host_not_allowed")
 
@@ -193,20 +193,93 @@ HOST = {"host": "127.0.0.1:8642"}
         ({"origin": "http://127.0.0.1:9999"}, False),
         ({"origin": "http://evil.example"}, False),
         ({"origin": "null"}, False),
-        ({"sec-fetch-site": "cross-site"}, False),
-        ({"sec-fetch-site": "same-site"}, False),
-        ({"sec-fetch-site": "same-origin"}, True),
-        ({"sec-fetch-site": "none"}, True),
+        ({"origin": "http://["}, False),
+        ({"origin": ""}, False),
     ],
 )
-def test_the_open_mode_takes_no_write_from_another_origin(headers: dict[str, str], allowed: bool) -> None:
-    for method in ("POST", "PUT", "PATCH", "DELETE"):
-        refusal = Gate(()).refusal(method, HOST | headers)
+def test_no_request_is_taken_from_a_page_of_another_origin(
+    guarded: Gate, headers: dict[str, str], allowed: bool
+) -> None:
+    for found in (gate(WebSettings()), guarded):
+        for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
+            refusal = found.refusal(method, HOST | headers)
+            assert (refusal is None) is allowed
+            assert refusal is None or (refusal.status, refusal.code) == (403, "cross_origin_refused")
+
+
+@pytest.mark.parametrize(
+    ("site", "allowed"), [("cross-site", False), ("same-site", False), ("same-origin", True), ("none", True)]
+)
+def test_what_a_browser_sends_for_another_site_writes_nothing(guarded: Gate, site: str, allowed: bool) -> None:
+    for found in (gate(WebSettings()), guarded):
+        refusal = found.refusal("POST", HOST | {"sec-fetch-site": site})
         assert (refusal is None) is allowed
-        assert refusal is None or (refusal.status, refusal.code) == (403, "cross_origin_refused")
-    assert Gate(()).refusal("GET", HOST | headers) is None
+        assert found.refusal("GET", HOST | {"sec-fetch-site": site}) is None  # a link leads here
 
 
-def test_with_tokens_names_and_origins_decide_nothing(guarded: Gate) -> None:
-    assert guarded.refusal("POST", {"host": "patra.example", "origin": "http://evil.example"}) is None
-    assert guarded.actor({"host": "127.0.0.1"}) is None
+@pytest.mark.parametrize(
+    ("host", "allowed"),
+    [
+        ("patra.example", True),
+        ("PATRA.example.:443", True),
+        ("patra.internal:8642", True),
+        ("10.0.0.5:8642", True),
+        ("10.0.0.6:8642", False),
+        ("localhost", True),
+        ("evil.example", False),
+        ("patra.example.evil.example", False),
+        ("", False),
+    ],
+)
+def test_with_tokens_too_patra_answers_to_its_own_names_only(host: str, allowed: bool) -> None:
+    found = gate(
+        WebSettings(
+            host="0.0.0.0",
+            public_url="https://patra.example",
+            allowed_hosts=("patra.internal",),
+            admin_tokens=(hashed(ADMIN),),
+        )
+    )
+    refusal = found.refusal("GET", {"host": host}, "10.0.0.5")
+    assert (refusal is None) is allowed
+    assert refusal is None or (refusal.status, refusal.code) == (421, "host_not_allowed")
+
+
+def test_pages_of_the_public_url_may_act_also_where_the_proxy_rewrites_the_host() -> None:
+    found = gate(WebSettings(public_url="https://patra.example/", admin_tokens=(hashed(ADMIN),)))
+    assert found.refusal("POST", HOST | {"origin": "https://patra.example"}) is None
+    assert found.refusal("POST", HOST | {"origin": "http://patra.example"}) is not None
+    assert found.refusal("POST", HOST | {"origin": "https://patra.example:8443"}) is not None
+
+
+@pytest.mark.parametrize("header", ["x-forwarded-for", "forwarded", "via", "x-real-ip", "x-forwarded-host"])
+def test_the_open_mode_takes_nothing_from_a_proxy(guarded: Gate, header: str) -> None:
+    refusal = gate(WebSettings()).refusal("GET", HOST | {header: "203.0.113.9"})
+    assert refusal is not None
+    assert (refusal.status, refusal.code) == (403, "proxy_not_configured")
+    assert guarded.refusal("GET", HOST | {header: "203.0.113.9"}) is None
+
+
+def test_a_changed_token_file_is_gone_by_within_two_seconds_and_a_malformed_one_changes_nothing(tmp_path: Path) -> None:
+    file, now = tmp_path / "admin", [0.0]
+    file.write_text(ADMIN)
+    settings = WebSettings(admin_tokens=(f"alice=file:{file}",))
+    found = gate(settings)
+    watched = TokenFiles(found, token_files(settings), lambda: now[0])
+
+    def known() -> list[str]:
+        now[0] += 2.0
+        watched.look()
+        return [token for token in (ADMIN, OPERATOR) if found.actor(bearer(token))]
+
+    assert known() == [ADMIN]
+    file.write_text(OPERATOR)
+    watched.look()  # too soon
+    assert found.actor(bearer(ADMIN)) is not None
+    assert known() == [OPERATOR]
+    file.write_text("short")
+    assert known() == [OPERATOR]
+    file.unlink()
+    assert known() == [OPERATOR]
+    file.write_text(ADMIN)
+    assert known() == [ADMIN]

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 import structlog
 
-from patra.app.actor import Role
-from patra.app.audit import AuditEntry, audited
-from patra.app.settings import WebSettings
+from patra.app.access.actor import Role
+from patra.app.access.audit import AuditEntry, audited
+from patra.app.configuration.settings import WebSettings
 from patra.kernel.errors import (
     Fenced,
     IllegalMove,

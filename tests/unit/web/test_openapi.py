@@ -9,9 +9,9 @@ from hypothesis.strategies import DataObject, data, sampled_from
 from schemathesis.generation import GenerationMode
 
 from patra.app.wiring import build
+from patra.web.asgi import App, app
 from patra.web.endpoint import Endpoint
 from patra.web.openapi import openapi
-from patra.web.server import App, app
 from tests.unit.web.served import served, web_settings
 
 LOCAL = {"Host": "localhost"}
@@ -66,7 +66,21 @@ def test_the_served_document_is_the_one_of_the_table() -> None:
         assert set(document["paths"]) >= {"/", "/health", "/ready", "/metrics", "/loops", "/audit", "/openapi.json"}
 
 
-READS = ("/", "/health", "/ready", "/metrics", "/loops", "/audit", "/outbox", "/openapi.json")
+READS = (
+    "/story",
+    "/",
+    "/health",
+    "/ready",
+    "/metrics",
+    "/loops",
+    "/audit",
+    "/outbox",
+    "/outbox/backlog",
+    "/doctor",
+    "/tokens",
+    "/settings",
+    "/openapi.json",
+)
 
 
 @pytest.mark.parametrize("path", READS)
@@ -89,6 +103,11 @@ def test_the_server_answers_as_documented_whatever_it_is_asked(application: App,
         case.call_and_validate(headers=LOCAL)
 
     check()
+
+
+def test_no_two_endpoints_answer_at_one_address(application: App) -> None:
+    names = [(endpoint.method, endpoint.template) for endpoint in application.endpoints]
+    assert [name for name in names if names.count(name) > 1] == []
 
 
 def test_all_reads_are_asked(application: App) -> None:

@@ -10,8 +10,11 @@ SELECT 1
 SELECT c.key, c.app_id, c.state, c.source, c.opened_at, c.click, c.click_due, c.timeout_id, c.body, 0
 FROM rows JOIN att_closure c ON c.key = rows.key ORDER BY c.key FOR UPDATE OF c
 
+-- name: due_until
+SELECT max(due_at) FROM (SELECT due_at FROM att_closure WHERE due_at <= :now ORDER BY due_at LIMIT :limit) AS first
+
 -- name: closures_due
-SELECT key FROM att_closure WHERE due_at <= :now ORDER BY due_at LIMIT :limit
+SELECT key FROM att_closure WHERE due_at <= :now ORDER BY due_at
 
 -- name: next_due
 SELECT min(due_at) FROM att_closure WHERE due_at IS NOT NULL
@@ -40,9 +43,9 @@ ON CONFLICT (key) DO UPDATE SET state = excluded.state, source = excluded.source
   click = excluded.click, click_due = excluded.click_due, timeout_id = excluded.timeout_id, body = excluded.body
 
 -- name: insert_billables
--- rows: decision_id int, app_id text, billable_type text, opportunity blob, fact_hour int, fact_at int
-INSERT INTO att_billable (decision_id, app_id, billable_type, opportunity, fact_hour, fact_at, status)
-SELECT decision_id, app_id, billable_type, opportunity, fact_hour, fact_at, :status FROM rows WHERE true
+-- rows: decision_id int, app_id text, billable_type text, opportunity blob, fact_hour int, fact_at int, closure blob
+INSERT INTO att_billable (decision_id, app_id, billable_type, opportunity, fact_hour, fact_at, closure, status)
+SELECT decision_id, app_id, billable_type, opportunity, fact_hour, fact_at, closure, :status FROM rows WHERE true
 
 -- name: append_placements
 -- rows: decision_id int, key blob, placement blob
@@ -55,19 +58,11 @@ ON CONFLICT (key) DO UPDATE SET count = att_drop.count + excluded.count
 RETURNING key, decision_id
 
 -- name: write_rejects
--- rows: key blob, decision_id int, at int, app_id text, batch_id text, event_index int, code text, server_event_key text, digest text, raw blob
--- Where the audit was purged sooner than the row, the row tells of the new one.
-INSERT INTO att_reject (key, decision_id, at, app_id, batch_id, event_index, code, server_event_key, digest, raw)
-SELECT key, decision_id, at, app_id, batch_id, event_index, code, server_event_key, digest, raw FROM rows WHERE true
-ON CONFLICT (key) DO UPDATE SET decision_id = excluded.decision_id, at = excluded.at, batch_id = excluded.batch_id,
-  event_index = excluded.event_index, digest = excluded.digest, raw = excluded.raw
-
--- name: quarantine_further
--- rows: own blob, key blob, decision_id int, at int, app_id text, batch_id text, event_index int, code text, server_event_key text, digest text, raw blob
-INSERT INTO att_reject (key, decision_id, at, app_id, batch_id, event_index, code, server_event_key, digest, raw)
-SELECT own, decision_id, at, app_id, batch_id, event_index, code, server_event_key, digest, raw FROM rows
-WHERE NOT EXISTS (SELECT 1 FROM att_reject r WHERE r.key = rows.key AND r.digest = rows.digest)
-ON CONFLICT (key) DO NOTHING
+-- rows: key blob, decision_id int, at int, app_id text, batch_id text, event_index int, code text, server_event_key text, digest text, raw blob, event_id text, field_path text, expected text, also_wrong text, count int
+INSERT INTO att_reject (key, decision_id, at, app_id, batch_id, event_index, code, server_event_key, digest, raw, event_id, field_path, expected, also_wrong, count)
+SELECT key, decision_id, at, app_id, batch_id, event_index, code, server_event_key, digest, raw, event_id, field_path, expected, also_wrong, count
+FROM rows WHERE true
+ON CONFLICT (key) DO UPDATE SET decision_id = excluded.decision_id, count = att_reject.count + excluded.count
 
 -- name: state_before_superseding
 -- rows: id int, item int

@@ -41,6 +41,9 @@ INSERT INTO att_locator (bucket, run, last, body) SELECT bucket, :run, :last, bo
 -- name: runs_of_bucket
 SELECT body FROM att_locator WHERE bucket = :bucket ORDER BY run
 
+-- name: migration_applied_at
+SELECT applied_at FROM krn_migration WHERE package = 'patra.attribution' AND number = :number
+
 -- name: mark
 SELECT value FROM att_mark WHERE name = :name
 
@@ -52,3 +55,13 @@ UPDATE att_mark SET value = :value WHERE name = :name AND value = :was
 
 -- name: next_run
 UPDATE att_mark SET value = value + 1 WHERE name = 'runs' RETURNING value
+
+-- name: runs_to_merge
+SELECT run, last, body FROM att_locator WHERE bucket = :bucket AND run >= :first AND run <= :last ORDER BY run
+
+-- name: delete_merged
+DELETE FROM att_locator WHERE bucket = :bucket AND run >= :first AND run <= :last
+
+-- name: move_merge
+UPDATE att_mark SET value = :value WHERE name = 'merge_bucket' AND value = :was
+  AND EXISTS (SELECT 1 FROM att_mark m WHERE m.name = 'merged_runs' AND m.value = :runs)

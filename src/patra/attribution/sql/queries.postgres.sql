@@ -3,6 +3,19 @@
 -- name: closure_by_key
 SELECT key, app_id, state, source, opened_at, click, click_due, timeout_id, body, 0 FROM att_closure WHERE key = :key
 
+-- name: closures_of_keys
+SELECT c.key, c.app_id, c.state, c.source, c.opened_at, c.click, c.click_due, c.timeout_id, c.body, 0
+FROM rows CROSS JOIN LATERAL (SELECT * FROM att_closure e WHERE e.key = rows.key LIMIT 1) c
+
+-- name: newest_of_batch
+SELECT number FROM (
+  SELECT number FROM att_log WHERE batch_id = :batch_id AND kind = 'batch' OFFSET 0
+) AS found ORDER BY number DESC LIMIT :limit
+
 -- name: closures_page
 SELECT key, app_id, state, source, opened_at, click, click_due, timeout_id, body, 0 FROM att_closure
 WHERE key > :key AND (:state = '' OR state = :state) ORDER BY key LIMIT :limit
+
+-- name: open_closures_page
+SELECT key, app_id, state, source, opened_at, click, click_due, timeout_id, body, 0 FROM att_closure
+WHERE state = 'open' AND substring(key FROM 1) > :key ORDER BY substring(key FROM 1) LIMIT :limit

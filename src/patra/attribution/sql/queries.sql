@@ -6,16 +6,36 @@ WHERE number IN (
   WHERE number > (SELECT value FROM att_mark WHERE name = 'closures_keyed') AND key = :key
 )
 
+-- name: closures_of_keys
+-- rows: key blob
+SELECT key, app_id, state, source, opened_at, click, click_due, timeout_id, body, number FROM att_closure
+WHERE number IN (
+  SELECT k.number FROM rows JOIN att_closure_key k ON k.key = rows.key
+  UNION SELECT number FROM att_closure
+  WHERE number > (SELECT value FROM att_mark WHERE name = 'closures_keyed') AND key IN (SELECT key FROM rows)
+)
+
 -- name: closures_page
 SELECT key, app_id, state, source, opened_at, click, click_due, timeout_id, body, number FROM att_closure
 WHERE number > :number AND (:state = '' OR state = :state) ORDER BY number LIMIT :limit
 
+-- name: open_closures_page
+SELECT key, app_id, state, source, opened_at, click, click_due, timeout_id, body, number
+FROM att_closure INDEXED BY att_closure_open WHERE state = 'open' AND number > :number ORDER BY number LIMIT :limit
+
 -- name: rejects_page
-SELECT r.key, r.at, r.app_id, r.batch_id, r.event_index, r.code, r.server_event_key, r.digest, r.raw, coalesce(d.count, 1)
+SELECT r.key, r.at, r.app_id, r.batch_id, r.event_index, r.code, r.server_event_key, r.event_id, r.field_path,
+  r.expected, r.also_wrong, r.digest, r.raw, coalesce(r.count, d.count, 1)
 FROM att_reject r LEFT JOIN att_drop d ON d.key = r.key
 WHERE (r.at < :before OR (r.at = :before AND r.key > :after)) AND (:batch_id = '' OR r.batch_id = :batch_id) AND (:code = '' OR r.code = :code)
   AND (:quarantined = 0 OR r.raw IS NOT NULL)
 ORDER BY r.at DESC, r.key LIMIT :limit
+
+-- name: rejects_of_decisions
+-- rows: decision_id int
+SELECT r.decision_id, r.at, r.app_id, r.batch_id, r.event_index, r.code, r.server_event_key, r.event_id, r.field_path,
+  r.expected, r.also_wrong, r.digest, NULL, coalesce(r.count, 1)
+FROM rows JOIN att_reject r ON r.decision_id = rows.decision_id ORDER BY r.decision_id, r.at, r.key LIMIT :limit
 
 -- name: refused_page
 SELECT number, at, batch_id, code FROM att_log

@@ -7,7 +7,7 @@ SELECT d.item, d.archived, d.body FROM rows JOIN att_decision d ON d.item = rows
 
 -- name: statuses_by_id
 -- rows: id int
-SELECT s.id, s.audit_status, s.attribution_status, s.settled_code FROM rows JOIN att_status s ON s.id = rows.id
+SELECT s.id, s.audit_status, s.attribution_status, s.settled_code, s.settled_at, s.superseded_told_at FROM rows JOIN att_status s ON s.id = rows.id
 
 -- name: billables_by_id
 -- rows: id int

@@ -1,31 +1,32 @@
 -- name: settle_by_app
-SELECT app_id, NULL, billable_type, count(*), NULL FROM att_billable
-WHERE fact_hour >= :first AND fact_hour <= :last AND fact_at >= :begin AND fact_at < :end AND status = 'committed'
+SELECT app_id, NULL, billable_type, count(*), NULL FROM att_settled
+WHERE fact_hour >= :first AND fact_hour <= :last AND fact_at >= :begin AND fact_at < :end
 GROUP BY app_id, billable_type
 
 -- name: settle_by_day
-SELECT NULL, fact_at / :day, billable_type, count(*), NULL FROM att_billable
-WHERE fact_hour >= :first AND fact_hour <= :last AND fact_at >= :begin AND fact_at < :end AND status = 'committed'
+SELECT NULL, fact_at / :day, billable_type, count(*), NULL FROM att_settled
+WHERE fact_hour >= :first AND fact_hour <= :last AND fact_at >= :begin AND fact_at < :end
 GROUP BY fact_at / :day, billable_type
 
 -- name: settle_by_placement
--- Where no placement was carried, the opportunity is told instead: it may be among those that wait.
+-- Where no placement was carried, the opportunity is given instead: it may be among those that wait.
 SELECT b.app_id, o.placement, b.billable_type, count(*), CASE WHEN o.placement IS NULL THEN b.opportunity END
-FROM att_billable b LEFT JOIN att_opportunity o ON o.key = b.opportunity
+FROM att_settled b LEFT JOIN att_opportunity o ON o.key = b.opportunity
 WHERE b.fact_hour >= :first AND b.fact_hour <= :last AND b.fact_at >= :begin AND b.fact_at < :end
-  AND b.status = 'committed'
 GROUP BY b.app_id, o.placement, b.billable_type, CASE WHEN o.placement IS NULL THEN b.opportunity END
-
--- name: uncounted
-SELECT status, count(*) FROM att_billable
-WHERE fact_hour >= :first AND fact_hour <= :last AND fact_at >= :begin AND fact_at < :end AND status <> 'committed'
-GROUP BY status
 
 -- name: waiting_placements
 SELECT key, placement FROM att_placement ORDER BY decision_id
 
+-- name: waiting_placements_of
+-- rows: key blob
+-- Of some opportunities, as far as the placements up to a decision are asked for. One pass over those that wait: they have
+-- no tree by key, so that a commit only appends.
+SELECT key, placement FROM att_placement WHERE decision_id <= :bound AND key IN (SELECT key FROM rows) ORDER BY decision_id
+
 -- name: received_before
-SELECT number FROM att_log WHERE at < :before ORDER BY at DESC LIMIT 1
+-- The newest batch received before. No tick: its instant is the deadline that it applies, which may be long over.
+SELECT number FROM att_log WHERE at < :before AND kind <> 'tick' ORDER BY at DESC LIMIT 1
 
 -- name: oldest_placement
 SELECT min(decision_id) FROM att_placement

@@ -1,25 +1,36 @@
 -- name: deliveries_due
+-- Each event by its key: of a queue the statistics are always of yesterday, and a join that is planned by them may read
+-- the whole log. A LATERAL with a LIMIT leaves the planner no other way.
+WITH taken AS MATERIALIZED (
+  SELECT seq, order_key, attempts, due_at, replay, first_failed_at, lost FROM bus_delivery
+  WHERE group_id = :group_id AND due_at <= :now ORDER BY due_at, seq LIMIT :limit FOR UPDATE SKIP LOCKED
+)
 SELECT d.seq, d.order_key, d.attempts, d.due_at, d.replay, d.first_failed_at, e.event_type, e.major, e.minor,
   e.event_id, e.published_at, e.body, d.lost
-FROM bus_delivery d JOIN bus_event e ON e.seq = d.seq
-WHERE d.group_id = :group_id AND d.due_at <= :now
-ORDER BY d.due_at, d.seq LIMIT :limit FOR UPDATE OF d SKIP LOCKED
+FROM taken d CROSS JOIN LATERAL (SELECT * FROM bus_event x WHERE x.seq = d.seq LIMIT 1) e
+ORDER BY d.due_at, d.seq
 
 -- name: deliveries_due_by_key
 -- Two workers that take events of one key get in each other's way: so the keys are dealt into 64 shards, each in the
 -- hands of one worker until its transaction ends. The last column tells how many shards were in other hands.
 WITH near AS MATERIALIZED (
-  SELECT seq, order_key, get_byte(order_key, 0) & 63 AS shard FROM bus_delivery
+  SELECT seq, due_at, order_key, get_byte(order_key, 0) & 63 AS shard FROM bus_delivery
   WHERE group_id = :group_id AND due_at <= :now ORDER BY due_at, seq LIMIT :window
 ), mine AS MATERIALIZED (
   SELECT shard, pg_try_advisory_xact_lock(:group_shards + shard) AS got
   FROM (SELECT DISTINCT shard FROM near WHERE ((shard - :first) & 63) < :share) wanted
+), taken AS MATERIALIZED (
+  SELECT d.* FROM (
+    SELECT seq FROM near WHERE order_key IS NULL OR shard IN (SELECT shard FROM mine WHERE got) ORDER BY due_at, seq
+  ) n CROSS JOIN LATERAL (
+    SELECT x.seq, x.order_key, x.attempts, x.due_at, x.replay, x.first_failed_at, x.lost FROM bus_delivery x
+    WHERE x.group_id = :group_id AND x.seq = n.seq AND x.due_at <= :now FOR UPDATE SKIP LOCKED
+  ) d LIMIT :limit
 )
 SELECT d.seq, d.order_key, d.attempts, d.due_at, d.replay, d.first_failed_at, e.event_type, e.major, e.minor,
   e.event_id, e.published_at, e.body, d.lost, (SELECT count(*) FROM mine WHERE NOT got)
-FROM near JOIN bus_delivery d ON d.group_id = :group_id AND d.seq = near.seq JOIN bus_event e ON e.seq = d.seq
-WHERE (near.order_key IS NULL OR near.shard IN (SELECT shard FROM mine WHERE got)) AND d.due_at <= :now
-ORDER BY d.due_at, d.seq LIMIT :limit FOR UPDATE OF d SKIP LOCKED
+FROM taken d CROSS JOIN LATERAL (SELECT * FROM bus_event x WHERE x.seq = d.seq LIMIT 1) e
+ORDER BY d.due_at, d.seq
 
 -- name: slot
 SELECT 1 WHERE pg_try_advisory_xact_lock(:group_slot)

@@ -31,14 +31,34 @@ SELECT d.order_key, d.seq, d.due_at FROM rows JOIN bus_delivery d ON d.group_id 
 UPDATE bus_delivery SET due_at = rows.due_at FROM rows
 WHERE bus_delivery.group_id = :group_id AND bus_delivery.seq = rows.seq
 
+-- name: deliveries_schedule
+-- rows: group_id int, seq int, due_at int
+-- Not before its time: as one that waits for a retry, it is called up by nobody else.
+UPDATE bus_delivery SET due_at = rows.due_at, state = 'waiting' FROM rows
+WHERE bus_delivery.group_id = rows.group_id AND bus_delivery.seq = rows.seq
+  AND bus_delivery.state = 'ready' AND bus_delivery.attempts = 0
+
 -- name: deliveries_done
 -- rows: seq int
 DELETE FROM bus_delivery WHERE group_id = :group_id AND seq IN (SELECT seq FROM rows)
+
+-- name: deliveries_remove_repeats
+-- rows: seq int
+DELETE FROM bus_delivery
+WHERE group_id IN (SELECT group_id FROM bus_group) AND seq IN (SELECT seq FROM rows) AND EXISTS (
+  SELECT 1 FROM bus_event e JOIN bus_event o ON o.event_id = e.event_id AND o.seq < e.seq
+  JOIN bus_delivery d ON d.group_id = bus_delivery.group_id AND d.seq = o.seq WHERE e.seq = bus_delivery.seq
+)
 
 -- name: deliveries_hold
 -- rows: seq int, until int
 UPDATE bus_delivery SET state = 'held', due_at = rows.until FROM rows
 WHERE bus_delivery.group_id = :group_id AND bus_delivery.seq = rows.seq
+
+-- name: deliveries_return
+-- rows: seq int, due_at int
+UPDATE bus_delivery SET state = CASE WHEN attempts > 0 THEN 'waiting' ELSE 'ready' END, due_at = rows.due_at FROM rows
+WHERE bus_delivery.group_id = :group_id AND bus_delivery.seq = rows.seq AND bus_delivery.state = 'held'
 
 -- name: deliveries_held
 -- rows: seq int
@@ -85,13 +105,35 @@ WHERE e.event_type = :event_type AND e.body IS NOT NULL AND e.major = :major AND
   )
 ON CONFLICT (group_id, seq) DO NOTHING
 
+-- name: deliveries_marked
+-- Lines of a group that nobody tried yet, whose event has some mark in its body.
+SELECT e.seq, e.body FROM bus_event e JOIN bus_delivery d ON d.group_id = :group_id AND d.seq = e.seq
+WHERE e.event_type = :event_type AND e.major = :major AND e.body LIKE :mark AND d.state = 'ready' AND d.attempts = 0
+
 -- name: deliveries_next_due
 SELECT min(due_at) FROM bus_delivery WHERE group_id = :group_id
 
 -- name: deliveries_of_event
 SELECT g.name, d.state, e.published_at, d.due_at, d.attempts, d.lost, d.replay, d.first_failed_at, d.last_failed_at, d.error_code, d.error_detail
-FROM bus_event e JOIN bus_group g ON 1 = 1 JOIN bus_delivery d ON d.group_id = g.group_id AND d.seq = e.seq
-WHERE e.event_id = :event_id ORDER BY g.name
+FROM bus_event e CROSS JOIN bus_group g CROSS JOIN bus_delivery d
+WHERE e.event_id = :event_id AND d.group_id = g.group_id AND d.seq = e.seq ORDER BY g.name
+
+-- name: deliveries_of_events
+-- rows: event_id text
+SELECT e.event_id, g.name, d.state, e.published_at, d.due_at, d.attempts, d.lost, d.replay, d.first_failed_at,
+  d.last_failed_at, d.error_code, d.error_detail
+-- SQLite keeps the order of cross joins: the event by its id, the few groups, then the key of each line.
+FROM rows CROSS JOIN bus_event e CROSS JOIN bus_group g CROSS JOIN bus_delivery d
+WHERE e.event_id = rows.event_id AND d.group_id = g.group_id AND d.seq = e.seq
+ORDER BY e.seq, g.name LIMIT :limit
+
+-- name: deliveries_failing
+SELECT g.name, e.event_id, e.event_type, d.attempts, d.due_at, d.error_code, d.error_detail,
+  CASE WHEN EXISTS (SELECT 1 FROM bus_webhook w WHERE w.name = g.name) THEN 1 ELSE 0 END AS webhook
+FROM bus_group g CROSS JOIN bus_delivery d CROSS JOIN bus_event e
+WHERE (:group_name = '' OR g.name = :group_name) AND d.group_id = g.group_id AND d.attempts > 0 AND d.state <> 'dead'
+  AND e.seq = d.seq
+ORDER BY d.due_at, d.seq LIMIT :limit
 
 -- name: delivery_lost_ahead
 UPDATE bus_delivery SET state = 'waiting', lost = lost + 1, due_at = :due_at, last_failed_at = :now,

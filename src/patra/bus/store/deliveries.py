@@ -6,8 +6,9 @@ from typing import Any
 
 import msgspec
 
-from patra.bus.delivery import NEVER, SHARDS, D, Reach, Waiting
-from patra.bus.versions import Version
+from patra.bus.catalogue.versions import Version
+from patra.bus.consuming.delivery_order import FAR_FUTURE, SHARDS, DeliveryState, Reach, Waiting
+from patra.bus.publishing.envelope import DELIVER_AT, decode_trusted, deliver_at
 from patra.kernel import ledger
 from patra.kernel.clock import DAY
 from patra.kernel.db import Queries, Tx
@@ -15,18 +16,18 @@ from patra.kernel.db import Queries, Tx
 Q = Queries.load("patra.bus")
 
 INBOX_WINDOW = 90 * DAY
-FOR_EVER = 100 * 365 * DAY
+INBOX_KEPT_FOREVER = 100 * 365 * DAY
 DEAD = "bus.dead_letter"  # holds the inbox entry of a dead letter until a replay releases it
-SLOTS = 7026819 << 32  # advisory locks of our own, one a group and slot
-KEYS = 7026820 << 32  # and one a group and shard of its ordering keys
-WINDOW = 8  # times the batch: how far a worker looks past events of keys in other hands
+SLOT_LOCK_BASE = 7026819 << 32  # advisory locks of our own, one a group and slot
+KEY_LOCK_BASE = 7026820 << 32  # and one a group and shard of its ordering keys
+LOOKAHEAD_FACTOR = 8  # times the batch: how far a worker looks past events of keys in other hands
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """What became of an event that failed."""
 
     seq: int
-    state: D
+    state: DeliveryState
     due_at: int
     attempts: int
     first_failed_at: int
@@ -35,8 +36,31 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     error_detail: str
 
 
+class Retrying(msgspec.Struct, frozen=True):
+    """An event that a group failed on and that is still being retried: not yet a dead letter."""
+
+    group: str
+    event_id: str
+    event_type: str
+    failures: int
+    due_at: int
+    error_code: str
+    error_detail: str
+    webhook: bool
+    """Whether the group is an endpoint, which has waits of its own."""
+
+
+def retrying(tx: Tx, group: str, limit: int) -> list[Retrying]:
+    """What a group, or with an empty name any, is still retrying; the next to be tried first."""
+    found = tx.fetch(Q["deliveries_failing"], {"group_name": group, "limit": limit})
+    return [
+        Retrying(group, event, kind, failures, due_at, code or "", detail or "", bool(webhook))
+        for group, event, kind, failures, due_at, code, detail, webhook in found
+    ]
+
+
 def due(tx: Tx, group_id: int, now: int, limit: int) -> list[Waiting]:
-    """Take what is due, oldest first; on PostgreSQL the rows are locked, and those of other workers skipped."""
+    """Take due events, oldest first; on PostgreSQL the rows are locked, and those of other workers skipped."""
     found = tx.fetch(Q["deliveries_due"], {"group_id": group_id, "now": now, "limit": limit})
     return [_waiting(row) for row in found]
 
@@ -52,8 +76,8 @@ def due_by_key(
         "group_id": group_id,
         "now": now,
         "limit": limit,
-        "window": limit * WINDOW if far else limit,
-        "group_shards": KEYS + group_id * SHARDS,
+        "window": limit * LOOKAHEAD_FACTOR if far else limit,
+        "group_shards": KEY_LOCK_BASE + group_id * SHARDS,
         "first": reach.first,
         "share": reach.share,
     }
@@ -97,7 +121,12 @@ def done(tx: Tx, group_id: int, seqs: Collection[int]) -> None:
 
 def hold(tx: Tx, group_id: int, seqs: Collection[int]) -> None:
     """Out of line until it is finished: a worker works on it under a lease."""
-    tx.execute(Q["deliveries_hold"], {"group_id": group_id}, rows=[(seq, NEVER) for seq in sorted(seqs)])
+    tx.execute(Q["deliveries_hold"], {"group_id": group_id}, rows=[(seq, FAR_FUTURE) for seq in sorted(seqs)])
+
+
+def put_back(tx: Tx, group_id: int, seqs: Collection[int], due_at: int) -> None:
+    """Into line again, from out of the hands of workers who do not work on such events."""
+    tx.execute(Q["deliveries_return"], {"group_id": group_id}, rows=[(seq, due_at) for seq in sorted(seqs)])
 
 
 def count_losses(tx: Tx, group_id: int, seqs: Collection[int], now: int, by: int = 1) -> None:
@@ -136,7 +165,7 @@ def replay(tx: Tx, group_id: int, events: Sequence[tuple[int, bytes | None]], no
 
 
 def call_up(tx: Tx, group_id: int, overtaken: Mapping[int, bytes], now: int) -> bool:
-    """Bring what is due and stands before some events (key by seq) to the front; gives whether there was any."""
+    """Bring due entries that stand before some events (key by seq) to the front; gives whether there was any."""
     rows = sorted({key: seq for seq, key in sorted(overtaken.items())}.items())
     return tx.execute(Q["deliveries_call_up"], {"group_id": group_id, "now": now}, rows=rows) > 0
 
@@ -148,17 +177,12 @@ def wake_followers(tx: Tx, group_id: int, keys: Collection[bytes], now: int) -> 
 
 def backfill(tx: Tx, group_id: int, event_type: str, major: int, minors: tuple[int, int], now: int) -> int:
     """What is still kept of a major, for a group that begins at the beginning and has it in no other major."""
-    return tx.execute(
-        Q["deliveries_backfill"],
-        {
-            "group_id": group_id,
-            "event_type": event_type,
-            "major": major,
-            "first": minors[0],
-            "last": minors[1],
-            "now": now,
-        },
-    )
+    which = {"group_id": group_id, "event_type": event_type, "major": major}
+    count = tx.execute(Q["deliveries_backfill"], {**which, "first": minors[0], "last": minors[1], "now": now})
+    marked = tx.fetch(Q["deliveries_marked"], {**which, "mark": f'%"{DELIVER_AT}"%'})
+    scheduled = [(group_id, seq, due_at) for seq, body in marked if (due_at := deliver_at(decode_trusted(body))) > now]
+    tx.execute(Q["deliveries_schedule"], rows=scheduled)
+    return count
 
 
 def next_due(tx: Tx, group_id: int) -> int | None:
@@ -169,9 +193,34 @@ def of_event(tx: Tx, event_id: str) -> list[dict[str, Any]]:
     return tx.fetch_dicts(Q["deliveries_of_event"], {"event_id": event_id})
 
 
+def of_events(tx: Tx, event_ids: Collection[str], limit: int = 1000) -> list[dict[str, Any]]:
+    """Where some events stand in the lines of the groups; an event that a group has handled stands in none."""
+    rows = [(event_id,) for event_id in sorted(event_ids)]
+    return tx.fetch_dicts(Q["deliveries_of_events"], {"limit": limit}, rows=rows)
+
+
+def handled_at(tx: Tx, group: str, event_ids: Collection[str]) -> dict[str, int]:
+    """When a group handled some events, as far as its inbox reaches back; dead letters are not handled."""
+    keys = {_key(event_id): event_id for event_id in event_ids if _is_event_id(event_id)}
+    found = ledger.entries(tx, inbox(group), list(keys))
+    return {keys[bytes(key)]: entry.first_at for key, entry in found.items() if entry.held_until is None}
+
+
+def in_inbox(tx: Tx, group: str, event_ids: Collection[str], now: int) -> set[str]:
+    """Events that `accept` would not let pass: handled, or dead letters."""
+    keys = {_key(event_id): event_id for event_id in event_ids}
+    found = ledger.entries(tx, inbox(group), list(keys))
+    return {keys[bytes(key)] for key, entry in found.items() if entry.expires_at > now}
+
+
+def remove_repeats(tx: Tx, seqs: Collection[int]) -> int:
+    """Take new lines out again whose group has the event in line already, in a version that was entered before."""
+    return tx.execute(Q["deliveries_remove_repeats"], rows=[(seq,) for seq in sorted(seqs)])
+
+
 def slot(tx: Tx, group_id: int, number: int) -> bool:
     """Whether this worker may work as one of a bounded number; SQLite has one writer anyway."""
-    return bool(tx.fetch(Q["slot"], {"group_slot": SLOTS + group_id * 1024 + number}))
+    return bool(tx.fetch(Q["slot"], {"group_slot": SLOT_LOCK_BASE + group_id * 1024 + number}))
 
 
 def accept(tx: Tx, group: str, events: Sequence[Waiting], now: int) -> set[int]:
@@ -190,14 +239,14 @@ def accept(tx: Tx, group: str, events: Sequence[Waiting], now: int) -> set[int]:
     return {event.seq for event, verdict in zip(events, verdicts, strict=True) if verdict.won}
 
 
-def bury(tx: Tx, group: str, events: Sequence[Waiting], now: int) -> None:
+def dead_letter(tx: Tx, group: str, events: Sequence[Waiting], now: int) -> None:
     """A dead letter keeps its inbox entry: a copy that a transport brings later is no second chance."""
-    claims = [ledger.Claim(key=_key(e.event_id), fingerprint=b"", window=FOR_EVER) for e in events]
-    ledger.claim(tx, inbox(group), claims, now, hold=FOR_EVER, holder=DEAD)
+    claims = [ledger.Claim(key=_key(e.event_id), fingerprint=b"", window=INBOX_KEPT_FOREVER) for e in events]
+    ledger.claim(tx, inbox(group), claims, now, hold=INBOX_KEPT_FOREVER, holder=DEAD)
 
 
 def discarded(tx: Tx, group: str, event_ids: Collection[str]) -> None:
-    """A discarded event is over: its entry stays for good, held by nobody."""
+    """A discarded event is over: its entry stays permanently, held by no worker."""
     ledger.settle(tx, inbox(group), [_key(event_id) for event_id in event_ids], holder=DEAD)
 
 
@@ -208,6 +257,14 @@ def inbox(group: str) -> str:
 def _key(event_id: str) -> bytes:
     """The sixteen bytes of the id itself: version 7 grows with time, so the inbox's index does too."""
     return bytes.fromhex(event_id.replace("-", ""))
+
+
+def _is_event_id(text: str) -> bool:
+    """Whether a text can be the id of an event: the same questions are asked with a trace or another key."""
+    try:
+        return len(_key(text)) == 16
+    except ValueError:
+        return False
 
 
 def _waiting(row: tuple[Any, ...]) -> Waiting:

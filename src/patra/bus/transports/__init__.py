@@ -13,9 +13,10 @@
 
 | file | in | out |
 |---|---|---|
-| waking | commits of other processes | a worker that wakes |
-| outbound | published events, the outbox | messages that a broker has confirmed |
-| inbound | messages of a stream, a position | events and deliveries in this store |
-| wire | an address | a connection that speaks NATS |
+| notifier | commits of other processes | a worker that wakes |
+| sender | published events, the outbox | messages that a broker has confirmed |
+| receiver | messages of a stream, a position | events and deliveries in this store |
+| nats_connection | addresses of a cluster | a connection for threads |
 | nats | bytes | a JetStream stream, written and read |
+| webhook, webhook_secrets | events, a secret | signed HTTP requests |
 """

@@ -1,15 +1,28 @@
 """`patra bus catalogue`: event types; check a change, release it, write documentation (B4)."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from patra.cli.bus.common import bus_in
-from patra.cli.options import config_option, json_option, opened, show
+from patra.cli.terminal.groups import Group
+from patra.cli.terminal.options import (
+    config_option,
+    json_option,
+    json_wanted,
+    opened,
+    outcome_option,
+    say_outcome,
+    show,
+)
+
+if TYPE_CHECKING:
+    from patra.bus.catalogue.evolution import Objection
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=Group, invoke_without_command=True)
 @click.pass_context
 @config_option
 @json_option
@@ -27,8 +40,8 @@ def catalogue(ctx: click.Context, config: str | None, as_json: bool) -> None:
 
 
 def _catalogue(config: str | None, folder: str | None = None) -> Any:
-    from patra.bus.catalogue import load
-    from patra.cli.options import loaded
+    from patra.bus.catalogue.catalogue import load
+    from patra.cli.terminal.options import loaded
 
     if folder is not None:
         return load([Path(folder)], built_in=False)
@@ -38,7 +51,7 @@ def _catalogue(config: str | None, folder: str | None = None) -> Any:
 def _released(folder: str | None, against: str | None) -> Path:
     from importlib.resources import files
 
-    from patra.bus.catalogue import RELEASED
+    from patra.bus.catalogue.catalogue import RELEASED
 
     if against:
         return Path(against)
@@ -47,8 +60,8 @@ def _released(folder: str | None, against: str | None) -> Path:
 
 def _all_released(folder: str | None, against: str | None, config: str | None) -> list[Path]:
     """What a change is compared with: without a word, the built-in release and that of each folder in the settings."""
-    from patra.bus.catalogue import RELEASED
-    from patra.cli.options import loaded
+    from patra.bus.catalogue.catalogue import RELEASED
+    from patra.cli.terminal.options import loaded
 
     first = _released(folder, against)
     if folder or against:
@@ -58,14 +71,14 @@ def _all_released(folder: str | None, against: str | None, config: str | None) -
 
 def _last(path: Path) -> Any:
     """What a released file holds; what is wrong with it is said with its path."""
-    from patra.bus.evolution import decode_release
-    from patra.bus.reasons import R
+    from patra.bus.catalogue.evolution import decode_release
+    from patra.bus.catalogue.reasons import Reason
     from patra.kernel.errors import ConfigInvalid
 
     try:
         return decode_release(path.read_bytes())
     except OSError as error:
-        raise ConfigInvalid(R.CATALOGUE_INVALID, f"it cannot be read: {error.strerror}", place=str(path)) from None
+        raise ConfigInvalid(Reason.CATALOGUE_INVALID, f"it cannot be read: {error.strerror}", place=str(path)) from None
     except ConfigInvalid as error:
         raise ConfigInvalid(error.code, error.detail, place=str(path), advice=error.advice) from None
 
@@ -91,72 +104,112 @@ against_option = click.option(
 @against_option
 @click.option("--store", is_flag=True, help="Compare with what is in force on the store, and with its subscriptions.")
 @config_option
+@outcome_option
 def check(folder: str | None, against: str | None, store: bool, config: str | None) -> None:
     """Refuse a change that breaks consumers without a new major version (exit code 1)."""
-    from patra.bus.evolution import Objection, objections
+    from patra.bus.catalogue.evolution import Objection, objections
 
+    compared = store
     if store:
         with opened(config) as patra:
-            found = patra.db.read(bus_in(patra).evolution)
+            bus = bus_in(patra)
+            found, others = patra.db.read(lambda tx: (bus.evolution(tx), bus.registered_elsewhere(tx).types))
+        for name in others:
+            click.echo(
+                f"{name} is registered by a program, which handles it: there is no contract of it here", err=True
+            )
     else:
         following = _catalogue(config, folder)
         found: list[Objection] = []
         for path in _all_released(folder, against, config):
             if path.exists() or against:  # a file that was named must be there
                 found += objections(_last(path), following)
+                compared = True
             else:
                 click.echo(f"{path} is not there: nothing was released yet", err=True)
-    for objection in found:
-        click.echo(str(objection), err=True)
-    if found:
-        raise SystemExit(1)
-    click.echo("the catalogue follows on what was released")
+    _object(found)
+    said = "is compatible with what was released" if compared else "is valid; there is no release to compare it with"
+    say_outcome(f"the catalogue {said}", compatible=True, objections=[])
 
 
 @catalogue.command("release")
 @folder_option
 @against_option
 @config_option
+@outcome_option
 def release_(folder: str | None, against: str | None, config: str | None) -> None:
-    """Check, then write the released file that the next change is compared with."""
-    from patra.bus.catalogue import load
-    from patra.bus.evolution import encode_release, objections, release
+    """Check, then write the released file that the next change is compared with.
 
-    path = _released(folder, against)
-    following = _catalogue(config, folder) if folder or against else load([])  # beside the built-in: these alone
-    found = objections(_last(path), following) if path.exists() else []
+    Without --folder: that of every folder in `bus.catalogue`. What comes with Patra is released by Patra alone.
+    """
+    from patra.bus.catalogue.evolution import objections
+    from patra.kernel.errors import counted
+
+    targets = _targets(folder, against, config)
+    found = [one for path, following in targets if path.exists() for one in objections(_last(path), following)]
+    _object(found)
+    written = [_write_release(path, following) for path, following in targets]
+    said = [f"{one['file']}: {counted(one['types'], 'event type')}, {one['digest'][:12]}" for one in written]
+    say_outcome("\n".join(said), released=written)
+
+
+def _object(found: "Sequence[Objection]") -> None:
+    """Say what is incompatible and end with exit code 1; nothing to say: go on."""
+    if not found:
+        return
     for objection in found:
         click.echo(str(objection), err=True)
-    if found:
-        raise SystemExit(1)
+    if json_wanted():
+        show({"compatible": False, "objections": [str(one) for one in found]}, as_json=True)
+    raise SystemExit(1)
+
+
+def _targets(folder: str | None, against: str | None, config: str | None) -> "list[tuple[Path, Any]]":
+    """Each released file to write, with the contracts that it is to hold."""
+    from patra.bus.catalogue.catalogue import RELEASED
+    from patra.cli.terminal.options import loaded
+
+    if folder or against:
+        return [(_released(folder, against), _catalogue(config, folder))]
+    folders = loaded(config).settings.bus.catalogue
+    if not folders:
+        raise click.UsageError("there is nothing of yours to release: say --folder, or set bus.catalogue")
+    return [(Path(one) / RELEASED, _catalogue(config, one)) for one in folders]
+
+
+def _write_release(path: Path, following: Any) -> dict[str, Any]:
+    from patra.bus.catalogue.evolution import encode_release, release
+
     made = release(following)
     try:
         path.write_bytes(encode_release(made))
     except OSError as error:
         raise _unwritable(error) from None
-    click.echo(f"{path}: {len(made.types)} event types, {made.digest[:12]}")
+    return {"file": str(path), "types": len(made.types), "digest": made.digest}
 
 
 @catalogue.command()
 @click.option("--out", required=True, type=click.Path(file_okay=False), help="Folder to write into.")
 @folder_option
 @config_option
+@outcome_option
 def docs(out: str, folder: str | None, config: str | None) -> None:
     """Write asyncapi.json and a readable page for every event type."""
     import msgspec
 
     import patra
-    from patra.bus import pages
+    from patra.bus import asyncapi
+    from patra.kernel.errors import counted
 
     found = _catalogue(config, folder)
     target = Path(out)
-    document = msgspec.json.format(msgspec.json.encode(pages.asyncapi(found, patra.__version__)), indent=2)
-    written = {"asyncapi.json": document.decode(), "index.md": pages.index(found), "all.md": pages.book(found)}
-    written |= {f"{name}.md": pages.page(kind) for name, kind in found.types.items()}
+    document = msgspec.json.format(msgspec.json.encode(asyncapi.asyncapi(found, patra.__version__)), indent=2)
+    written = {"asyncapi.json": document.decode(), "index.md": asyncapi.index(found), "all.md": asyncapi.book(found)}
+    written |= {f"{name}.md": asyncapi.page(kind) for name, kind in found.types.items()}
     try:
         target.mkdir(parents=True, exist_ok=True)
         for name, text in written.items():
             (target / name).write_text(text, "utf-8")
     except OSError as error:
         raise _unwritable(error) from None
-    click.echo(f"{len(found.types)} event types in {target}")
+    say_outcome(f"{counted(len(found.types), 'event type')} in {target}", types=len(found.types), folder=str(target))

@@ -14,22 +14,22 @@ REFUSED = 5
 
 
 def bus_in(patra: "Patra") -> "Bus":
-    from patra.app.bus import bus_of
+    from patra.app.components.bus import bus_of
 
     return bus_of(patra).bus
 
 
 def who_is(by: str) -> str:
-    from patra.app.actor import command_line_actor
+    from patra.app.access.actor import command_line_actor
 
     return by or command_line_actor().name
 
 
 def acted(patra: "Patra", act: str, subject: str, work: "Callable[[Tx], Any]", by: str, **detail: Any) -> Any:
     """Do an operator's act with its audit row; a refusal is printed and ends the command."""
-    from patra.app.actor import Actor, Role
-    from patra.app.audit import audit
-    from patra.bus.envelope import Refused
+    from patra.app.access.actor import Actor, Role
+    from patra.app.access.audit import audit
+    from patra.bus.publishing.envelope import Refused
 
     def both(tx: "Tx") -> Any:
         done = work(tx)
@@ -45,7 +45,7 @@ def acted(patra: "Patra", act: str, subject: str, work: "Callable[[Tx], Any]", b
 
 
 def confirmed(question: str) -> str:
-    """What somebody types; where nobody can be asked, it says what to write instead."""
+    """The answer of the user; without a terminal, an error names the option to use instead."""
     import sys
 
     try:
@@ -53,7 +53,9 @@ def confirmed(question: str) -> str:
     except click.Abort:
         if sys.stdin.isatty():
             raise
-        raise click.UsageError("nobody is there to be asked: say --confirm with the name of the group") from None
+        raise click.UsageError(
+            "there is no terminal to ask for confirmation: pass --confirm with the name of the group"
+        ) from None
 
 
 by_option = click.option("--by", default="", metavar="NAME", help="Who does it; your account when left out.")

@@ -5,12 +5,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from patra.cli.bus.common import REFUSED, bus_in
-from patra.cli.options import config_option, json_option, opened, show
+from patra.cli.terminal.options import config_option, json_option, opened, show
+from patra.cli.terminal.tables import Styled
+from patra.kernel.safety.untrusted_text import without_controls
 
 if TYPE_CHECKING:
-    from patra.bus.envelope import Envelope, Refused
-    from patra.bus.publish import Outcome
+    from patra.bus.publishing.envelope import Envelope, Refused
+    from patra.bus.publishing.foreign_cloudevents import Completion
+    from patra.bus.publishing.publish import Outcome
     from patra.kernel.db import Tx
+
+PUBLISH_EPILOG = """\b
+Examples:
+  patra bus publish event.json
+  cat events.jsonl | patra bus publish -
+  patra bus publish --sample task.submitted | patra bus publish -"""
 
 TAIL_EPILOG = """\b
 Examples:
@@ -19,21 +28,44 @@ Examples:
   patra bus tail --json | jq .payload"""
 
 
-@click.command(epilog="\b\nExamples:\n  patra bus publish event.json\n  cat events.jsonl | patra bus publish -")
-@click.argument("file", type=click.File("rb"))
+@click.command(epilog=PUBLISH_EPILOG)
+@click.argument("file", type=click.File("rb"), required=False)
+@click.option("--sample", default="", metavar="TYPE", help="Print an envelope of TYPE, publish nothing.")
+@click.option(
+    "--as", "name", default="", metavar="NAME", help="Publish as this one of `bus.publishers`, and be bound by it."
+)
+@click.option(
+    "--deliver-at", default="", metavar="TIME", help="No group handles the events before this time (RFC 3339)."
+)
 @config_option
 @json_option
-def publish(file: Any, config: str | None, as_json: bool) -> None:
-    """Publish the envelopes of FILE (- for standard input): one, a list, or one a line; CloudEvents too."""
-    from patra.app.bus import bus_of
-    from patra.bus.envelope import Envelope, Refused
-    from patra.bus.publish import Published
+def publish(file: Any, sample: str, name: str, deliver_at: str, config: str | None, as_json: bool) -> None:
+    """Publish the envelopes of FILE (- for standard input): one, a list, or one per line; CloudEvents too.
+
+    Without --as the events are published by your account (`cli:NAME`), which holds the store and may publish anything.
+    """
+    from patra.app.access.actor import Actor, Role, command_line_actor
+    from patra.app.components.bus import bus_of, completion_for, publisher_for
+    from patra.bus.publishing.envelope import Envelope, Refused
+    from patra.bus.publishing.publish import Published
+    from patra.kernel.clock import SystemClock
     from patra.kernel.errors import ConfigInvalid
 
-    read = _envelopes(file.read())
-    found = [one for _, one in read]
-    with opened(config) as patra:
+    if sample:
+        click.echo(_sample(sample, config))
+        return
+    if file is None:
+        raise click.UsageError("say which FILE to publish (- for standard input), or --sample TYPE")
+    body = file.read()
+    with opened(config, create=True) as patra:
         bus = bus_in(patra)
+        who = publisher_for(patra, Actor(name=name, role=Role.PUBLISHER) if name else command_line_actor())
+        if who is None:
+            raise click.BadParameter(f"{name} is not one of bus.publishers", param_hint="--as")
+        read = _envelopes(body, SystemClock().now(), completion_for(patra, who))
+        if deliver_at:
+            read = [(_later(seen, deliver_at), _later(one, deliver_at)) for seen, one in read]
+        found = [one for _, one in read]
         good = [one for one in found if isinstance(one, Envelope)]
         unread = [(seen, one) for seen, one in read if isinstance(one, Refused)]
         if broken := bus_of(patra).hindrance({one.event_type for one in good}):
@@ -41,8 +73,8 @@ def publish(file: Any, config: str | None, as_json: bool) -> None:
             raise ConfigInvalid(broken.code, str(broken), place="catalogue", advice=advice)
 
         def work(tx: "Tx") -> "list[Outcome]":
-            bus.refuse(tx, unread)
-            return bus.publish_many(tx, good)
+            bus.refuse(tx, unread, by=who.name)
+            return bus.publish_many(tx, good, publisher=who)
 
         answered = iter(patra.db.run(work) if found else [])
         rows: list[dict[str, Any]] = []
@@ -52,38 +84,77 @@ def publish(file: Any, config: str | None, as_json: bool) -> None:
                     rows.append(
                         {"event_id": event_id, "result": "duplicate" if duplicate else "published", "detail": ""}
                     )
-                case Refused(code=code, place=place, detail=detail):
+                case Refused(code=code, place=place, detail=detail, others=others):
                     event_id = one.event_id if isinstance(one, Envelope) else ""
                     told = f"{place}: {detail}" if place else detail
+                    told = "; ".join([told, *(f"{other.place}: {other.detail}" for other in others)])
                     rows.append({"event_id": event_id, "result": code.value, "detail": told})
         show(rows, as_json=as_json)
         if any(row["result"] not in {"published", "duplicate"} for row in rows):
             raise SystemExit(REFUSED)
 
 
-def _envelopes(body: bytes) -> "list[tuple[Envelope, Envelope | Refused]]":
-    """What is legible of each, and the envelope or why it is none."""
+def _later(one: Any, deliver_at: str) -> Any:
     import msgspec
 
-    from patra.bus.cloudevents import from_structured, legible_event
-    from patra.bus.envelope import Refused, from_wire, legible
-    from patra.bus.reasons import R
+    from patra.bus.publishing.envelope import DELIVER_AT, Envelope
+    from patra.kernel.clock import parse_instant
+
+    if parse_instant(deliver_at) is None:
+        raise click.BadParameter("no time such as 2026-01-31T08:00:00Z", param_hint="--deliver-at")
+    if not isinstance(one, Envelope):
+        return one
+    return msgspec.structs.replace(one, extensions={**one.extensions, DELIVER_AT: deliver_at})
+
+
+def _sample(event_type: str, config: str | None) -> str:
+    """An envelope with the example of a contract as its payload; what may be left out is left out."""
+    from pathlib import Path
+
+    import msgspec
+
+    from patra.bus.catalogue.catalogue import load
+    from patra.cli.terminal.options import loaded
+    from patra.kernel.ids import new_id
+
+    kind = load([Path(one) for one in loaded(config).settings.bus.catalogue]).types.get(event_type)
+    if kind is None:
+        raise click.BadParameter(f"the catalogue has no {event_type}; see `patra bus catalogue`", param_hint="--sample")
+    contract = kind.contracts[max(kind.contracts)]
+    made = {
+        "event_type": event_type,
+        "event_version": str(contract.version),
+        "producer": kind.producer,
+        "tenant_id": "example",
+        "project_id": "example",
+        "idempotency_key": new_id(),
+        "payload": contract.examples[0],
+    }
+    return msgspec.json.format(msgspec.json.encode(made), indent=2).decode()
+
+
+def _envelopes(body: bytes, now: int, complete: "Completion") -> "list[tuple[Envelope, Envelope | Refused]]":
+    """What is legible of each, and the envelope or why it is none."""
+    from patra.bus.catalogue.reasons import Reason
+    from patra.bus.publishing.cloudevents import from_structured, legible_event
+    from patra.bus.publishing.envelope import Refused, from_wire, legible
+    from patra.bus.publishing.json_text import UNREADABLE, decode_json
 
     def one(raw: Any) -> "tuple[Envelope, Envelope | Refused]":
         if isinstance(raw, dict) and "specversion" in raw:
-            return legible_event(raw), from_structured(raw)
-        return legible(raw), from_wire(raw)
+            return legible_event(raw), from_structured(raw, now, complete)
+        return legible(raw), from_wire(raw, now)
 
     try:
-        raw: Any = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raw: Any = decode_json(body)
+    except UNREADABLE:
         raw = []
         for number, line in enumerate(body.split(b"\n"), 1):
             try:
-                raw += [msgspec.json.decode(line)] if line.strip() else []
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                raw += [decode_json(line)] if line.strip() else []
+            except UNREADABLE as error:
                 detail = f"neither JSON nor JSON lines: {error}"
-                return [(legible(None), Refused(code=R.ENVELOPE_MALFORMED, place=f"line {number}", detail=detail))]
+                return [(legible(None), Refused(code=Reason.ENVELOPE_MALFORMED, place=f"line {number}", detail=detail))]
     return [one(item) for item in (raw if isinstance(raw, list) else [raw])]  # pyright: ignore[reportUnknownVariableType]
 
 
@@ -98,11 +169,13 @@ def _envelopes(body: bytes) -> "list[tuple[Envelope, Envelope | Refused]]":
 @config_option
 @json_option
 def tail(event_type: str, tenant: str, trace: str, count: int, follow: bool, config: str | None, as_json: bool) -> None:
-    """Follow the log of events, one a line, as they are published."""
-    from patra.bus.tailing import Tail
+    """Follow the log of events, one per line, as they are published."""
+    from patra.bus.tail import Tail
 
     with opened(config) as patra:
-        if event_type and event_type not in bus_in(patra).catalogue.types:
+        bus = bus_in(patra)
+        known = bus.catalogue.types.keys() | patra.db.read(bus.registered_elsewhere).types.keys()
+        if event_type and event_type not in known:
             click.echo(f"the catalogue has no {event_type}; `patra bus catalogue` lists the types", err=True)
         following = Tail(patra.db, event_type=event_type, tenant_id=tenant, trace_id=trace)
         try:
@@ -118,7 +191,7 @@ def tail(event_type: str, tenant: str, trace: str, count: int, follow: bool, con
 
 
 def _line(stored: Any, *, as_json: bool) -> None:
-    from patra.bus.envelope import decode_trusted
+    from patra.bus.publishing.envelope import decode_trusted
     from patra.kernel.clock import format_instant
 
     if as_json:
@@ -126,15 +199,15 @@ def _line(stored: Any, *, as_json: bool) -> None:
         return
     e = decode_trusted(stored.body)
     keys = " ".join(
-        f"{k}={v}"
+        without_controls(f"{k}={v}")
         for k, v in e.payload.items()
         if isinstance(v, (str, int)) and (k.endswith("_id") or k in {"stage", "status"})
     )
     at = format_instant(stored.published_at)
     name = click.style(f"{e.event_type} {e.event_version}", fg="red" if e.event_type.endswith("failed") else "cyan")
+    rest = without_controls(f"tenant={e.tenant_id} trace={e.trace_id}")
     click.echo(
-        f"{at}  {name}  {click.style(e.producer, bold=True)}  "
-        f"tenant={e.tenant_id} trace={e.trace_id} {keys}  {e.event_id}"
+        Styled(f"{at}  {name}  {click.style(without_controls(e.producer), bold=True)}  {rest} {keys}  {e.event_id}")
     )
 
 

@@ -1,14 +1,18 @@
-"""`patra bus groups`: how consumer groups fare; pause, resume, unsubscribe, forget."""
+"""`patra bus groups`: the health of consumer groups; pause, resume, unsubscribe, forget."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from patra.cli.bus.common import acted, bus_in, by_option, confirmed, who_is
-from patra.cli.options import config_option, json_option, opened, show
+from patra.cli.terminal.groups import Group
+from patra.cli.terminal.options import config_option, json_option, opened, outcome_option, say_outcome, show
+
+if TYPE_CHECKING:
+    from patra.bus.bus import Bus
 
 
-@click.group("groups", invoke_without_command=True)
+@click.group("groups", cls=Group, invoke_without_command=True)
 @click.pass_context
 @config_option
 @json_option
@@ -16,13 +20,16 @@ def groups_(ctx: click.Context, config: str | None, as_json: bool) -> None:
     """Consumer groups: how far behind, what fails. Subcommands pause, resume, unsubscribe and forget."""
     if ctx.invoked_subcommand is not None:
         return
+    from patra.bus import operations
     from patra.bus.store import groups
     from patra.kernel.clock import SECOND
 
     with opened(config) as patra:
         now = patra.clock.now()
         rows: list[dict[str, Any]] = []
+        subscribed: set[str] = set()
         for g in patra.db.read(groups.totals):
+            subscribed |= g.subscriptions.keys()
             lag = "" if g.oldest is None else f"{max(now - g.oldest, 0) / SECOND:.1f} s"
             wants = ", ".join(f"{t} {' | '.join(v)}" for t, v in g.subscriptions.items())
             rows.append(
@@ -30,12 +37,28 @@ def groups_(ctx: click.Context, config: str | None, as_json: bool) -> None:
                  "held": g.held, "dead": g.dead, "subscriptions": wants}
             )  # fmt: skip
         show(rows, as_json=as_json)
+        bus = bus_in(patra)
+        absent = patra.db.read(lambda tx: operations.absent_consumers(tx, bus))
+        for name, types in _in_use(absent, subscribed, bus).items():
+            click.echo(f"{name} has never subscribed; the catalogue lists it for {', '.join(types)}", err=True)
+
+
+def _in_use(absent: dict[str, list[str]], subscribed: set[str], bus: "Bus") -> dict[str, list[str]]:
+    """Of the consumers that are absent, those of types that are used here: by a group, or by contracts of your own."""
+    from patra.bus.catalogue.catalogue import load
+
+    if not absent:
+        return {}
+    used = subscribed | (bus.catalogue.types.keys() - load().types.keys())
+    kept = {name: [kind for kind in types if kind in used] for name, types in absent.items()}
+    return {name: types for name, types in kept.items() if types}
 
 
 @groups_.command()
 @click.argument("name")
 @by_option
 @config_option
+@outcome_option
 def pause(name: str, by: str, config: str | None) -> None:
     """Hand no events to a group; they wait."""
     from patra.bus import operations
@@ -43,13 +66,15 @@ def pause(name: str, by: str, config: str | None) -> None:
     with opened(config) as patra:
         bus, who = bus_in(patra), who_is(by)
         changed = acted(patra, "bus.pause", name, lambda tx: operations.pause(tx, bus, name, by=who), who)
-        click.echo(f"{name} is paused" if changed else f"{name} was paused already")
+        text = f"{name} is paused" if changed else f"{name} was paused already"
+        say_outcome(text, group=name, state="paused", changed=bool(changed))
 
 
 @groups_.command()
 @click.argument("name")
 @by_option
 @config_option
+@outcome_option
 def resume(name: str, by: str, config: str | None) -> None:
     """Go on handing events to a group."""
     from patra.bus import operations
@@ -57,7 +82,8 @@ def resume(name: str, by: str, config: str | None) -> None:
     with opened(config) as patra:
         bus, who = bus_in(patra), who_is(by)
         changed = acted(patra, "bus.resume", name, lambda tx: operations.resume(tx, bus, name, by=who), who)
-        click.echo(f"{name} is active" if changed else f"{name} was active already")
+        text = f"{name} is active" if changed else f"{name} was active already"
+        say_outcome(text, group=name, state="active", changed=bool(changed))
 
 
 @groups_.command()
@@ -65,6 +91,7 @@ def resume(name: str, by: str, config: str | None) -> None:
 @click.argument("event_type")
 @by_option
 @config_option
+@outcome_option
 def unsubscribe(name: str, event_type: str, by: str, config: str | None) -> None:
     """A group gets no more events of a type."""
     from patra.bus import operations
@@ -79,7 +106,8 @@ def unsubscribe(name: str, event_type: str, by: str, config: str | None) -> None
             who,
             type=event_type,
         )
-        click.echo("done" if gone else "there was no such subscription")
+        text = f"{name} gets no more {event_type}" if gone else f"{name} was not subscribed to {event_type}"
+        say_outcome(text, group=name, type=event_type, changed=bool(gone))
 
 
 @groups_.command()
@@ -87,6 +115,7 @@ def unsubscribe(name: str, event_type: str, by: str, config: str | None) -> None
 @click.option("--confirm", default="", help="The name of the group once more, instead of being asked.")
 @by_option
 @config_option
+@outcome_option
 def forget(name: str, confirm: str, by: str, config: str | None) -> None:
     """Remove a group and everything it had still to handle."""
     from patra.bus import operations
@@ -97,4 +126,5 @@ def forget(name: str, confirm: str, by: str, config: str | None) -> None:
         waiting = acted(
             patra, "bus.forget", name, lambda tx: operations.forget(tx, bus, name, by=who, confirm=typed), who
         )
-        click.echo(f"{name} is forgotten, and {waiting} events that it had not handled")
+        text = f"{name} is removed, with {waiting} events that it had not handled"
+        say_outcome(text, group=name, removed=True, unhandled=waiting)

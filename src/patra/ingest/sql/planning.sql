@@ -1,10 +1,24 @@
 -- name: take_turns
 SELECT :name
 
+-- name: last_key
+SELECT normalized_numeric FROM ing_cursor
+WHERE provenance_code = :source AND operation_code = 'HARVEST' AND cursor_key = :key
+  AND namespace_scope_code = :scope AND namespace_key = :namespace AND cursor_type_code = 'ID'
+
 -- name: watermark
 SELECT normalized_instant FROM ing_cursor
 WHERE provenance_code = :source AND operation_code = 'HARVEST' AND cursor_key = :key
   AND namespace_scope_code = :scope AND namespace_key = :namespace
+
+-- name: earlier_watermarks
+SELECT c.cursor_key, c.normalized_instant, i.trigger_params FROM ing_cursor c
+JOIN ing_plan p ON p.plan_id = c.plan_id
+JOIN ing_schedule_instance i ON i.schedule_instance_id = p.schedule_instance_id
+WHERE c.provenance_code = :source AND c.operation_code = 'HARVEST' AND p.endpoint_name = :endpoint
+  AND c.normalized_instant IS NOT NULL
+  AND NOT (c.cursor_key = :key AND c.namespace_scope_code = :scope AND c.namespace_key = :namespace)
+ORDER BY c.updated_at DESC, c.cursor_key, c.namespace_key LIMIT :limit
 
 -- name: covered
 -- Tasks that have done or will do a window, and plans that are still to cut it: one statement, so that what moves from
@@ -54,6 +68,14 @@ ORDER BY reported_at DESC LIMIT :limit
 SELECT window_from, window_to, total FROM ing_window_stat
 WHERE selection_key = :selection ORDER BY reported_at DESC LIMIT :limit
 
+-- name: pages_done
+SELECT p.window_from, p.window_to FROM ing_plan p
+WHERE p.plan_id = :plan_id AND p.progress = 'end' AND p.window_from IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM ing_task t WHERE t.plan_id = p.plan_id AND t.task_id <> :task_id
+    AND t.status_code NOT IN ('SUCCEEDED', 'PARTIAL'))
+  AND NOT EXISTS (SELECT 1 FROM ing_task t JOIN ing_reslice_request q ON q.task_id = t.task_id
+    WHERE t.plan_id = p.plan_id AND q.status_code <> 'DONE')
+
 -- name: report_total
 -- rows: selection_key text, window_from int, window_to int, total int, reported_at int
 INSERT INTO ing_window_stat (selection_key, window_from, window_to, total, reported_at)
@@ -73,10 +95,27 @@ SELECT rate_key, period_code, period_start, reserved, 0, updated_at FROM rows WH
 ON CONFLICT (rate_key, period_code, period_start)
 DO UPDATE SET reserved = ing_quota.reserved + excluded.reserved, updated_at = excluded.updated_at
 
+-- name: quota_release
+-- rows: rate_key text, period_code text, period_start int, requests int, updated_at int
+UPDATE ing_quota SET updated_at = rows.updated_at,
+  reserved = CASE WHEN ing_quota.reserved > rows.requests THEN ing_quota.reserved - rows.requests ELSE 0 END
+FROM rows WHERE ing_quota.rate_key = rows.rate_key AND ing_quota.period_code = rows.period_code
+  AND ing_quota.period_start = rows.period_start
+
+-- name: reserved_by
+-- rows: task_id text
+SELECT t.plan_id, t.scheduled_at, s.slice_spec, p.expr_proto_snapshot
+FROM rows JOIN ing_task t ON t.task_id = rows.task_id JOIN ing_plan_slice s ON s.slice_id = t.slice_id
+JOIN ing_plan p ON p.plan_id = t.plan_id
+
+-- name: unfollow_topic
+DELETE FROM ing_topic_selection WHERE selection_key = :selection AND topic = :topic
+
 -- name: instance_of_tick
 SELECT i.schedule_instance_id, i.outcome_code, i.record_remarks, p.plan_id
 FROM ing_schedule_instance i LEFT JOIN ing_plan p ON p.schedule_instance_id = i.schedule_instance_id
 WHERE i.scheduler_code = :scheduler AND i.scheduler_job_id = :job AND i.scheduler_log_id = :log
+  AND i.endpoint_name = :endpoint AND i.operation_code = :operation AND i.trigger_params = :said
 ORDER BY i.created_at LIMIT 1
 
 -- name: instance_of_key
@@ -110,6 +149,58 @@ SELECT job_id, last_tick, outcome_code, detail, plan_id, updated_at FROM rows WH
 ON CONFLICT (job_id) DO UPDATE SET last_tick = excluded.last_tick, outcome_code = excluded.outcome_code,
   detail = excluded.detail, plan_id = excluded.plan_id, updated_at = excluded.updated_at
 WHERE excluded.last_tick >= ing_schedule_tick.last_tick
+
+-- name: write_history
+-- rows: job_id text, tick int, outcome_code text, detail text, plan_id text, fired_at int, then_cfg text, then_status text
+INSERT INTO ing_schedule_history
+  (job_id, tick, outcome_code, detail, plan_id, fired_at, then_cfg, then_status, then_detail, then_at)
+SELECT job_id, tick, outcome_code, detail, plan_id, fired_at, then_cfg, then_status, '', NULL FROM rows WHERE true
+ON CONFLICT (job_id, tick) DO NOTHING
+
+-- name: purge_history
+DELETE FROM ing_schedule_history WHERE job_id = :job AND fired_at < :before
+
+-- name: purge_empty_instances
+DELETE FROM ing_schedule_instance WHERE scheduler_code = 'cron' AND scheduler_job_id = :job AND triggered_at < :before
+  AND outcome_code IN ('i_window_empty', 'i_window_covered', 'i_no_candidates')
+
+-- name: schedule_history
+SELECT job_id, tick, outcome_code, detail, plan_id, fired_at, then_status, then_detail, then_at
+FROM ing_schedule_history WHERE :job = '' OR job_id = :job ORDER BY fired_at DESC, tick DESC LIMIT :limit
+
+-- name: pending_exports
+-- The latest tick of each schedule whose export waits and whose plan, with those of the ticks before it, is done. A plan
+-- that is still under way keeps back its own tick and later ones, until `:late`, when its tick is not waited for longer;
+-- it counts as unfinished until it ends, also after a later tick has written the file.
+WITH own AS (SELECT job_id, tick, plan_id, fired_at, then_status FROM ing_schedule_history
+  WHERE plan_id IS NOT NULL AND then_status IN ('PENDING', 'RUNNING', 'SUPERSEDED')),
+busy AS (SELECT own.job_id, own.tick, own.fired_at FROM own WHERE
+  EXISTS (SELECT 1 FROM ing_plan p WHERE p.plan_id = own.plan_id AND p.status_code IN ('DRAFT','SLICING','PARTIAL'))
+  OR EXISTS (SELECT 1 FROM ing_task t WHERE t.plan_id = own.plan_id
+    AND t.status_code IN ('QUEUED','DISPATCHED','EXECUTING'))
+  OR EXISTS (SELECT 1 FROM ing_reslice_request r WHERE r.plan_id = own.plan_id AND r.status_code = 'OPEN'))
+SELECT h.job_id, h.tick, h.then_cfg,
+  (SELECT count(*) FROM own JOIN ing_task t ON t.plan_id = own.plan_id
+    WHERE own.job_id = h.job_id AND own.tick <= h.tick AND own.then_status <> 'SUPERSEDED'
+      AND t.status_code = 'FAILED') AS failed,
+  (SELECT count(*) FROM busy WHERE busy.job_id = h.job_id AND busy.tick <= h.tick) AS unfinished
+FROM ing_schedule_history h
+WHERE (h.then_status = 'PENDING' OR (h.then_status = 'RUNNING' AND h.then_at < :lost))
+  AND h.tick = (SELECT max(o.tick) FROM ing_schedule_history o WHERE o.job_id = h.job_id AND o.then_status <> ''
+    AND NOT EXISTS (SELECT 1 FROM busy WHERE busy.job_id = o.job_id AND busy.tick <= o.tick AND busy.fired_at > :late))
+ORDER BY h.job_id
+
+-- name: claim_export
+UPDATE ing_schedule_history SET then_status = 'RUNNING', then_at = :now
+WHERE job_id = :job AND tick = :tick AND (then_status = 'PENDING' OR (then_status = 'RUNNING' AND then_at < :lost))
+
+-- name: settle_export
+UPDATE ing_schedule_history SET then_status = :status, then_detail = :detail, then_at = :now
+WHERE job_id = :job AND tick = :tick
+
+-- name: supersede_exports
+UPDATE ing_schedule_history SET then_status = 'SUPERSEDED' WHERE job_id = :job AND tick < :tick
+  AND then_status IN ('PENDING', 'RUNNING')
 
 -- name: plan
 SELECT * FROM ing_plan WHERE plan_id = :plan_id
@@ -156,6 +247,21 @@ UPDATE ing_signal SET plan_id = :plan_id FROM rows
 WHERE ing_signal.provenance_code = :source AND ing_signal.endpoint_name = :endpoint
   AND ing_signal.provider_id = rows.provider_id AND ing_signal.plan_id IS NULL
 
+-- name: id_slices_of
+-- rows: task_id text
+SELECT t.task_id, t.plan_id, t.provenance_code, t.endpoint_name, s.slice_spec
+FROM rows JOIN ing_task t ON t.task_id = rows.task_id JOIN ing_plan_slice s ON s.slice_id = t.slice_id
+WHERE t.operation_code = 'UPDATE'
+
+-- name: release_signals
+-- rows: provider_id text
+-- A record that was looked at after the signal was raised is done, whatever became of the others.
+UPDATE ing_signal SET plan_id = NULL FROM rows
+WHERE ing_signal.provenance_code = :source AND ing_signal.provider_id = rows.provider_id AND ing_signal.plan_id = :plan_id
+  AND NOT EXISTS (SELECT 1 FROM ing_record r WHERE r.provenance_code = ing_signal.provenance_code
+    AND r.endpoint_name = ing_signal.endpoint_name AND r.provider_id = ing_signal.provider_id
+    AND r.refresh_checked_at > ing_signal.raised_at)
+
 -- name: raise_signals
 -- rows: provenance_code text, endpoint_name text, provider_id text, reason_code text, detail text, raised_by text, raised_at int
 INSERT INTO ing_signal (provenance_code, endpoint_name, provider_id, reason_code, detail, raised_by, raised_at)
@@ -164,8 +270,10 @@ ON CONFLICT (provenance_code, endpoint_name, provider_id) DO UPDATE SET reason_c
   detail = excluded.detail, raised_by = excluded.raised_by, raised_at = excluded.raised_at, plan_id = NULL
 
 -- name: candidates_changed
+-- rows: expr_hash text
 SELECT provider_id FROM ing_record
-WHERE provenance_code = :source AND endpoint_name = :endpoint AND expr_hash <> :expr_hash AND deleted = 0
+WHERE provenance_code = :source AND endpoint_name = :endpoint AND deleted = 0
+  AND expr_hash NOT IN (SELECT rows.expr_hash FROM rows)
 ORDER BY provider_id LIMIT :limit
 
 -- name: candidates_stale
@@ -198,3 +306,14 @@ UPDATE ing_task SET window_to = :window_to, updated_at = :now WHERE task_id = :t
 
 -- name: task_place
 SELECT plan_id, slice_id FROM ing_task WHERE task_id = :task_id
+
+-- name: pressure_add
+-- rows: partition_key text, reason_code text, noted_at int
+INSERT INTO ing_pressure (partition_key, level, reason_code, noted_at)
+SELECT partition_key, 1, reason_code, noted_at FROM rows WHERE true
+ON CONFLICT (partition_key) DO UPDATE SET reason_code = excluded.reason_code, noted_at = excluded.noted_at,
+  level = CASE WHEN ing_pressure.noted_at <= :since THEN 1
+    WHEN ing_pressure.level >= :most THEN ing_pressure.level ELSE ing_pressure.level + 1 END
+
+-- name: pressure_of
+SELECT level FROM ing_pressure WHERE partition_key = :partition AND noted_at > :since

@@ -25,3 +25,12 @@ RETURNING ing_record.provider_id
 UPDATE ing_record SET refresh_checked_at = :now
 WHERE provenance_code = :source AND endpoint_name = :endpoint
   AND provider_id = ANY (ARRAY(SELECT provider_id FROM rows))
+
+-- name: cursor_observed_before
+-- in the order of bytes: that of a language leaves out dots and colons
+SELECT max(replace(observed_max_value, 'Z', '') COLLATE "C") FROM ing_cursor_event
+WHERE provenance_code = :source AND operation_code = :operation AND namespace_scope_code = :scope
+  AND namespace_key = :namespace AND cursor_key = :key AND cursor_type_code = 'TIME'
+
+-- name: cursor_first_lock
+SELECT pg_advisory_xact_lock(hashtext('ing_cursor ' || :source || ' ' || :operation || ' ' || :key || ' ' || :scope || ' ' || :namespace))

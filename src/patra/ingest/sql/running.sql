@@ -36,12 +36,25 @@ INSERT INTO ing_quarantine (provenance_code, endpoint_name, item_key, provider_i
 SELECT :source, :endpoint, item_key, provider_id, 'OPEN', reason_code, field_path, detail, sample, sample_hash,
   :request_digest, :operation, :plan_id, :slice_id, :task_id, :run_id, :batch_no, :expr_hash, :now, :now
 FROM rows WHERE true
-ON CONFLICT (provenance_code, endpoint_name, item_key) DO UPDATE SET status_code = 'OPEN',
+ON CONFLICT (provenance_code, endpoint_name, item_key) DO UPDATE SET
+  status_code = CASE WHEN ing_quarantine.status_code = 'DISMISSED'
+      AND ing_quarantine.sample_hash = excluded.sample_hash THEN 'DISMISSED' ELSE 'OPEN' END,
   reason_code = excluded.reason_code, field_path = excluded.field_path, detail = excluded.detail,
   sample = excluded.sample, sample_hash = excluded.sample_hash, request_digest = excluded.request_digest,
   run_id = excluded.run_id, batch_no = excluded.batch_no, task_id = excluded.task_id,
   seen_count = ing_quarantine.seen_count + 1, last_seen_at = excluded.last_seen_at
 RETURNING provider_id, seen_count
+
+-- name: quarantine_of_task
+-- rows: item_key text
+SELECT q.run_id FROM rows JOIN ing_quarantine q ON q.item_key = rows.item_key
+WHERE q.provenance_code = :source AND q.endpoint_name = :endpoint AND q.task_id = :task_id
+
+-- name: quarantine_dismiss
+-- rows: item_key text
+UPDATE ing_quarantine SET status_code = 'DISMISSED', last_seen_at = :now FROM rows
+WHERE ing_quarantine.provenance_code = :source AND ing_quarantine.endpoint_name = :endpoint
+  AND ing_quarantine.item_key = rows.item_key AND ing_quarantine.status_code = 'OPEN'
 
 -- name: quarantine_resolve
 -- rows: item_key text
@@ -49,8 +62,8 @@ UPDATE ing_quarantine SET status_code = 'RESOLVED', last_seen_at = :now FROM row
 WHERE ing_quarantine.provenance_code = :source AND ing_quarantine.endpoint_name = :endpoint
   AND ing_quarantine.item_key = rows.item_key AND ing_quarantine.status_code = 'OPEN'
 
--- name: credential_cfg
-SELECT cfg FROM reg_prov_credential WHERE provenance_code = :source AND credential_code = :code
+-- name: credential_cfgs
+SELECT credential_code, cfg FROM reg_prov_credential WHERE provenance_code = :source ORDER BY priority, credential_code
 
 -- name: tasks_taken
 -- rows: task_id text
@@ -70,39 +83,98 @@ SELECT run_id, attempt_no, checkpoint FROM ing_task_run WHERE task_id = :task_id
 -- rows: task_id text
 SELECT r.run_id FROM rows JOIN ing_task_run r ON r.task_id = rows.task_id WHERE r.status_code = 'RUNNING'
 
+-- name: runs_cancelled
+-- cancelled tasks hold no lease: nothing of them runs out, and an executor that died does not end their runs
+SELECT r.run_id FROM ing_task_run r JOIN ing_task t ON t.task_id = r.task_id
+WHERE r.status_code = 'RUNNING' AND t.status_code = 'CANCELLED' ORDER BY r.run_id LIMIT :limit
+
 -- name: run_progress
 UPDATE ing_task_run SET checkpoint = :checkpoint, stats = :stats, updated_at = :now WHERE run_id = :run_id
 
 -- name: batch_before
-SELECT t.status_code,
-  (SELECT count(*) FROM ing_task_run_batch b WHERE b.idempotent_key = :key) AS there,
+SELECT (SELECT count(*) FROM ing_task_run_batch b WHERE b.idempotent_key = :key) AS there,
   CASE WHEN EXISTS (SELECT 1 FROM ing_quarantine q
-    WHERE q.provenance_code = :source AND q.endpoint_name = :endpoint AND q.status_code = 'OPEN') THEN 1 ELSE 0 END AS bad
-FROM ing_task t WHERE t.task_id = :task_id
+    WHERE q.provenance_code = :source AND q.endpoint_name = :endpoint AND q.status_code = 'OPEN') THEN 1 ELSE 0 END AS bad,
+  CASE WHEN EXISTS (SELECT 1 FROM ing_topic_selection t WHERE t.selection_key = :selection) THEN 1 ELSE 0 END AS topics
+
+-- name: topic_records
+-- rows: provider_id text
+INSERT INTO ing_topic_record (topic, provenance_code, endpoint_name, provider_id)
+SELECT t.topic, :source, :endpoint, rows.provider_id FROM rows CROSS JOIN ing_topic_selection t
+WHERE t.selection_key = :selection ORDER BY t.topic, rows.provider_id
+ON CONFLICT (topic, provenance_code, endpoint_name, provider_id) DO NOTHING
+
+-- name: note_identifiers
+-- rows: identifier text, provider_id text
+INSERT INTO ing_record_identifier (identifier, provenance_code, endpoint_name, provider_id)
+SELECT rows.identifier, :source, :endpoint, rows.provider_id FROM rows WHERE true
+ON CONFLICT (identifier, provenance_code, endpoint_name, provider_id) DO NOTHING
 
 -- name: task_due
 UPDATE ing_task SET scheduled_at = :due WHERE task_id = :task_id
 
+-- name: cursor_observe
+UPDATE ing_cursor SET observed_max_value = :observed
+WHERE provenance_code = :source AND operation_code = :operation AND cursor_key = :key
+  AND namespace_scope_code = :scope AND namespace_key = :namespace
+
+-- name: cursor_observed_before
+SELECT max(replace(observed_max_value, 'Z', '')) FROM ing_cursor_event
+WHERE provenance_code = :source AND operation_code = :operation AND namespace_scope_code = :scope
+  AND namespace_key = :namespace AND cursor_key = :key AND cursor_type_code = 'TIME'
+
+-- name: cursor_first_lock
+-- one writer: nobody else is between reading that there is no cursor and writing it
+SELECT :namespace
+
 -- name: cursor_for_update
-SELECT cursor_value, normalized_instant FROM ing_cursor
+SELECT cursor_value, normalized_instant, observed_max_value FROM ing_cursor
 WHERE provenance_code = :source AND operation_code = :operation AND cursor_key = :key
   AND namespace_scope_code = :scope AND namespace_key = :namespace {for_update}
 
 -- name: cursor_value
-SELECT cursor_value, normalized_instant FROM ing_cursor
+SELECT cursor_value, normalized_instant, observed_max_value FROM ing_cursor
 WHERE provenance_code = :source AND operation_code = :operation AND cursor_key = :key
   AND namespace_scope_code = :scope AND namespace_key = :namespace
 
 -- name: cursor_base
-SELECT min(window_from), max(window_to) FROM ing_task WHERE namespace_key = :namespace AND window_to IS NOT NULL
-  AND provenance_code = :source AND endpoint_name = :endpoint AND operation_code = :operation
+SELECT (SELECT window_from FROM ing_task WHERE namespace_key = :namespace AND window_to IS NOT NULL
+    AND provenance_code = :source AND endpoint_name = :endpoint AND operation_code = :operation
+  ORDER BY window_from LIMIT 1),
+  (SELECT window_to FROM ing_task WHERE namespace_key = :namespace AND window_to IS NOT NULL
+    AND provenance_code = :source AND endpoint_name = :endpoint AND operation_code = :operation
+  ORDER BY window_to DESC LIMIT 1)
+
+-- name: widest_window
+SELECT window_to - window_from FROM ing_task WHERE namespace_key = :namespace AND window_to IS NOT NULL
+ORDER BY window_to - window_from DESC LIMIT 1
 
 -- name: windows_done
+-- from the earliest that may touch the watermark on
 SELECT t.window_from, t.window_to FROM ing_task t
-WHERE t.namespace_key = :namespace AND t.window_to > t.window_from AND t.window_to > :since AND t.window_from < :until
+WHERE t.namespace_key = :namespace AND t.window_to IS NOT NULL AND t.window_from > :low
+  AND t.window_to > :present AND t.window_to > t.window_from
   AND t.provenance_code = :source AND t.endpoint_name = :endpoint AND t.operation_code = :operation
   AND (t.status_code = 'SUCCEEDED' OR (t.status_code = 'PARTIAL' AND NOT EXISTS (
     SELECT 1 FROM ing_reslice_request q WHERE q.task_id = t.task_id AND q.status_code = 'OPEN')))
+ORDER BY t.window_from, t.window_to DESC LIMIT :limit
+
+-- name: windows_done_within
+SELECT t.window_from, t.window_to FROM ing_task t
+WHERE t.namespace_key = :namespace AND t.window_to IS NOT NULL AND t.window_from >= :low AND t.window_from < :until
+  AND t.window_to > :since AND t.window_to > t.window_from
+  AND t.provenance_code = :source AND t.endpoint_name = :endpoint AND t.operation_code = :operation
+  AND (t.status_code = 'SUCCEEDED' OR (t.status_code = 'PARTIAL' AND NOT EXISTS (
+    SELECT 1 FROM ing_reslice_request q WHERE q.task_id = t.task_id AND q.status_code = 'OPEN')))
+
+-- name: windows_done_backward
+SELECT t.window_from, t.window_to FROM ing_task t
+WHERE t.namespace_key = :namespace AND t.window_to IS NOT NULL AND t.window_to < :low
+  AND t.window_from < :present AND t.window_to > t.window_from
+  AND t.provenance_code = :source AND t.endpoint_name = :endpoint AND t.operation_code = :operation
+  AND (t.status_code = 'SUCCEEDED' OR (t.status_code = 'PARTIAL' AND NOT EXISTS (
+    SELECT 1 FROM ing_reslice_request q WHERE q.task_id = t.task_id AND q.status_code = 'OPEN')))
+ORDER BY t.window_to DESC, t.window_from LIMIT :limit
 
 -- name: cursor_event_add
 -- rows: provenance_code text, operation_code text, cursor_key text, namespace_scope_code text, namespace_key text, cursor_type_code text, direction_code text, prev_value text, new_value text, prev_instant int, new_instant int, observed_max_value text, window_from int, window_to int, reason_code text, schedule_instance_id text, plan_id text, slice_id text, task_id text, run_id text, batch_no int, expr_hash text, idempotent_key text, record_remarks text, event_time int
@@ -128,9 +200,7 @@ FROM rows WHERE true
 ON CONFLICT (provenance_code, operation_code, cursor_key, namespace_scope_code, namespace_key) DO UPDATE SET
   cursor_value = excluded.cursor_value, normalized_instant = excluded.normalized_instant,
   normalized_numeric = excluded.normalized_numeric,
-  observed_max_value = CASE WHEN excluded.cursor_type_code = 'TIME'
-      AND ing_cursor.observed_max_value > coalesce(excluded.observed_max_value, '')
-    THEN ing_cursor.observed_max_value ELSE excluded.observed_max_value END,
+  observed_max_value = excluded.observed_max_value,
   schedule_instance_id = excluded.schedule_instance_id, plan_id = excluded.plan_id, slice_id = excluded.slice_id,
   task_id = excluded.task_id, run_id = excluded.run_id, batch_no = excluded.batch_no, expr_hash = excluded.expr_hash,
   version = ing_cursor.version + 1, updated_at = excluded.updated_at
@@ -168,6 +238,8 @@ SELECT CASE WHEN EXISTS (
       SELECT 1 FROM ing_halt h
       WHERE h.provenance_code = t.provenance_code AND h.endpoint_name IN ('', t.endpoint_name)))
   OR EXISTS (SELECT 1 FROM ing_task t WHERE t.lease_owner IS NOT NULL AND t.leased_until < :now)
+  OR EXISTS (SELECT 1 FROM ing_task_run r JOIN ing_task t ON t.task_id = r.task_id
+    WHERE r.status_code = 'RUNNING' AND t.status_code = 'CANCELLED')
   THEN 1 ELSE 0 END
 
 -- name: own_plans
@@ -235,28 +307,3 @@ DELETE FROM ing_record WHERE provenance_code = :source AND endpoint_name = :endp
 
 -- name: blackbox_events
 SELECT * FROM ing_cursor_event WHERE run_id = :run_id AND batch_no = :batch_no ORDER BY event_id
-
--- name: view_cursors
-SELECT provenance_code, operation_code, cursor_key, namespace_scope_code, namespace_key, cursor_value,
-  observed_max_value, run_id, updated_at
-FROM ing_cursor WHERE :source = '' OR provenance_code = :source
-ORDER BY provenance_code, operation_code, namespace_key
-
--- name: view_quarantine
-SELECT provenance_code, endpoint_name, item_key, status_code, reason_code, field_path, detail, seen_count,
-  last_seen_at, run_id, batch_no, sample
-FROM ing_quarantine WHERE status_code = 'OPEN' AND (:source = '' OR provenance_code = :source)
-ORDER BY last_seen_at DESC LIMIT :limit
-
--- name: view_errors
--- a run may also fail by what its batches lead to, such as a circle of pages; its last batch is the one to look at
-SELECT b.run_id, b.batch_no, b.error_level, b.reason_code, b.error, b.created_at AS created_at
-FROM ing_task_run_batch b JOIN ing_plan p ON p.plan_id = b.plan_id
-WHERE b.error_level IS NOT NULL AND (:source = '' OR p.provenance_code = :source)
-UNION ALL
-SELECT r.run_id, (SELECT max(l.batch_no) FROM ing_task_run_batch l WHERE l.run_id = r.run_id), NULL,
-  r.reason_code, r.error, r.finished_at
-FROM ing_task_run r
-WHERE r.status_code = 'FAILED' AND (:source = '' OR r.provenance_code = :source)
-  AND NOT EXISTS (SELECT 1 FROM ing_task_run_batch f WHERE f.run_id = r.run_id AND f.status_code = 'FAILED')
-ORDER BY created_at DESC LIMIT :limit

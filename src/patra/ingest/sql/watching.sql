@@ -1,16 +1,54 @@
 -- name: watch_flows
-SELECT p.provenance_code, p.endpoint_name, p.operation_code, count(*),
+SELECT b.provenance_code, b.endpoint_name, b.operation_code, b.created_at / :width, count(*),
   sum(json_extract(b.stats, '$.retryCount') + CASE WHEN b.error_level IN ('L1', 'L2') THEN 1 ELSE 0 END),
   sum(json_extract(b.stats, '$."429Count"')), sum(CASE WHEN b.error_level = 'L4' THEN 1 ELSE 0 END)
-FROM ing_task_run_batch b JOIN ing_plan p ON p.plan_id = b.plan_id
-WHERE b.created_at > :since
-GROUP BY p.provenance_code, p.endpoint_name, p.operation_code
-ORDER BY p.provenance_code, p.endpoint_name, p.operation_code
+FROM ing_task_run_batch b
+WHERE b.created_at >= :since AND b.provenance_code IS NOT NULL
+GROUP BY b.provenance_code, b.endpoint_name, b.operation_code, b.created_at / :width
 
 -- name: watch_cursors
 SELECT c.provenance_code, c.operation_code, c.namespace_key, c.normalized_instant, c.plan_id
 FROM ing_cursor c WHERE c.cursor_type_code = 'TIME' AND c.normalized_instant IS NOT NULL
 ORDER BY c.provenance_code, c.operation_code, c.namespace_key
+
+-- name: watch_key_cursors
+-- HARVEST by key: the mark says nothing of time; the last list that was read to its end does.
+SELECT c.provenance_code, c.operation_code, c.namespace_key, max(t.finished_at), c.plan_id
+FROM ing_cursor c JOIN ing_task o ON o.task_id = c.task_id
+JOIN ing_task t ON t.partition_key = o.partition_key AND t.status_code = 'SUCCEEDED'
+  AND t.namespace_key = c.namespace_key AND t.finished_at IS NOT NULL
+WHERE c.cursor_type_code = 'ID' AND c.operation_code = 'HARVEST'
+GROUP BY c.provenance_code, c.operation_code, c.namespace_key, c.plan_id
+ORDER BY c.provenance_code, c.operation_code, c.namespace_key
+
+-- name: watch_failed
+SELECT t.task_id, t.provenance_code, t.endpoint_name, t.operation_code, t.namespace_key, t.window_from, t.window_to,
+  t.reason_code, coalesce(l.missing, 0) AS missing
+FROM ing_task t LEFT JOIN ing_window_ledger l ON l.task_id = t.task_id AND l.leg_code = 'LIST'
+WHERE t.status_code = 'FAILED' ORDER BY t.task_id DESC LIMIT :limit
+
+-- name: watch_failed_plans
+-- Until a later plan of the same work reaches as far. Their windows are planned again, whatever became of their tasks.
+SELECT p.plan_id, p.provenance_code, p.endpoint_name, p.operation_code, p.namespace_key
+FROM ing_plan p
+WHERE p.status_code = 'FAILED' AND NOT EXISTS (SELECT 1 FROM ing_plan n
+  WHERE n.namespace_key = p.namespace_key AND n.provenance_code = p.provenance_code
+    AND n.endpoint_name = p.endpoint_name AND n.operation_code = p.operation_code AND n.plan_id <> p.plan_id
+    AND n.created_at >= p.created_at AND n.status_code NOT IN ('FAILED', 'CANCELLED')
+    AND (p.window_to IS NULL OR (n.window_from < p.window_to AND n.window_to >= p.window_to)))
+ORDER BY p.plan_id DESC LIMIT :limit
+
+-- name: watch_ended
+SELECT provenance_code, endpoint_name, operation_code, count(*),
+  sum(CASE WHEN status_code = 'FAILED' THEN 1 ELSE 0 END)
+FROM ing_task_run WHERE finished_at > :since AND (status_code = 'SUCCEEDED' OR status_code = 'FAILED')
+GROUP BY provenance_code, endpoint_name, operation_code ORDER BY provenance_code, endpoint_name, operation_code
+
+-- name: watch_under_way
+SELECT window_from, window_to FROM ing_task
+WHERE namespace_key = :namespace AND provenance_code = :source AND endpoint_name = :endpoint
+  AND operation_code = :operation AND status_code IN ('QUEUED', 'DISPATCHED', 'EXECUTING')
+  AND window_from IS NOT NULL
 
 -- name: watch_queues
 SELECT partition_key, count(*) FROM ing_task WHERE lease_owner IS NULL AND status_code = 'QUEUED'

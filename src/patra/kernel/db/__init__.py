@@ -4,14 +4,18 @@
 |---|---|---|
 | `queries` | named SQL in `sql/*.sql` | `Statement`, rendered for each dialect |
 | `api` | statements, sets of rows | `Database`, `Tx`, and the set operations that both databases share |
+| `sqlite_file` | a file that is only looked at | a connection that changes no byte of it |
 | `sqlite` | `sqlite:///file.db` | a `Database` on one file, one writer, WAL |
 | `pool` | `postgresql://…` | connections, at most so many at once |
+| `liveness` | connections in use | waits for a silent server ended |
+| `postgres_parameters` | values, rows, sets | parameters as psycopg takes them |
 | `postgres` | `postgresql://…` | a `Database` on a pool |
+| `postgres_copy` | a transaction on PostgreSQL | tables as COPY writes and reads them |
 | `opening` | a URL | the `Database` for it |
 | `migrate` | `sql/migrations/*.sql` of each package | the tables, and a checksum of what made them |
 """
 
-from patra.kernel.db.api import Database, Row, Tx, Value
+from patra.kernel.db.api import Database, Row, Tx, Value, taken
 from patra.kernel.db.migrate import Migration, migrate, pending_migrations
 from patra.kernel.db.opening import open_database
 from patra.kernel.db.queries import Dialect, Queries, Statement
@@ -28,4 +32,5 @@ __all__ = [
     "migrate",
     "open_database",
     "pending_migrations",
+    "taken",
 ]

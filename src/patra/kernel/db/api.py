@@ -6,9 +6,10 @@ insert-if-absent, upsert-if-newer and reads by a list of keys, is one text for b
 """
 
 import re
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -55,7 +56,7 @@ class Tx(ABC):
         """Insert rows that nobody has written yet: where another was first with one, `StoreBusy` undoes it all.
 
         As `write`, it is not waited for in a `flow`; there, any row that is taken counts as claimed. On SQLite the
-        statement says ON CONFLICT DO NOTHING, on PostgreSQL it must not: its unique index tells, and sooner.
+        statement says ON CONFLICT DO NOTHING, on PostgreSQL it must not: its unique index decides, and sooner.
         """
         if self.execute(stmt, params, rows=rows) != len(rows):
             raise taken()
@@ -86,7 +87,7 @@ class Tx(ABC):
         """The columns of a table and their types."""
 
     def after_commit(self, call: Callable[[], object]) -> None:
-        """Call this when the transaction has committed: to wake someone in this process, say. It must not fail."""
+        """Call this when the transaction has committed, e.g. to wake a waiting thread. It must not fail."""
         if self._after is None:
             self._after = []
         self._after.append(call)
@@ -199,6 +200,23 @@ class Over:
         raise Permanent("store_transaction_over", f"{name} was called on a transaction that is over")
 
 
+class TransactionGuard:
+    """Refuses a transaction inside another of the same thread: it may wait for itself for ever."""
+
+    def __init__(self) -> None:
+        self._inside = threading.local()
+
+    @contextmanager
+    def __call__(self) -> Generator[None]:
+        if getattr(self._inside, "busy", False):
+            raise Permanent("store_nested_transaction", "a transaction was begun inside another one of this thread")
+        self._inside.busy = True
+        try:
+            yield
+        finally:
+            self._inside.busy = False
+
+
 class Database(ABC):
     """A store, opened by its URL."""
 
@@ -206,8 +224,11 @@ class Database(ABC):
     url: str
 
     @abstractmethod
-    def run(self, work: Callable[[Tx], T], *, durable: bool = True) -> T:
+    def run(self, work: Callable[[Tx], T], *, durable: bool = True, seconds: float | None = None) -> T:
         """Do the work in one transaction and commit it durably.
+
+        `seconds` bounds all of it: PostgreSQL (from 17 on) ends the transaction then, also while this process stands
+        still in its midst and others wait for its locks, and no attempt begins after that. Raises `StoreUnavailable`.
 
         With `durable=False` the commit does not wait for the disk: all see it, and it outlives this process, but a loss
         of the machine or of the database server may undo it, whole, as long as no durable commit came after it. For

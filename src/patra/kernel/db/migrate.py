@@ -1,4 +1,4 @@
-"""Numbered SQL files of each package go in; tables come out, with a checksum of every file that made them.
+"""Turns numbered SQL files of each package into tables, with a checksum of every file that made them.
 
 Files are `sql/migrations/NNNN_name.sql`, in the shared dialect (macros of `queries`); `NNNN_name.postgres.sql` stands
 in for the whole file on PostgreSQL. They are append-only: a file that was applied and then changed is refused.
@@ -13,7 +13,7 @@ import msgspec
 
 from patra.kernel.canonical import sha256_hex
 from patra.kernel.db.api import Database, Tx
-from patra.kernel.db.queries import Dialect, expand, statement
+from patra.kernel.db.queries import Dialect, Statement, expand, statement
 from patra.kernel.errors import MigrationMismatch
 
 _CREATE = (
@@ -25,6 +25,19 @@ _EXISTS: dict[Dialect, str] = {
     "postgres": "SELECT 1 WHERE to_regclass('krn_migration') IS NOT NULL",
 }
 _APPLIED = statement("migrations", "SELECT package, number, checksum FROM krn_migration")
+_INDEX = re.compile(r"(?:\s|--[^\n]*\n)*CREATE (UNIQUE )?INDEX (?!IF NOT EXISTS\b)(\w+)")
+_TABLE = re.compile(r"\b(?:CREATE TABLE|RENAME TO) (\w+)")
+_INDEX_FOUND: dict[Dialect, Statement] = {
+    "sqlite": statement("index_found", "SELECT 1 FROM sqlite_master WHERE type = 'index' AND name = :name"),
+    "postgres": statement(
+        "index_found",
+        "SELECT i.indisvalid::int FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "
+        "WHERE c.relname = :name AND c.relnamespace = current_schema()::regnamespace",
+    ),
+}
+"""Whether there is an index of a name, and whether it is valid."""
+FROM_THE_FUTURE = "migration_from_the_future"
+"""The code of a store that has migrations of a newer release."""
 _LOCK = "SELECT pg_advisory_xact_lock(7026817)"  # one migrator at a time; the number is ours alone
 
 
@@ -33,6 +46,14 @@ class Migration(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     name: str
     text: str
+    checksum: str
+
+
+class Applied(msgspec.Struct, frozen=True, kw_only=True):
+    """A migration that a store has, by the checksum of its file."""
+
+    package: str
+    number: int
     checksum: str
 
 
@@ -45,8 +66,7 @@ def migrate(db: Database, packages: Sequence[str]) -> list[Migration]:
         tx.script(_CREATE)
         missing = _missing(tx, packages)
         for migration in missing:
-            for part in _statements(migration.text):
-                tx.script(part)
+            _run(tx, migration)
             tx.insert(
                 "krn_migration",
                 [
@@ -62,6 +82,71 @@ def migrate(db: Database, packages: Sequence[str]) -> list[Migration]:
         return missing
 
     return db.run(work)
+
+
+def applied_migrations(tx: Tx, packages: Sequence[str]) -> list[Applied]:
+    """What a store has; raises MigrationMismatch where it is not what this program would have applied."""
+    if not tx.fetch(statement("has_migrations", _EXISTS[tx.dialect])):
+        return []
+    _missing(tx, packages)
+    found = [Applied(package=p, number=n, checksum=c) for p, n, c in tx.fetch(_APPLIED) if p in packages]
+    return sorted(found, key=lambda one: (packages.index(one.package), one.number))
+
+
+def make_tables(tx: Tx, packages: Sequence[str], applied: Sequence[Applied]) -> None:
+    """Make the tables as the migrations that another store has left them; `krn_migration` stays empty.
+
+    Raises MigrationMismatch for one that this program does not know, or knows otherwise.
+    """
+    if tx.dialect == "postgres":
+        tx.script(_LOCK)
+    tx.script(_CREATE)
+    ours = {(one.package, one.number): one for package in packages for one in _files(package, tx.dialect)}
+    for one in applied:
+        migration = ours.get((one.package, one.number))
+        if migration is None or migration.checksum != one.checksum:
+            raise MigrationMismatch(
+                FROM_THE_FUTURE if migration is None else "migration_changed",
+                f"this program does not have migration {one.number:04} of {one.package} as it was applied; "
+                "run the program that the store is of, or a newer one",
+            )
+    for one in applied:
+        _run(tx, ours[one.package, one.number])
+
+
+def table_names(packages: Sequence[str], dialect: Dialect) -> frozenset[str]:
+    """Every table that a migration makes, whether a later one drops it or not."""
+    texts = (migration.text for package in packages for migration in _files(package, dialect))
+    return frozenset(name for text in texts for name in _TABLE.findall(text)) | {"krn_migration"}
+
+
+def _run(tx: Tx, migration: Migration) -> None:
+    for part in _statements(migration.text):
+        _apply(tx, migration, part)
+
+
+def _apply(tx: Tx, migration: Migration, part: str) -> None:
+    """Run one statement; an index that an operator built ahead, without a lock that stops writers, is taken as it is.
+
+    Not one that a failed `CREATE INDEX CONCURRENTLY` left behind, which is not used; nor one in the place of a unique
+    index, which is a promise about the rows: whether it keeps it is not known by its name.
+    """
+    made = _INDEX.match(part)
+    found = tx.fetch(_INDEX_FOUND[tx.dialect], {"name": made[2]}) if made else []
+    if not made or not found:
+        tx.script(part)
+        return
+    what = f"{migration.package} migration {migration.number:04} ({migration.name})"
+    if made[1]:
+        raise MigrationMismatch(
+            "migration_index_taken",
+            f"{what} makes the unique index {made[2]}, and there is one of that name; drop it, and migrate again",
+        )
+    if not found[0][0]:
+        raise MigrationMismatch(
+            "migration_index_invalid",
+            f"{what} finds the index {made[2]}, whose building failed; drop it, and build it or migrate again",
+        )
 
 
 def pending_migrations(db: Database, packages: Sequence[str]) -> list[Migration]:
@@ -100,7 +185,7 @@ def _missing(tx: Tx, packages: Sequence[str]) -> list[Migration]:
                 )
         if done and max(done) > known:
             raise MigrationMismatch(
-                "migration_from_the_future",
+                FROM_THE_FUTURE,
                 f"the store has migration {max(done):04} of {package}, this program knows {known:04}; "
                 "run the newer program",
             )

@@ -1,24 +1,24 @@
 """PostgreSQL: a pool, READ COMMITTED, serialization failures and deadlocks tried again at the transaction's edge."""
 
+import math
 import random
-import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from itertools import accumulate, chain
 from typing import Any, TypeVar, cast
 
 import msgspec
 import psycopg
 from psycopg import errors
+from psycopg.errors import Diagnostic
 from psycopg.rows import dict_row
-from psycopg.types.numeric import Int8
 
-from patra.kernel.db.api import Database, Over, Params, Row, Tx, identifier, identifiers, taken
-from patra.kernel.db.pool import Connection, Pool
-from patra.kernel.db.queries import KEY_BYTES, ColumnType, Statement, statement
+from patra.kernel.db.api import Database, Over, Params, Row, TransactionGuard, Tx, identifier, identifiers, taken
+from patra.kernel.db.pool import SILENT_SECONDS, Connection, Pool
+from patra.kernel.db.postgres_parameters import bind
+from patra.kernel.db.queries import ColumnType, Statement, statement
 from patra.kernel.errors import Permanent, StoreBusy, StoreUnavailable
-from patra.kernel.redact import redact_url
+from patra.kernel.safety.redact import redact_url
 
 T = TypeVar("T")
 
@@ -29,6 +29,8 @@ MOST_LATE = 5000  # rows that a flow keeps back before it sends them
 MANY = 64  # rows of a set that is worth sending ahead of what follows it
 DURABLE = b"BEGIN ISOLATION LEVEL READ COMMITTED"
 NOT_DURABLE = DURABLE + b"; SET LOCAL synchronous_commit = off"
+TRANSACTION_TIMEOUT_SINCE = 170000  # the server's version
+_WARNING = "01000"  # the SQLSTATE of a warning that has no other
 
 _TYPES: dict[str, ColumnType] = {
     "text": "text",
@@ -43,7 +45,6 @@ _COLUMNS = statement(
     "WHERE attrelid = to_regclass(:table) AND attnum > 0 AND NOT attisdropped",
 )
 _NOW = statement("server_now", "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
-_encode = msgspec.json.Encoder().encode
 
 
 class _Late(msgspec.Struct, kw_only=True, eq=False):
@@ -58,14 +59,20 @@ class _Late(msgspec.Struct, kw_only=True, eq=False):
 class PostgresTx(Tx):
     dialect = "postgres"
 
-    def __init__(self, connection: Connection, owner: "PostgresDatabase") -> None:
+    def __init__(self, connection: Connection, owner: "PostgresDatabase", *, writes: bool = True) -> None:
         self._connection = connection
         self._owner = owner
+        self._writes = writes
         self._late: list[_Late] | None = None  # in a flow
         self._late_rows = 0
         self._pipeline: ExitStack | None = None  # something was sent ahead, and is to be waited for
         self._claims = False
         self._broken: BaseException | None = None  # what went wrong with something that was kept back
+
+    @property
+    def connection(self) -> Connection:
+        """For COPY, which no statement of `Tx` is."""
+        return self._connection
 
     def end(self) -> None:
         self._connection = cast("Connection", Over())
@@ -109,7 +116,7 @@ class PostgresTx(Tx):
         if self._late is None:
             self.execute(stmt, params, rows=rows)
         elif rows is None or rows:
-            text, bound = _bound(stmt, params, rows)
+            text, bound = bind(stmt, params, rows)
             last = self._late[-1] if self._late else None
             if last is None or last.stmt is not stmt or last.text != text:
                 last = _Late(stmt=stmt, text=text)
@@ -141,7 +148,7 @@ class PostgresTx(Tx):
             yield
             self.settle()
         except BaseException as error:
-            self._give_up(error)  # what was kept back is gone: whoever goes on must not commit
+            self._give_up(error)  # the statements kept back are lost: the transaction must not commit
             raise
         finally:
             self._late = None
@@ -178,7 +185,7 @@ class PostgresTx(Tx):
         for one in late:
             cursor = self._connection.cursor()
             if one.text is None:
-                text, bound = _bound(one.stmt, None, one.rows)
+                text, bound = bind(one.stmt, None, one.rows)
                 cursor.execute(text.encode(), bound)
             elif len(one.bound) == 1:
                 cursor.execute(one.text.encode(), one.bound[0])
@@ -217,7 +224,7 @@ class PostgresTx(Tx):
             with self._connection.transaction():
                 yield
         except psycopg.Error as error:
-            raise _translation(error, committing=False, url=self._owner.url) from error
+            raise _translation(error, writes=self._writes, committing=False, url=self._owner.url) from error
         finally:
             self._late = late
 
@@ -237,71 +244,26 @@ class PostgresTx(Tx):
         self, cursor: psycopg.Cursor[Any], stmt: Statement, params: Params | None, rows: Sequence[Row] | None
     ) -> psycopg.Cursor[Any]:
         self.settle()
-        text, bound = _bound(stmt, params, rows)
+        text, bound = bind(stmt, params, rows)
         return cursor.execute(text.encode(), bound)
-
-
-def _bound(stmt: Statement, params: Params | None, rows: Sequence[Row] | None) -> tuple[str, dict[str, Any]]:
-    """The text of a call and its parameters."""
-    bound: dict[str, Any] = dict(params) if params else {}
-    if rows is None:
-        return stmt.postgres, bound
-    if len(rows) == 1:
-        return stmt.postgres_one, bound | _one(stmt, rows[0])
-    return stmt.postgres, bound | _set(stmt, rows)
-
-
-def _one(stmt: Statement, row: Row) -> dict[str, Any]:
-    """Integers always of one size, or each size would be a prepared statement of its own."""
-    return {
-        f"rows__{place}": Int8(value) if column.type == "int" and value is not None else value
-        for place, (column, value) in enumerate(zip(stmt.rows, row, strict=True))
-    }
-
-
-def _set(stmt: Statement, rows: Sequence[Row]) -> dict[str, Any]:
-    """A set as one JSON text, keys and blobs beside it: the cheapest way to hand PostgreSQL a thousand rows (STACK)."""
-    columns: list[Sequence[Any]] = []
-    keys: list[Sequence[bytes]] = []
-    blobs: list[bytes] = []
-    end = 1
-    for column, values in zip(stmt.rows, zip(*rows, strict=True), strict=True):
-        match column.type:
-            case "key16":
-                keys.append(values)
-            case "blob":
-                blobs += [value for value in values if value is not None]
-                sizes = [None if value is None else len(value) for value in values]
-                starts = list(accumulate((size or 0 for size in sizes), initial=end))
-                columns += [starts[:-1], sizes]
-                end = starts[-1]
-            case _:
-                columns.append(values)
-    found: dict[str, Any] = {}
-    if columns:
-        found["rows"] = _encode(list(map(stmt.json_row, *columns))).decode()
-    if len(columns) > len(stmt.rows) - len(keys):
-        found["blobs"] = b"".join(blobs)
-    if keys:
-        found["keys"] = b"".join(keys[0] if len(keys) == 1 else chain.from_iterable(zip(*keys, strict=True)))
-        if len(found["keys"]) != KEY_BYTES * len(keys) * len(rows):
-            raise ValueError(f"{stmt.name}: a key16 has {KEY_BYTES} bytes")
-    return found
 
 
 class PostgresDatabase(Database):
     dialect = "postgres"
 
-    def __init__(self, url: str, *, pool_size: int = 8, wait: float = WAIT_SECONDS) -> None:
+    def __init__(
+        self, url: str, *, pool_size: int = 8, wait: float = WAIT_SECONDS, silent_seconds: float = SILENT_SECONDS
+    ) -> None:
         self.url = url
         self.built: dict[str, Statement] = {}
-        self._inside = threading.local()
-        self._pool = Pool(url, size=pool_size, wait=wait)
+        self._own = TransactionGuard()
+        self._pool = Pool(url, size=pool_size, wait=wait, silent_seconds=silent_seconds)
 
-    def run(self, work: Callable[[Tx], T], *, durable: bool = True) -> T:
+    def run(self, work: Callable[[Tx], T], *, durable: bool = True, seconds: float | None = None) -> T:
+        until = None if seconds is None else time.monotonic() + seconds
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                tx, result = self._attempt(work, DURABLE if durable else NOT_DURABLE)
+                tx, result = self._attempt(work, DURABLE if durable else NOT_DURABLE, until)
             except (StoreBusy, _LostBeforeCommit) as error:
                 if attempt == ATTEMPTS:
                     raise
@@ -324,25 +286,34 @@ class PostgresDatabase(Database):
     def close(self) -> None:
         self._pool.close()
 
-    def _attempt(self, work: Callable[[Tx], T], begin: bytes) -> tuple[Tx, T]:
-        committing = False
+    def _attempt(self, work: Callable[[Tx], T], begin: bytes, until: float | None = None) -> tuple[Tx, T]:
+        committing, writes = False, begin is not READ_ONLY
         with self._own(), self._connection() as connection:
-            tx = PostgresTx(connection, self)
+            tx = PostgresTx(connection, self, writes=writes)
             try:
-                connection.execute(begin)
+                connection.execute(begin if until is None else begin + self._bound(connection, until))
                 result = work(tx)
                 tx.settle()
-                committing = begin is not READ_ONLY
+                committing = writes
                 _commit(connection)
             except psycopg.Error as error:
                 _roll_back(connection)
-                raise _translation(error, committing=committing, url=self.url) from error
+                raise _translation(error, writes=writes, committing=committing, url=self.url) from error
             except BaseException:
                 _roll_back(connection)
                 raise
             finally:
                 tx.end()
             return tx, result
+
+    def _bound(self, connection: Connection, until: float) -> bytes:
+        """Lets the server end the transaction when its time is over. Raises StoreUnavailable when it is by now."""
+        left = math.ceil((until - time.monotonic()) * 1000)
+        if left <= 0:
+            raise StoreUnavailable("store_unavailable", f"{redact_url(self.url)}: nothing was committed in time")
+        known = connection.info.server_version >= TRANSACTION_TIMEOUT_SINCE
+        name = "transaction_timeout" if known else "idle_in_transaction_session_timeout"
+        return f"; SET LOCAL {name} = {left}".encode()
 
     def _before_another(self, attempt: int, error: Exception) -> None:
         if isinstance(error, _LostBeforeCommit):
@@ -354,28 +325,41 @@ class PostgresDatabase(Database):
         connection = self._pool.take()
         try:
             yield connection
+        except _TakesNoWrites:
+            connection.close()
+            raise
         finally:
             self._pool.give_back(connection)
-
-    @contextmanager
-    def _own(self) -> Generator[None]:
-        """A transaction inside another of the same thread may wait for itself for ever: refuse it."""
-        if getattr(self._inside, "busy", False):
-            raise Permanent("store_nested_transaction", "a transaction was begun inside another one of this thread")
-        self._inside.busy = True
-        try:
-            yield
-        finally:
-            self._inside.busy = False
 
 
 class _LostBeforeCommit(StoreUnavailable):
     """The connection was lost while nothing had been committed: the work can be done again."""
 
 
+class _TakesNoWrites(_LostBeforeCommit):
+    """The server is a standby, or was set read-only: another connection may lead to the primary, this one does not."""
+
+
 def _commit(connection: Connection) -> None:
-    if connection.execute(b"COMMIT").statusmessage != "COMMIT":
+    """Commit. A server that stopped waiting for its synchronous standby says so in a warning only, and is not believed.
+
+    It does that when an administrator cancels the wait: a failover would lose what was committed here alone.
+    """
+    warnings: list[str] = []
+
+    def heard(notice: Diagnostic) -> None:
+        if notice.sqlstate == _WARNING and notice.severity_nonlocalized == "WARNING":
+            warnings.append(notice.message_primary or "")
+
+    connection.add_notice_handler(heard)
+    try:
+        status = connection.execute(b"COMMIT").statusmessage
+    finally:
+        connection.remove_notice_handler(heard)
+    if status != "COMMIT":
         raise Permanent("store_aborted", "a statement failed and its error was swallowed: nothing was written")
+    if warnings:
+        raise StoreUnavailable("store_commit_unknown", f"the server committed with a warning: {'; '.join(warnings)}")
 
 
 def _roll_back(connection: Connection) -> None:
@@ -387,7 +371,7 @@ def _roll_back(connection: Connection) -> None:
         connection.close()
 
 
-def _translation(error: psycopg.Error, *, committing: bool, url: str) -> Exception:
+def _translation(error: psycopg.Error, *, writes: bool, committing: bool, url: str) -> Exception:
     match error:
         case errors.SerializationFailure() | errors.DeadlockDetected() | errors.LockNotAvailable():
             return StoreBusy("store_busy", f"the transaction met another one: {error}")
@@ -395,10 +379,18 @@ def _translation(error: psycopg.Error, *, committing: bool, url: str) -> Excepti
             return Permanent("store_integrity", str(error))
         case errors.DataError():
             return Permanent("store_value", f"PostgreSQL cannot hold a value: {error}")
-        case errors.ReadOnlySqlTransaction() if "read-only transaction" in str(error):
+        case errors.ReadOnlySqlTransaction() if writes:
+            return _TakesNoWrites(
+                "store_unavailable", f"{redact_url(url)} takes no writes, as a standby does: {error} (find its primary)"
+            )
+        case errors.ReadOnlySqlTransaction():
             return Permanent("store_read_only", "a read-only transaction tried to write")
         case errors.InFailedSqlTransaction():
             return Permanent("store_aborted", "a statement failed, its error was swallowed, and another one followed")
+        case errors.TransactionTimeout() | errors.IdleInTransactionSessionTimeout() if not committing:
+            return _LostBeforeCommit("store_unavailable", f"{redact_url(url)} ended a transaction that took too long")
+        case errors.TransactionTimeout() | errors.IdleInTransactionSessionTimeout():
+            return StoreUnavailable("store_commit_unknown", f"{redact_url(url)} ended a transaction that took too long")
         case psycopg.OperationalError() | psycopg.InterfaceError() if committing:
             return StoreUnavailable("store_commit_unknown", f"{redact_url(url)} was lost during the commit: {error}")
         case psycopg.OperationalError() | psycopg.InterfaceError():

@@ -1,4 +1,4 @@
-"""Named SQL goes in, statements rendered for each dialect come out (STYLE: SQL).
+"""Turns named SQL into statements rendered for each dialect.
 
 A file `sql/*.sql` beside an engine holds statements in the dialect that SQLite and PostgreSQL share; a file
 `sql/*.postgres.sql` may say a statement of the same name again where PostgreSQL must differ:
@@ -90,7 +90,7 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
 
     @cached_property
     def sqlite_texts(self) -> dict[int, str]:
-        """Whole texts by the number of rows, as they come to be used: building and hashing them anew costs as much."""
+        """Whole texts by the number of rows, as they are first used: building and hashing them again costs as much."""
         return {}
 
     @cached_property

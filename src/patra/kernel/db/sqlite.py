@@ -1,7 +1,7 @@
 """SQLite: one file, WAL, one writer at a time, any number of readers; durable at commit (`synchronous=FULL`).
 
-Whoever writes much has the pages of its commits carried from the WAL into the file by a thread behind it, so that a
-commit need not wait for that; the writer does it itself only when the WAL has grown long all the same.
+A busy writer's pages are carried from the WAL into the file by a background thread, so that a commit need not wait for
+it; the writer does it itself only when the WAL has grown long all the same.
 """
 
 import os
@@ -10,14 +10,15 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
-from patra.kernel.db.api import Database, Over, Params, Row, Tx, identifier, identifiers
+from patra.kernel.db.api import Database, Over, Params, Row, TransactionGuard, Tx, identifier, identifiers
 from patra.kernel.db.queries import ColumnType, Statement
-from patra.kernel.errors import PatraError, Permanent, StoreBusy, StoreUnavailable
+from patra.kernel.errors import PatraError, Permanent, StoreBusy, StoreUnavailable, Transient
+from patra.kernel.safety.threads import started
 
 T = TypeVar("T")
 
@@ -29,10 +30,16 @@ CHANGES_BEHIND = 2000  # rows changed after which the thread behind the writer i
 LONGEST_WAL = 8000  # pages, after which the writer waits
 
 
+class Owner(Protocol):
+    """What a transaction keeps its built statements in."""
+
+    built: dict[str, Statement]
+
+
 class SQLiteTx(Tx):
     dialect = "sqlite"
 
-    def __init__(self, connection: sqlite3.Connection, owner: "SQLiteDatabase") -> None:
+    def __init__(self, connection: sqlite3.Connection, owner: "Owner") -> None:
         self._connection = connection
         self._owner = owner
 
@@ -75,7 +82,7 @@ class SQLiteTx(Tx):
     def savepoint(self) -> Generator[None]:
         self._connection.execute("SAVEPOINT inner_step")
         try:
-            with _translated():
+            with translated():
                 yield
         except BaseException:
             if self._connection.in_transaction:  # some failures, such as a full disk, end the whole transaction
@@ -129,22 +136,22 @@ class SQLiteDatabase(Database):
         self.url = f"sqlite:///{path}"
         self.built: dict[str, Statement] = {}
         self._path = path
-        self._synchronous = synchronous
+        self._synchronous = self._waits = synchronous
         self._wait = wait
         self._memory = path == ":memory:"
         self._lock = threading.Lock()
-        self._inside = threading.local()
+        self._own = TransactionGuard()
         self._readers: list[sqlite3.Connection] = []
         self._closed = False
         self._carried = 0
-        self._behind: Checkpointer | None = None
+        self._behind = Checkpointer(self._connect)
         if not self._memory:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
             _claim_privately(path)
         self._writer = self._connect()
 
-    def run(self, work: Callable[[Tx], T], *, durable: bool = True) -> T:
-        patience = time.monotonic() + self._wait
+    def run(self, work: Callable[[Tx], T], *, durable: bool = True, seconds: float | None = None) -> T:
+        patience = time.monotonic() + min(self._wait, self._wait if seconds is None else seconds)
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 with self._own(), self._lock:
@@ -179,8 +186,7 @@ class SQLiteDatabase(Database):
             if self._closed:
                 return
             self._closed = True
-            if self._behind is not None:
-                self._behind.close()
+            self._behind.close()
             self._writer.close()
         self._close_readers()
 
@@ -188,7 +194,8 @@ class SQLiteDatabase(Database):
         self._check_open()
         connection = self._writer
         tx = SQLiteTx(connection, self)
-        with _translated(), nullcontext() if durable else self._without_waiting(connection):
+        with translated():
+            self._wait_for_disk(connection, wait=durable)
             connection.execute("BEGIN IMMEDIATE")
             try:
                 result = work(tx)
@@ -199,24 +206,23 @@ class SQLiteDatabase(Database):
                 raise
             finally:
                 tx.end()
-            if not self._memory and connection.total_changes - self._carried >= CHANGES_BEHIND:
-                self._carried = connection.total_changes
-                self._behind = self._behind or Checkpointer(self._connect)
+        # It is committed: nothing that follows may say otherwise.
+        if not self._memory and connection.total_changes - self._carried >= CHANGES_BEHIND:
+            with suppress(Transient):  # no thread for it now: the next commit asks again
                 self._behind.wake()
+                self._carried = connection.total_changes
         return tx, result
 
-    @contextmanager
-    def _without_waiting(self, connection: sqlite3.Connection) -> Generator[None]:
-        """A commit then only writes to the WAL; the next one that waits for the disk waits for it as well."""
-        connection.execute("PRAGMA synchronous=NORMAL")
-        try:
-            yield
-        finally:
-            connection.execute(f"PRAGMA synchronous={self._synchronous}")
+    def _wait_for_disk(self, connection: sqlite3.Connection, *, wait: bool) -> None:
+        """A commit that does not wait only writes to the WAL; the next one that waits, waits for it as well."""
+        wanted = self._synchronous if wait else "NORMAL"
+        if wanted != self._waits:
+            connection.execute(f"PRAGMA synchronous={wanted}")
+            self._waits = wanted
 
     def _look(self, connection: sqlite3.Connection, work: Callable[[Tx], T]) -> T:
         tx = SQLiteTx(connection, self)
-        with _translated(reading=True):
+        with translated(reading=True):
             connection.execute("BEGIN")
             try:
                 return work(tx)
@@ -251,19 +257,8 @@ class SQLiteDatabase(Database):
         while self._readers:
             self._readers.pop().close()
 
-    @contextmanager
-    def _own(self) -> Generator[None]:
-        """A transaction inside another of the same thread would wait for itself for ever: refuse it."""
-        if getattr(self._inside, "busy", False):
-            raise Permanent("store_nested_transaction", "a transaction was begun inside another one of this thread")
-        self._inside.busy = True
-        try:
-            yield
-        finally:
-            self._inside.busy = False
-
     def _connect(self) -> sqlite3.Connection:
-        with _translated():
+        with translated():
             connection = sqlite3.connect(
                 self._path,
                 isolation_level=None,
@@ -304,22 +299,24 @@ def _switch_to_wal(connection: sqlite3.Connection, until: float) -> None:
 
 
 class Checkpointer:
-    """A thread that carries committed pages from the WAL into the file whenever it is woken."""
+    """A thread that carries committed pages from the WAL into the file whenever it is woken; begun with the first."""
 
     def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
         self._connect = connect
         self._woken = threading.Event()
         self._closing = False
-        self._thread = threading.Thread(target=self._run, name="sqlite checkpointer", daemon=True)
-        self._thread.start()
+        self._thread: threading.Thread | None = None
 
     def wake(self) -> None:
+        """Raises Transient when there is no thread and none can be started."""
         self._woken.set()
+        self._thread = started(self._thread, self._run, "sqlite checkpointer")
 
     def close(self) -> None:
         self._closing = True
         self._woken.set()
-        self._thread.join()
+        if self._thread is not None:
+            self._thread.join()
 
     def _run(self) -> None:
         try:
@@ -332,12 +329,13 @@ class Checkpointer:
                     # PASSIVE waits for nobody and nobody waits for it; what it leaves, the next one takes
                     with suppress(sqlite3.Error):
                         connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-        except (PatraError, sqlite3.Error):
-            return  # the file is gone or cannot be opened: the writer will say so
+        except (PatraError, sqlite3.Error, MemoryError):
+            return  # the file is gone or cannot be opened now: the writer will say so, or wake another
 
 
 @contextmanager
-def _translated(*, reading: bool = False) -> Generator[None]:
+def translated(*, reading: bool = False) -> Generator[None]:
+    """Errors of SQLite become errors of a store."""
     try:
         yield
     except sqlite3.IntegrityError as error:
@@ -358,7 +356,8 @@ def _translated(*, reading: bool = False) -> Generator[None]:
             ):
                 raise StoreUnavailable("store_unavailable", f"the store cannot be used: {error}") from error
             case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT:
-                raise StoreUnavailable("store_unavailable", f"the file is no sound SQLite store: {error}") from error
+                detail = f"the file is no sound SQLite store: {error}; `patra verify` says what is damaged"
+                raise StoreUnavailable("store_unavailable", detail) from error
             case _:
                 raise
 

@@ -60,6 +60,12 @@ UPDATE krn_outbox SET due_at = rows.due_at, attempt = rows.attempt, failed_at = 
   holder = NULL
 FROM rows WHERE krn_outbox.seq = rows.seq
 
+-- name: outbox_share_failure
+-- rows: group_key blob, failed_at int
+UPDATE krn_outbox SET failed_at = rows.failed_at FROM rows
+WHERE krn_outbox.channel || '' = :channel AND krn_outbox.group_key = rows.group_key AND krn_outbox.status = 'pending'
+  AND krn_outbox.failed_at IS NULL
+
 -- name: outbox_ended
 -- rows: seq int, status text, attempt int, failed_at int, reason text
 UPDATE krn_outbox SET status = rows.status, attempt = rows.attempt, failed_at = rows.failed_at, reason = rows.reason,
@@ -83,9 +89,46 @@ SELECT min(due_at) FROM krn_outbox WHERE channel = :channel AND status = 'pendin
 -- name: outbox_backlog
 SELECT channel, status, count(*), min(appended_at) FROM krn_outbox GROUP BY channel, status ORDER BY channel, status
 
+-- name: outbox_backlog_up_to
+WITH RECURSIVE channels(channel) AS (
+  SELECT min(channel) FROM krn_outbox WHERE status = 'pending'
+  UNION ALL
+  SELECT (SELECT min(o.channel) FROM krn_outbox o WHERE o.status = 'pending' AND o.channel > c.channel)
+  FROM channels c WHERE c.channel IS NOT NULL
+)
+SELECT c.channel, 'pending', (SELECT count(*) FROM (
+  SELECT 1 FROM krn_outbox o WHERE o.status = 'pending' AND o.channel = c.channel LIMIT :most) w)
+FROM channels c WHERE c.channel IS NOT NULL
+UNION ALL
+SELECT d.channel, d.status, count(*) FROM (
+  SELECT channel, status FROM krn_outbox WHERE status <> 'pending' LIMIT :most) d
+GROUP BY d.channel, d.status
+
+-- name: outbox_refused_since
+SELECT channel, count(*), max(reason) FROM krn_outbox WHERE status <> 'pending' AND failed_at >= :since
+GROUP BY channel ORDER BY channel
+
+-- name: outbox_failing
+-- By the index of what fails, one seek for each channel: no backlog hides a channel, and none is read.
+WITH RECURSIVE channels(channel) AS (
+  SELECT min(channel) FROM krn_outbox WHERE status = 'pending' AND failed_at IS NOT NULL
+  UNION ALL
+  SELECT (SELECT min(o.channel) FROM krn_outbox o
+    WHERE o.status = 'pending' AND o.failed_at IS NOT NULL AND o.channel > c.channel)
+  FROM channels c WHERE c.channel IS NOT NULL
+)
+SELECT c.channel, (SELECT min(o.failed_at) FROM krn_outbox o
+  WHERE o.status = 'pending' AND o.failed_at IS NOT NULL AND o.channel = c.channel)
+FROM channels c WHERE c.channel IS NOT NULL ORDER BY c.channel
+
 -- name: outbox_dead
+-- By the index of what is not pending: in the order of the primary key, all that is pending would be read.
 SELECT channel, seq, message_key, status, reason, attempt, appended_at, failed_at FROM krn_outbox
-WHERE (:channel = '' OR channel = :channel) AND status <> 'pending' AND seq > :after ORDER BY seq LIMIT :limit
+WHERE (:channel = '' OR channel = :channel) AND status <> 'pending' AND +seq > :after ORDER BY +seq LIMIT :limit
+
+-- name: outbox_waiting
+SELECT seq, message_key, appended_at, due_at, attempt, failed_at, reason FROM krn_outbox
+WHERE channel = :channel AND status = 'pending' ORDER BY due_at, seq LIMIT :limit
 
 -- name: outbox_requeue
 -- rows: seq int

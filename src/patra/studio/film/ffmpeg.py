@@ -1,4 +1,4 @@
-"""Raw frames, samples and files go in; clips and films come out. The one place that runs ffmpeg (B6).
+"""Turns raw frames, samples and files into clips and films. The one place that runs ffmpeg (B6).
 
 Output is bit-exact: the same input gives the same file, so work that is done again is found by its hash. ffmpeg's
 messages go to a file, not to a pipe that could fill up and stop it.
@@ -15,13 +15,13 @@ import msgspec
 
 from patra.kernel.errors import ConfigInvalid, Permanent
 from patra.studio.film.quality import Quality
-from patra.studio.reasons import R
+from patra.studio.vocabulary.reasons import Reason
 
 Stop = Callable[[], bool]
 
 
-class Interrupted(Exception):  # noqa: N818  no error: someone asked for it
-    """The work was told to stop."""
+class Interrupted(Exception):  # noqa: N818  no error: it was requested
+    """The work was asked to stop."""
 
 
 class Probe(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +32,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True):
     width: int = 0
     height: int = 0
     fps: float = 0.0
+    chapters: tuple[tuple[int, str], ...] = ()  # when each begins, in milliseconds, and its title
 
 
 @lru_cache(maxsize=1)
@@ -40,20 +41,26 @@ def executable() -> str:
         import imageio_ffmpeg  # noqa: PLC0415  an extra  # pyright: ignore[reportMissingTypeStubs]
     except ImportError as error:
         raise ConfigInvalid(
-            R.EXTRA_MISSING, "films need imageio-ffmpeg", place="studio", advice="pip install 'patra[studio]'"
+            Reason.EXTRA_MISSING, "films need imageio-ffmpeg", place="studio", advice="pip install 'patra[studio]'"
         ) from error
     return imageio_ffmpeg.get_ffmpeg_exe()
 
 
-def run(arguments: Sequence[str], feed: Iterable[bytes] | None = None, stop: Stop | None = None) -> None:
-    """Run ffmpeg to its end, feeding its standard input. Raises with its last words when it fails."""
+def run(
+    arguments: Sequence[str],
+    feed: Iterable[bytes] | None = None,
+    stop: Stop | None = None,
+    *,
+    log_level: str = "error",
+) -> str:
+    """Run ffmpeg to its end, feeding its standard input. Gives its messages; raises with the last when it fails."""
     with tempfile.TemporaryFile() as words:
         process = subprocess.Popen(  # noqa: S603  our own ffmpeg, arguments of our own
             [
                 executable(),
                 "-hide_banner",
                 "-nostdin" if feed is None else "-loglevel",
-                *([] if feed is None else ["error"]),
+                *([] if feed is None else [log_level]),
                 "-y",
                 *arguments,
             ],
@@ -75,10 +82,11 @@ def run(arguments: Sequence[str], feed: Iterable[bytes] | None = None, stop: Sto
             process.kill()
             process.wait()
             raise
+        words.seek(0)
+        said = words.read().decode("utf-8", "replace").strip()
         if code != 0:
-            words.seek(0)
-            said = words.read().decode("utf-8", "replace").strip().splitlines()
-            raise Permanent(R.ENCODER_FAILED, " / ".join(said[-4:])[-800:] or f"exit code {code}")
+            raise Permanent(Reason.ENCODER_FAILED, " / ".join(said.splitlines()[-4:])[-800:] or f"exit code {code}")
+        return said
 
 
 def _feed(process: "subprocess.Popen[bytes]", feed: Iterable[bytes], stop: Stop | None) -> None:
@@ -158,7 +166,7 @@ def decode_frames(source: Path, quality: Quality, frames: int) -> Iterator[bytes
                 if len(piece) == size:
                     last = piece
                 elif not last:
-                    raise Permanent(R.MEDIA_UNREADABLE, f"{source.name} holds no picture")
+                    raise Permanent(Reason.MEDIA_UNREADABLE, f"{source.name} holds no picture")
                 yield last
         finally:
             process.kill()
@@ -189,11 +197,12 @@ def decode_samples(source: Path, rate: int) -> bytes:
         check=False,
     )
     if done.returncode != 0 or not done.stdout:
-        raise Permanent(R.MEDIA_UNREADABLE, f"{source.name} holds no sound")
+        raise Permanent(Reason.MEDIA_UNREADABLE, f"{source.name} holds no sound")
     return done.stdout
 
 
 _DURATION = re.compile(r"Duration: (\d+):(\d+):(\d+)\.(\d+)")
+_CHAPTER = re.compile(r"Chapter #\d+:\d+: start (\d+\.\d+), end [\d.]+\s+Metadata:\s+title +: (.*)")
 _STREAM = re.compile(r"Stream #\d+:\d+.*?: (Video|Audio|Subtitle): (.*)")
 
 
@@ -204,7 +213,7 @@ def probe(source: Path) -> Probe:
     said = done.stderr.decode("utf-8", "replace")
     found = _DURATION.search(said)
     if found is None:
-        raise Permanent(R.MEDIA_UNREADABLE, f"{source.name}: {said.strip().splitlines()[-1:]}")
+        raise Permanent(Reason.MEDIA_UNREADABLE, f"{source.name}: {said.strip().splitlines()[-1:]}")
     hours, minutes, seconds, hundredths = map(int, found.groups())
     streams = _STREAM.findall(said)
     video = next((rest for kind, rest in streams if kind == "Video"), "")
@@ -216,6 +225,7 @@ def probe(source: Path) -> Probe:
         width=int(size[1]) if size else 0,
         height=int(size[2]) if size else 0,
         fps=float(rate[1]) if rate else 0.0,
+        chapters=tuple((round(1000 * float(at)), title.strip()) for at, title in _CHAPTER.findall(said)),
     )
 
 
@@ -247,5 +257,6 @@ def lengths(source: Path) -> dict[str, int]:
                 stream, _, at, lasts, *_ = (part.strip() for part in line.split(","))
                 ends[stream] = max(ends.get(stream, 0), int(at) + int(lasts))
     if process.wait() != 0 or not ends:
-        raise Permanent(R.MEDIA_UNREADABLE, f"{source.name} cannot be read to its end")
-    return {kinds[stream]: round(end * bases[stream]) for stream, end in ends.items()}
+        raise Permanent(Reason.MEDIA_UNREADABLE, f"{source.name} cannot be read to its end")
+    media = {stream: end for stream, end in ends.items() if kinds[stream] != "data"}  # chapters are data
+    return {kinds[stream]: round(end * bases[stream]) for stream, end in media.items()}

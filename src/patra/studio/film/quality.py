@@ -1,4 +1,4 @@
-"""draft, standard or high goes in; the size, frame rate and encoder settings come out (C§2.1 requested_quality)."""
+"""Turns draft, standard or high, and a format, into size, frame rate and encoder settings (C§2.1 requested_quality)."""
 
 import msgspec
 
@@ -12,6 +12,21 @@ class Quality(msgspec.Struct, frozen=True, kw_only=True):
     crf: int
     smooth: float  # how much larger than shown pictures are painted
     audio_kbit: int
+
+
+FORMATS = ("16:9", "9:16", "1:1")
+"""Wide for screens, upright for phones, square for both."""
+
+
+def shaped(quality: Quality, form: str) -> Quality:
+    """The quality in another format: the short side is always the height of the wide one."""
+    match form:
+        case "9:16":
+            return msgspec.structs.replace(quality, width=quality.height, height=quality.width)
+        case "1:1":
+            return msgspec.structs.replace(quality, width=quality.height)
+        case _:
+            return quality
 
 
 QUALITIES = {

@@ -1,4 +1,4 @@
-"""A timeline's cues go in; subtitles as SRT (soft) and ASS (burnt in) come out (C§2.6)."""
+"""Turns a timeline's cues into subtitles as SRT and WebVTT (soft) and ASS (burnt in) (C§2.6)."""
 
 from collections.abc import Sequence
 
@@ -11,6 +11,19 @@ def srt(cues: Sequence[Cue]) -> str:
     )
 
 
+def vtt(cues: Sequence[Cue]) -> str:
+    """WebVTT: the same times with a full stop, and text in which nothing is markup."""
+    body = "".join(
+        f"{_srt_time(cue.at).replace(',', '.')} --> {_srt_time(cue.end).replace(',', '.')}\n{_vtt_text(cue.text)}\n\n"
+        for cue in cues
+    )
+    return f"WEBVTT\n\n{body}"
+
+
+def _vtt_text(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
 def plain(text: str) -> str:
     """Text that no reader of SRT takes for markup: a `<` or a backslash is followed by a space of no width."""
     return text.replace("<", "<\u200b").replace("\\", "\\\u200b")
@@ -18,8 +31,10 @@ def plain(text: str) -> str:
 
 def ass(cues: Sequence[Cue], width: int, height: int) -> str:
     """Styled for burning in: our own font, a soft outline, clear of the narrator's corner."""
-    size, margin = round(height * 0.05), round(height * 0.045)
-    side = round(height * 0.31)
+    upright = width < height
+    size = round(min(height * 0.05, width * 0.042))
+    side = round(width * 0.05 if width <= height else height * 0.31)
+    margin = round(height * (0.22 if upright else 0.3 if width == height else 0.045))  # above the narrator
     head = (
         "[Script Info]\nScriptType: v4.00+\nWrapStyle: 0\nScaledBorderAndShadow: yes\n"
         f"PlayResX: {width}\nPlayResY: {height}\n\n[V4+ Styles]\n"

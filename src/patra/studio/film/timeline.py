@@ -1,4 +1,4 @@
-"""The shots that were made go in; when each begins and what is said when comes out (C§2.6)."""
+"""Decides from the shots that were made when each begins and what is said when (C§2.6)."""
 
 from collections.abc import Sequence
 
@@ -15,6 +15,9 @@ class Clip(msgspec.Struct, frozen=True, kw_only=True):
     video: str
     audio: str
     timing: Timing
+    sounds: dict[str, float] = {}  # what is heard beside speech, and how loud
+    mood: str = "calm"
+    silent: bool = False  # nothing but speech
 
 
 class Cue(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,36 +50,67 @@ def timeline_of(clips: Sequence[Clip], language: str) -> Timeline:
     return Timeline(clips=tuple(clips), cues=tuple(cues), starts=tuple(starts), duration_ms=round(1000 * frames / fps))
 
 
-LONGEST = {"zh": 26, "en": 74}  # characters that can be read at once
+MAX_LINE_CHARACTERS = {"zh": 16, "en": 42}
+MAX_LINES = 2
 
 
 def captions(said: Said, language: str) -> list[Cue]:
-    """A sentence as captions that can be read, cut between words at the times at which they are heard."""
-    most = LONGEST["zh" if language == "zh" else "en"]
-    if len(said.text) <= most:
-        return [Cue(at=said.at, end=said.end, text=said.text)]
-    parts = -(-len(said.text) // most)
-    breaks = _breaks(said.text, parts, language)
-    times = [said.at, *(_time_of(said, place) for place in breaks), said.end]
-    places = [0, *breaks, len(said.text)]
+    """A sentence as captions of at most two lines, cut between words at the times at which they are heard."""
+    lines = lines_of(said.text, language)
+    pairs = _shared_out(lines)
+    places = [pair[0][0] for pair in pairs]
+    times = [said.at, *(_time_of(said, place) for place in places[1:]), said.end]
     return [
-        Cue(at=times[k], end=max(times[k] + 1, times[k + 1]), text=said.text[places[k] : places[k + 1]].strip())
-        for k in range(len(places) - 1)
+        Cue(
+            at=times[k],
+            end=max(times[k] + 1, times[k + 1]),
+            text="\n".join(said.text[start:end].strip() for start, end in pair),
+        )
+        for k, pair in enumerate(pairs)
     ]
 
 
-def _breaks(text: str, parts: int, language: str) -> list[int]:
-    marks = "，；、：。！？—" if language == "zh" else ",;:—"
-    breaks: list[int] = []
-    for k in range(1, parts):
-        aim = len(text) * k / parts
-        whole = [i + 1 for i, c in enumerate(text[:-1]) if (c in marks or (language != "zh" and c == " "))]
-        near = [i for i in whole if i > (breaks[-1] if breaks else 0) + 3]
-        if near:
-            breaks.append(min(near, key=lambda i: abs(i - aim) - (6 if text[i - 1] in marks else 0)))
-        else:
-            breaks.append(round(aim))
-    return sorted(set(breaks))
+def lines_of(text: str, language: str) -> list[tuple[int, int]]:
+    """Where the lines of a caption begin and end: about equally long, none too long, none empty."""
+    most = MAX_LINE_CHARACTERS["zh" if language == "zh" else "en"]
+    count = max(1, -(-len(text.strip()) // most))
+    while True:
+        lines = _broken(text, min(most, -(-len(text) // count) + (2 if language == "zh" else 8)), language)
+        if len(lines) <= count or count > len(text):
+            return lines
+        count += 1
+
+
+def _broken(text: str, most: int, language: str) -> list[tuple[int, int]]:
+    """Lines filled up to a length, broken after a space or, in Chinese, anywhere but best after punctuation."""
+    lines: list[tuple[int, int]] = []
+    at = 0
+    while at < len(text):
+        while at < len(text) and text[at].isspace():
+            at += 1
+        if at >= len(text):
+            break
+        end = min(len(text), at + most)
+        if end < len(text):
+            end = _break_before(text, at, end, language)
+        lines.append((at, end))
+        at = end
+    return lines
+
+
+def _break_before(text: str, at: int, end: int, language: str) -> int:
+    if language == "zh":
+        marks = [i + 1 for i in range(at + 5, end) if text[i] in "，；、：。！？—”"]
+        if marks:
+            return marks[-1]
+        return end - 1 if text[end : end + 1] in set("，；、：。！？”") and end - 1 > at else end
+    spaces = [i for i in range(at + 1, end + 1) if text[i : i + 1].isspace()]
+    return spaces[-1] if spaces else end
+
+
+def _shared_out(lines: list[tuple[int, int]]) -> list[list[tuple[int, int]]]:
+    """Two lines a caption; an odd one shares out so that no caption is a single short line after a full one."""
+    return [lines[k : k + MAX_LINES] for k in range(0, len(lines), MAX_LINES)] or [[(0, 0)]]
 
 
 def _time_of(said: Said, place: int) -> int:

@@ -1,18 +1,19 @@
-"""A picture in words goes in; moving frames drawn for it come out. No stock footage: every line is drawn (B6).
+"""Turns a picture in words into moving frames drawn for it. No stock footage: every line is drawn (B6).
 
 | file | in | out |
 |---|---|---|
 | `palette` | time, weather, mood | colours |
 | `canvas` | colours, a seed | a surface with soft shapes, noise and glows |
-| `sky` | a canvas | gradient, sun or moon, stars, clouds, ridges |
+| `scenery/` | a picture without people | sky, terrain, water, weather, outdoor places, rooms with their light |
 | `things` | a canvas and a place on it | boats, houses, trees, lighthouses, bridges … |
 | `figures` | who, where, how large | people and animals |
-| `places` | an outdoor picture | sea, harbour, river, forest, village, street … |
-| `interiors` | an indoor picture | rooms with their light |
 | `inserts` | a thing | a close look at it |
+| `pictogram` | a name, a place | a pictogram of an open icon font, in the colours of the picture |
+| `plates` | a picture | plates with pictograms and words for what its scene does not draw, the sign of its place |
+| `lettering` | words, a place | words in the fonts of the film |
+| `cards` | a number, list, definition, comparison | a chart, a list or lettering on paper |
 | `scene` | a picture | the painted layers of a shot |
 | `camera` | the layers, a move, a moment | what the camera sees |
-| `weather` | a frame's number | rain, snow, mist, leaves, fireflies |
 | `narrator` | mouth shapes | a narrator whose mouth follows them |
 | `frames` | all of it, frame by frame | raw frames with camera moves, cuts and titles |
 """

@@ -1,4 +1,4 @@
-"""A painting and a camera's move go in; what the camera sees at a moment of the shot comes out (B6).
+"""Decides from a painting and a camera's move what the camera sees at a moment of the shot (B6).
 
 A move that keeps its distance (a pan, a drift) scales the painting once and then only shifts it, by parts of a pixel;
 a zoom has to scale it for every frame, which takes five times as long.
@@ -63,6 +63,12 @@ class Camera:
         """The picture at a moment, `t` from 0 to 1."""
         view = view_at(self._move, t)
         return self._shifted(view) if self._steady else self._zoomed(view)
+
+    def in_front(self, t: float, x: float, y: float) -> tuple[float, float, float]:
+        """Where a place of the front layer is seen at a moment, and how much larger than it was painted."""
+        left, top, right, bottom = _box(view_at(self._move, t), self._w, self._h, NEARER)
+        scale = self._w / (right - left)
+        return (x - left) * scale, (y - top) * self._h / (bottom - top), scale
 
     def _zoomed(self, view: View) -> Image.Image:
         layers, size = self._layers, (self._w, self._h)

@@ -1,4 +1,4 @@
-"""Colours and a seed go in; a surface to paint on comes out: soft shapes, noise, gradients, glows (B6).
+"""Turns colours and a seed into a surface to paint on: soft shapes, noise, gradients, glows (B6).
 
 Places are fractions of width and height, sizes are fractions of the height, so a picture looks the same at every
 quality.
@@ -31,6 +31,12 @@ class Canvas:
         self.rng = random.Random(seed)
         self.image = Image.new("RGBA", (width, height), (*fill, 255) if fill else (0, 0, 0, 0))
         self.pen = ImageDraw.Draw(self.image)
+        self.mouths: dict[str, tuple[float, float, float, Colour]] = {}  # by name: place, radius of the head, skin
+
+    def show(self, image: Image.Image) -> None:
+        """Go on with another image of the same size."""
+        self.image = image
+        self.pen = ImageDraw.Draw(image)
 
     @property
     def aspect(self) -> float:

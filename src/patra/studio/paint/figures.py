@@ -1,4 +1,4 @@
-"""Who, where and how large go in; people and animals stand there afterwards (B6).
+"""Draws people and animals at a place of a canvas, in a size (B6).
 
 A name gives the same coat, hair and face in every picture of the film.
 """
@@ -10,18 +10,18 @@ from patra.studio.script.shots import Figure
 
 SKIN: tuple[Colour, ...] = ((238, 200, 172), (226, 182, 150), (206, 160, 126), (244, 212, 186))
 HEIGHT = {"child": 0.66, "boy": 0.67, "girl": 0.65, "woman": 0.94, "man": 1.0, "old": 0.9, "granny": 0.84}
+COAT_HUES = (0.6, 0.02, 0.4, 0.11, 0.82, 0.5, 0.93, 0.25)
 YOUNG = frozenset({"child", "boy", "girl"})
 
 
 class Look:
-    """The colours of someone, from the name alone."""
+    """The colours of a person, from the name alone."""
 
     def __init__(self, figure: Figure) -> None:
         digest = sha256_hex(f"{figure.name}|{figure.kind}")
         dice = [int(digest[k : k + 2], 16) / 255 for k in range(0, 24, 2)]
-        self.coat = hued(
-            (0.0, 0.58, 0.09, 0.45, 0.93, 0.62)[int(dice[0] * 5.99)] + 0.03 * dice[1], 0.4, 0.36 + 0.12 * dice[2]
-        )
+        place = figure.number % len(COAT_HUES) if figure.number >= 0 else int(dice[0] * (len(COAT_HUES) - 0.01))
+        self.coat = hued(COAT_HUES[place] + 0.02 * dice[1], 0.42, 0.36 + 0.12 * dice[2])
         self.trousers = hued(0.6 + 0.1 * dice[3], 0.16, 0.22 + 0.1 * dice[4])
         self.skin = SKIN[int(dice[5] * 3.99)]
         old = figure.kind in {"old", "granny"}
@@ -38,7 +38,7 @@ class Look:
 def person(
     c: Canvas, figure: Figure, x: float, base: float, s: float, near: float, *, pose: str = "stand", facing: int = 1
 ) -> None:
-    """Someone of size `s` (a grown man's height, in heights of the canvas), standing on `base`."""
+    """A person of size `s` (a grown man's height, in heights of the canvas), standing on `base`."""
     p, a = c.palette, c.aspect
     look = Look(figure)
     dim = (0.5 if p.dark else 0.14) + 0.3 * (1 - near)
@@ -136,6 +136,8 @@ def person(
     c.box(x - 0.028 * h / a, neck - 0.03 * h, 0.056 * h, 0.06 * h, scaled(skin, 0.88))
     c.oval(x, head, r, 1.08 * r, skin)
     _face(c, x, head, r, facing, skin, seen, old=figure.kind == "old")
+    if figure.name:
+        c.mouths[figure.name] = (x + facing * 0.36 * r / a, head + 0.46 * r, r, skin)
     if not look.bald:
         c.poly(
             [

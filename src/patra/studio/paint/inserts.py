@@ -1,4 +1,4 @@
-"""A thing goes in; a close look at it, in the light of its place, is on the canvas afterwards (B6)."""
+"""Paints a close-up of a thing, in the light of its place (B6)."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A title goes in; lettering that fades in and out over the first picture comes out (B6). One font for all scripts."""
+"""Turns a title into lettering that fades in and out over the first picture (B6). One font for all scripts."""
 
 import re
 from functools import lru_cache
@@ -8,7 +8,7 @@ from pathlib import Path
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
 from patra.kernel.errors import ConfigInvalid
-from patra.studio.reasons import R
+from patra.studio.vocabulary.reasons import Reason
 
 NOTE = {"zh": "由 Patra 本地绘制与朗读", "en": "drawn and narrated by Patra, without footage"}
 
@@ -21,7 +21,10 @@ def font_file() -> Path:
     spec = find_spec("zhplot")
     if spec is None or not spec.submodule_search_locations:
         raise ConfigInvalid(
-            R.EXTRA_MISSING, "lettering needs the font of zhplot", place="studio", advice="pip install 'patra[studio]'"
+            Reason.EXTRA_MISSING,
+            "lettering needs the font of zhplot",
+            place="studio",
+            advice="pip install 'patra[studio]'",
         )
     return Path(spec.submodule_search_locations[0]) / "fonts" / "NotoSansSC-Regular.ttf"
 
@@ -33,8 +36,9 @@ def font(pixels: int) -> ImageFont.FreeTypeFont:
 def title_card(title: str, language: str, width: int, height: int) -> Image.Image:
     """The title and what kind of film this is, as a layer of its own; RGBA."""
     layer = Image.new("RGBA", (width, height), (0, 0, 0, 0))
-    lines = _wrapped(title, width * 0.8, round(height * 0.092))
-    size = round(height * (0.092 if len(lines) < 3 else 0.07))
+    base = min(height, width * 0.7)
+    lines = wrapped(title, width * 0.8, round(base * 0.092))
+    size = round(base * (0.092 if len(lines) < 3 else 0.07))
     pen = ImageDraw.Draw(layer)
     y = height * 0.25 - size * 0.62 * len(lines)
     face = font(size)
@@ -47,7 +51,7 @@ def title_card(title: str, language: str, width: int, height: int) -> Image.Imag
         width=max(1, height // 300),
     )
     note = NOTE.get(language, NOTE["en"])
-    pen.text((width / 2, y + size * 0.45), note, font=font(round(height * 0.036)), fill=(252, 246, 232), anchor="ma")
+    pen.text((width / 2, y + size * 0.45), note, font=font(round(base * 0.036)), fill=(252, 246, 232), anchor="ma")
     shade = Image.new("RGBA", (width, height), (12, 8, 18, 0))
     shade.putalpha(
         layer.getchannel("A")
@@ -58,7 +62,7 @@ def title_card(title: str, language: str, width: int, height: int) -> Image.Imag
     return shade
 
 
-def _wrapped(text: str, width: float, size: int, most: int = 4) -> list[str]:
+def wrapped(text: str, width: float, size: int, most: int = 4) -> list[str]:
     """Lines no wider than the width, broken between words or Chinese characters; what is too much ends in dots."""
     face = font(size)
     lines: list[str] = [""]

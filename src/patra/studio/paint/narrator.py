@@ -1,4 +1,4 @@
-"""Mouth shapes go in; a small portrait of the narrator whose mouth follows them comes out, frame by frame (B6,
+"""Turns mouth shapes into a small portrait of the narrator whose mouth follows them, frame by frame (B6,
 lipsync).
 """
 
@@ -10,7 +10,7 @@ from PIL import Image, ImageDraw
 from patra.studio.paint.palette import Colour, mix, scaled
 from patra.studio.voice.visemes import SHAPES, Mouth
 
-NARRATOR_VERSION = "narrator-2"
+NARRATOR_VERSION = "narrator-3"
 SIZE = 0.25  # of the frame's height
 MARGIN = 0.035
 
@@ -137,18 +137,46 @@ def _mouth(pen: ImageDraw.ImageDraw, u: float, shape: str) -> None:
         pen.chord(box(wide * 0.86, high * 0.86), 200, 340, fill=(250, 246, 238, 255))
 
 
+def lay_mouth(frame: Image.Image, shape: str, x: float, y: float, radius: float, skin: Colour) -> None:
+    """The mouth of a person in the picture, over the one that was painted."""
+    wide, high, teeth, tongue = _MOUTHS[shape]
+    if high == 0 or radius < 5:
+        return
+    side = max(8, round(radius * 1.1))
+    big = side * 4
+    tile = Image.new("RGBA", (big, big), (0, 0, 0, 0))
+    pen = ImageDraw.Draw(tile)
+    u = 4 * radius
+
+    def oval(w: float, h: float, dy: float, colour: Colour) -> None:
+        x0, y0 = big / 2, big / 2 + dy * u
+        pen.ellipse((x0 - w * u, y0 - h * u, x0 + w * u, y0 + h * u), fill=(*colour, 255))
+
+    oval(0.34, 0.24, 0.02, skin)
+    oval(wide * 0.86 + 0.03, high * 0.92 + 0.03, 0.0, mix(_LIP, skin, 0.35))
+    oval(wide * 0.86, high * 0.92, 0.0, (74, 26, 30))
+    if tongue:
+        oval(wide * 0.5, high * 0.4, high * 0.4, (206, 100, 98))
+    if teeth:
+        oval(wide * 0.6, high * 0.2, -high * 0.5, (250, 246, 238))
+    tile = tile.resize((side, side), Image.Resampling.LANCZOS)
+    frame.paste(tile, (round(x - side / 2), round(y - side / 2)), tile)
+
+
 class Narrator:
     """Lays the portrait into frames of one size, at the lower left."""
 
     def __init__(self, mouth: Mouth, width: int, height: int) -> None:
         self._mouth = mouth
         self._blinks = frozenset(mouth.blinks)
-        self._pixels = round(SIZE * height)
-        self._place = (round(MARGIN * height), height - self._pixels - round(MARGIN * height))
-        del width
+        short = min(width, height)
+        self._pixels = round(SIZE * short)
+        self._place = (round(MARGIN * short), height - self._pixels - round(MARGIN * short))
 
-    def lay(self, frame: Image.Image, number: int) -> None:
-        shape = SHAPES[self._mouth.shapes[number]] if number < len(self._mouth.shapes) else "rest"
+    def lay(self, frame: Image.Image, number: int, *, silent: bool = False) -> None:
+        """The narrator at a frame; silent while a character speaks."""
+        heard = number < len(self._mouth.shapes) and not silent
+        shape = SHAPES[self._mouth.shapes[number]] if heard else "rest"
         sprite = portrait(self._pixels, shape, number in self._blinks)
         bob = round(self._pixels * 0.008 * math.sin(number / self._mouth.fps * 2.1))
         frame.paste(sprite, (self._place[0], self._place[1] + bob), sprite)

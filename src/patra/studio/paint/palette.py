@@ -1,4 +1,4 @@
-"""Time of day, weather and mood go in; the colours of a picture come out (B6)."""
+"""Turns time of day, weather and mood into the colours of a picture (B6)."""
 
 import colorsys
 from typing import TypeAlias

@@ -1,23 +1,26 @@
-"""A picture in words goes in; the painted layers of its shot come out: what is behind, and what passes in front
+"""Turns a picture in words into the painted layers of its shot: what is behind, and what passes in front
 (B6).
 """
 
 import msgspec
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image
 
 from patra.studio.paint import things
 from patra.studio.paint.canvas import Canvas, noise, vignette
+from patra.studio.paint.cards import paint_card
 from patra.studio.paint.figures import HEIGHT, YOUNG, Look, animal, person, umbrella
 from patra.studio.paint.inserts import paint_insert
-from patra.studio.paint.interiors import paint_interior
-from patra.studio.paint.palette import Palette, mix, palette_for, scaled
-from patra.studio.paint.places import SNOW, paint_place
+from patra.studio.paint.palette import Colour, Palette, mix, palette_for, scaled
+from patra.studio.paint.plates import MOST_PLATES, is_ship, paint_phrase, paint_plates, paint_sign, plates_of
+from patra.studio.paint.scenery.interiors import paint_interior
+from patra.studio.paint.scenery.places import SNOW, paint_place
 from patra.studio.script.scenes import INSIDE
 from patra.studio.script.shots import Figure, Picture
 
 ROOM = 1.2  # the painting is larger than the frame, so that the camera can move
-PAINTER_VERSION = "painter-2"
+WIDE = 16 / 9
+PAINTER_VERSION = "painter-5"
 HELD = frozenset({"letter", "lamp", "umbrella", "book", "paperboat", "cup"})
 BRIDGES = {"river": 0.56, "mountain": 0.67}  # where the deck is highest
 WET = frozenset({"sea", "lake", "river", "harbour", "island"})
@@ -32,30 +35,54 @@ class Layers(msgspec.Struct, frozen=True, kw_only=True):
     front_left: int = 0
     front_top: int = 0
     palette: Palette
+    mouths: dict[str, tuple[float, float, float, Colour]] = {}  # in front, by name: pixels of the painting, skin
 
 
 def paint(picture: Picture, width: int, height: int, smooth: float = 1.6) -> Layers:
     """Paint a shot for frames of this size. The same picture gives the same pixels."""
     w, h = round(width * ROOM), round(height * ROOM)
     palette = palette_for(picture.time, picture.weather, picture.mood)
-    back = Canvas(round(w * smooth), round(h * smooth), palette, picture.seed)
-    front = Canvas(round(w * smooth), round(h * smooth), palette, picture.seed + 1)
+    full = w if picture.framing == "card" else max(w, round(h * WIDE))  # a square shows the middle of a wide scene
+    back = Canvas(round(full * smooth), round(h * smooth), palette, picture.seed)
+    front = Canvas(round(full * smooth), round(h * smooth), palette, picture.seed + 1)
     inside = picture.place in INSIDE
-    if picture.framing == "insert":
+    if picture.framing == "card":
+        paint_card(back, picture)
+    elif picture.framing == "insert":
         paint_insert(back, picture)
     else:
-        paint_interior(back, picture) if inside else paint_place(back, picture)
+        if picture.place:
+            paint_interior(back, picture) if inside else paint_place(back, picture)
+        else:
+            _nowhere(back)
         if picture.framing == "medium":
             _soften(back)
-        _people(back, front, picture, inside=inside)
+        _people(back, front, picture, inside=inside, spread=1.0 if full == w else 0.66)
         _foreground(front, picture, inside=inside)
-    if picture.weather == "fog" and not inside:
+    if picture.weather == "fog" and not inside and picture.place and picture.framing != "card":
         _fog(back, picture)
-    if picture.mirror and picture.framing == "wide":
+    if picture.view and picture.framing == "wide" and not picture.crowd:
         for canvas in (back, front):
-            canvas.image = ImageOps.mirror(canvas.image)
-    shown = vignette(back.image.resize((w, h), Image.Resampling.LANCZOS), 0.42 if palette.dark else 0.3)
-    return _layers(shown, front.image.resize((w, h), Image.Resampling.LANCZOS), palette)
+            canvas.show(_nearer(canvas.image, picture.view))
+    if picture.framing in {"wide", "medium"}:  # above whatever part is seen
+        over = back if picture.framing == "wide" else front
+        paint_plates(over, picture, 0.82 if full == w else 0.66)
+        paint_sign(over, picture, 0.14 if full == w else 0.33)
+        paint_phrase(over, picture, 0.14 if full == w else 0.33)
+    squeezed = full - w
+    mouths = {
+        name: (x * full - squeezed / 2, y * h, r * h, skin)
+        for name, (x, y, r, skin) in front.mouths.items()
+        if picture.framing == "medium"
+    }
+    if full > w:
+        for canvas in (back, front):
+            left = (canvas.image.width - round(w * smooth)) // 2
+            canvas.image = canvas.image.crop((left, 0, left + round(w * smooth), canvas.image.height))
+    dark = 0.1 if picture.framing == "card" else 0.42 if palette.dark else 0.3
+    shown = vignette(back.image.resize((w, h), Image.Resampling.LANCZOS), dark)
+    layers = _layers(shown, front.image.resize((w, h), Image.Resampling.LANCZOS), palette)
+    return msgspec.structs.replace(layers, mouths=mouths)
 
 
 def _layers(back: Image.Image, front: Image.Image, palette: Palette) -> Layers:
@@ -74,24 +101,51 @@ def _layers(back: Image.Image, front: Image.Image, palette: Palette) -> Layers:
     )
 
 
+def _nowhere(c: Canvas) -> None:
+    """Behind people of whom nobody says where they are: light and colour, no place."""
+    p = c.palette
+    c.gradient([(0, mix(p.top, p.middle, 0.5)), (0.6, p.horizon), (1, mix(p.horizon, p.near, 0.3))])
+    for k in range(14):
+        r = 0.05 + 0.1 * c.rng.random()
+        c.oval(
+            c.rng.random(), 0.9 * c.rng.random(), r, r, mix(p.light, p.horizon, 0.4 * c.rng.random()), 20 + k % 3 * 8
+        )
+
+
+def _nearer(image: Image.Image, view: int) -> Image.Image:
+    """A part of the painting, seen larger: the left or the right of it."""
+    width, height = round(image.width * 0.72), round(image.height * 0.72)
+    left = round((0.02 if view == 1 else 0.26) * image.width)
+    top = round(0.2 * image.height)
+    return image.crop((left, top, left + width, top + height)).resize(image.size, Image.Resampling.LANCZOS)
+
+
 def _soften(c: Canvas) -> None:
     """What is behind a person is a little out of focus."""
     c.blurred(0.0035)
 
 
-def _people(back: Canvas, front: Canvas, picture: Picture, *, inside: bool) -> None:
+def _people(back: Canvas, front: Canvas, picture: Picture, *, inside: bool, spread: float) -> None:
     rng, motifs = back.rng, picture.motifs
     figures = picture.figures
     if picture.framing == "medium" and figures:
-        if picture.place in WET and "boat" in motifs:
+        if picture.crowd:
+            _crowd(back, 0.9, 0.4)
+        if picture.place in WET and "boat" in motifs and not is_ship(picture):
             _rowing(front, figures, 0.5, 0.9, 0.62, 1.0)
         else:
-            _standing(front, picture)
+            _standing(front, picture, spread)
         for kind in ("cat", "dog"):
             if kind in motifs:
                 animal(front, kind, 0.66, 1.0, 0.26, 1.0, -1)
         return
-    if figures and picture.place in WET - {"harbour"} and "boat" in motifs and "bridge" not in motifs:
+    if (
+        figures
+        and picture.place in WET - {"harbour"}
+        and not {"bridge"} & set(motifs)
+        and "boat" in motifs
+        and not is_ship(picture)
+    ):
         _rowing(back, figures, 0.46, 0.8, 0.26, 0.85)
         return
     ground = 0.9 if inside else 0.86
@@ -118,22 +172,23 @@ def _people(back: Canvas, front: Canvas, picture: Picture, *, inside: bool) -> N
         )
         if "umbrella" in motifs and number == 0:
             umbrella(back, x, ground - size * HEIGHT.get(figure.kind, 1) * 1.06, size * 0.75, (206, 120, 60))
-    if picture.crowd or (not figures and {"dog", "horse"} & set(motifs) and not inside):
-        for k in range(11 if picture.crowd else 4):
-            kind = ("man", "woman", "old", "child")[k % 4]
-            x, y = 0.2 + 0.6 * rng.random(), 0.78 + 0.1 * rng.random()
-            person(
-                back,
-                Figure(kind=kind, name=f"crowd {k}"),
-                x,
-                y,
-                0.13 + 0.5 * (y - 0.78),
-                0.8,
-                facing=rng.choice((-1, 1)),
-            )
+    if picture.crowd and picture.place in WET:  # nobody stands on the water
+        _bank(back, picture, 0.82)
+        _crowd(back, 0.84, 0.14)
+    elif picture.crowd:
+        _crowd(back, 0.78, 0.13)
     for kind, size in (("cat", 0.07), ("dog", 0.09), ("horse", 0.16)):
         if kind in motifs:
             animal(back, kind, 0.62, ground, size * (2 if inside else 1), 0.9, -1)
+
+
+def _crowd(c: Canvas, ground: float, size: float) -> None:
+    """Many people, the nearer the larger."""
+    for k in range(11):
+        kind = ("man", "woman", "old", "child")[k % 4]
+        x, near = 0.2 + 0.6 * c.rng.random(), 0.1 * c.rng.random()
+        facing = c.rng.choice((-1, 1))
+        person(c, Figure(kind=kind, name=f"crowd {k}"), x, ground + near, size + 0.5 * near, 0.8, facing=facing)
 
 
 def _rowing(c: Canvas, figures: tuple[Figure, ...], x: float, y: float, s: float, near: float) -> None:
@@ -159,13 +214,16 @@ def _rowing(c: Canvas, figures: tuple[Figure, ...], x: float, y: float, s: float
     c.line(rim, mix(hull, c.palette.light, 0.35), 0.0194 * s)
 
 
-def _standing(c: Canvas, picture: Picture) -> None:
-    """People near enough to see their faces."""
+def _standing(c: Canvas, picture: Picture, spread: float) -> None:
+    """People near enough to see their faces; nearer to each other where the picture is narrow."""
     if picture.place in WET:  # nobody stands on the water
         _bank(c, picture)
     figures = picture.figures
-    places = ((0.36,), (0.3, 0.56), (0.26, 0.48, 0.68))[len(figures) - 1]
-    for number, (figure, x) in enumerate(zip(figures, places, strict=False)):
+    many = len(plates_of(picture)[:MOST_PLATES]) > 1  # room for the plates
+    near, far = (((0.3,), (0.22, 0.44), (0.18, 0.35, 0.52)), ((0.36,), (0.3, 0.56), (0.26, 0.48, 0.68)))
+    places = (near if many else far)[len(figures) - 1]
+    for number, (figure, place) in enumerate(zip(figures, places, strict=False)):
+        x = 0.5 + (place - 0.5) * spread
         facing = 1 if number % 2 == 0 else -1
         holds = number == 0 and bool(HELD & set(picture.motifs))
         own = 0.82 * (1.18 if figure.kind in YOUNG else 1.0)
@@ -175,20 +233,20 @@ def _standing(c: Canvas, picture: Picture) -> None:
             _held(c, picture.motifs, figure, x, feet, own, facing)
 
 
-def _bank(c: Canvas, picture: Picture) -> None:
+def _bank(c: Canvas, picture: Picture, top: float = 0.9) -> None:
     p = c.palette
     tone = scaled(p.land(0.95), 0.9)
     if picture.place == "harbour":
         tone = mix(tone, (104, 78, 60), 0.35)
     elif picture.place in {"sea", "island"}:
         tone = mix(tone, (190, 164, 128), 0.35 if not p.dark else 0.1)
-    line = [(k / 30, 0.9 + 0.012 * np.sin(k * 0.5) + 0.004 * np.sin(k * 1.9)) for k in range(31)]
+    line = [(k / 30, top + 0.012 * np.sin(k * 0.5) + 0.004 * np.sin(k * 1.9)) for k in range(31)]
     c.poly([*line, (1, 1.01), (0, 1.01)], tone)
     c.line(line, mix(tone, p.light, 0.3), 0.006)
 
 
 def _held(c: Canvas, motifs: tuple[str, ...], figure: Figure, x: float, base: float, s: float, facing: int) -> None:
-    """What someone holds before them: a letter, a lantern, an umbrella."""
+    """What a person holds before them: a letter, a lantern, an umbrella."""
     h = s * HEIGHT.get(figure.kind, 1.0)
     hx, hy = x + facing * 0.2 * h / c.aspect, base - 0.62 * h
     dim = 0.3 if c.palette.dark else 0.05

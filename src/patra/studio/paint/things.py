@@ -1,4 +1,4 @@
-"""A canvas, a place on it and a size go in; a boat, a house, a tree, a lighthouse … stands there afterwards (B6)."""
+"""Draws a boat, a house, a tree, a lighthouse … at a place of a canvas, in a size (B6)."""
 
 import math
 

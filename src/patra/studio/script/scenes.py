@@ -1,101 +1,71 @@
-"""Sentences go in; scenes come out: runs of sentences in one setting, with who is there (C§2.3).
+"""Turns sentences into scenes: runs of sentences in one setting, with who is there (C§2.3).
 
-A setting carries over: what a sentence does not mention stays as it was. A new place opens a new scene; a new time
-of day
-does so at the start of a paragraph, so that "she remembered the night" does not cut away.
+A setting carries over: what a sentence does not mention stays as it was. A new place opens a new scene; a new time of
+day does so at the start of a paragraph, so that "she remembered the night" does not cut away. Where each paragraph is
+about something else (a report, a life, a letter, a poem) a place lasts for its paragraph only: no place is shown rather
+than an unrelated one.
 """
 
+# ruff: noqa: E501  patterns read better unbroken
+
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
 import msgspec
 
-from patra.studio.script.lexicon import CHILDREN, INSIDE, Tags, tags_of
+from patra.studio.script.depiction import here_part, with_open_speech, without_speech
+from patra.studio.script.language import READ
+from patra.studio.script.lexicon import INSIDE, Tags, named_places, tags_of
+from patra.studio.script.people import People
 from patra.studio.script.sentences import Chapter, Sentence
+from patra.studio.script.signs import sign_of
 
-_NAME = re.compile(r"(?<![.!?…\"“”'’\n])\s([A-Z][a-z]{2,})\b")
-_NO_NAMES = frozenset(
-    [
-        "The",
-        "And",
-        "But",
-        "She",
-        "Her",
-        "His",
-        "Monday",
-        "Tuesday",
-        "Wednesday",
-        "Thursday",
-        "Friday",
-        "Saturday",
-        "Sunday",
-        "January",
-        "February",
-        "March",
-        "April",
-        "May",
-        "June",
-        "July",
-        "August",
-        "September",
-        "October",
-        "November",
-        "December",
-        "God",
-        "Sir",
-        "Madam",
-        "English",
-        "Chinese",
-        "Chapter",
-    ]
+IMPLIED = {
+    "indoors": "room",
+    "lighthouse": "sea",
+    "boat": "sea",
+    "bridge": "river",
+    "train": "station",
+}
+"""Where something must be that can be nowhere else."""
+
+
+OUTSIDE = frozenset({"bridge", "lighthouse"})  # what is in no room
+WITH_WATER = frozenset({"sea", "harbour", "island", "lake", "river", "mountain", "city"})  # there is one there
+FIRST_SENTENCES = 2
+DAYLIGHT = {"time": "day", "weather": "clear"}
+_PASSING = re.compile(
+    r"\b(?:all|every|each|many) (?:night|evening|morning|dawn)s?\b|\bat night\b.*\b(?:they|people) \w+|"
+    r"[一整每][到个]?(?:夜|晚|早)|夜夜|天天晚上",
+    re.IGNORECASE,
 )
-_ZH_NAME = re.compile(r"(?:小|阿|老)[\u4e00-\u9fff]")
-_ZH_NO_NAMES = frozenset(
-    [
-        "小船",
-        "小岛",
-        "小路",
-        "小屋",
-        "小镇",
-        "小时",
-        "小心",
-        "小巷",
-        "小孩",
-        "小溪",
-        "小河",
-        "小狗",
-        "小猫",
-        "小桥",
-        "小鸟",
-        "小径",
-        "小院",
-        "小声",
-        "小的",
-        "小小",
-        "老人",
-        "老师",
-        "老树",
-        "老头",
-        "老屋",
-        "老者",
-        "老了",
-        "老太",
-        "老旧",
-        "老是",
-        "老板",
-    ]
+_JUMP = re.compile(
+    r"\W*(?:(?:\w+ )?(?:years?|months?|weeks?|days?) later|later\b|in (?:1[0-9]{3}|20[0-9]{2})\b|"
+    r"at the age of|when (?:he|she) was \w+|today\b|nowadays|the next (?:day|year|week)|the following|since then|over the years|every (?:year|spring|summer|autumn|winter)|"
+    r"for (?:\w+|[\d,]+|the next \w+) (?:years?|months?|weeks?|days?|decades?|centuries)\b|by (?:1[0-9]{3}|20[0-9]{2})\b)|"
+    r"(?:后来|今天|如今|现在|从此|此后|每年|多年来|[^，。]{0,6}[年月天]里|[^，。]{0,4}世纪|第二天|第二年|多年以后|几年后|不久以后|[^，。]{0,6}(?:岁|年)(?:那年|的时候|时|以后|后|，))",
+    re.IGNORECASE,
 )
+
+
+_YEAR = re.compile(
+    r"\b(?:in|by|until|since) (?:1[0-9]{3}|20[0-9]{2})\b|(?:1[0-9]{3}|20[0-9]{2}|[一二][零〇一二三四五六七八九]{3})年"
+)
+_SAME = re.compile(r"Its? (?!has|is|was|will|took|had)|它")
+"""A paragraph that goes on about the place or the thing of the one before."""
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
     """Where and when, in what weather and mood."""
 
-    place: str = "field"
+    place: str = ""  # nowhere yet: no place is shown rather than an unrelated one
     time: str = "day"
     weather: str = "clear"
     mood: str = "calm"
+    sign: str = ""  # the word of a place whose drawing does not say which one it is
+    passing: bool = False  # the time of day was only of that paragraph: all night, every evening
+    absent: tuple[str, ...] = ()  # motifs that are said not to be there, such as the moon of a dark night
 
     @property
     def inside(self) -> bool:
@@ -117,46 +87,136 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     characters: tuple[str, ...]
 
 
-def scenes_of(chapter: Chapter) -> list[Scene]:
-    tagged = [(sentence, tags_of(sentence.text, chapter.language)) for sentence in chapter.sentences]
-    setting = opening(tags for _, tags in tagged)
-    names = tuple(cast_of(chapter))
+def scenes_of(chapter: Chapter, people: People, *, explains: bool = False, episodic: bool = False) -> list[Scene]:
+    """The scenes of a chapter; one that explains stays nowhere until it says where something is.
+
+    In an episodic one a place lasts until its paragraph ends.
+    """
+    language = chapter.language
+    told = with_open_speech(
+        [people.without_names(s.text, language) for s in chapter.sentences], [s.paragraph for s in chapter.sentences]
+    )
+    tagged = [(s, tags_of(text, language)) for s, text in zip(chapter.sentences, told, strict=True)]
+    # who mentions a boat is not on the water
+    narrated = [tags_of(without_speech(text), language).motifs for text in told]
+    setting = (
+        Setting()
+        if explains or episodic
+        else opening(
+            msgspec.structs.replace(tags, motifs=motifs)
+            for (s, tags), motifs in zip(tagged, narrated, strict=True)
+            if s.paragraph == tagged[0][0].paragraph
+        )
+    )
     scenes: list[Scene] = []
     beats: list[Beat] = []
-    paragraph = 0
-    for sentence, tags in tagged:
+    paragraph, last = -1, ("", "", "")
+    peopled, paragraphs = True, 0
+    here, away = set[str](), set[str]()  # who is at this place, and who was last seen at another
+    for (sentence, found), text, motifs in zip(tagged, told, narrated, strict=True):
+        tags = found
         first = sentence.paragraph != paragraph
-        after = follow(setting, tags, first=first)
+        if explains:  # inside of a thing is no room
+            tags = msgspec.structs.replace(found, places=tuple(place for place in found.places if place != "indoors"))
+        later = first and paragraph >= 0
+        jumps = later and bool(_JUMP.match(sentence.text) or _YEAR.search(sentence.text))
+        jumps = jumps or (later and setting.passing and not tags.times)
+        lapses = (
+            jumps
+            or (later and not peopled and paragraphs > 1)
+            or (episodic and later and not _SAME.match(sentence.text))
+        ) and not tags.places
+        if lapses:
+            setting = msgspec.structs.replace(setting, place="", sign="", **({} if jumps else DAYLIGHT))
+        who = set(people.within(sentence.start, sentence.end))
+        if later and not tags.places and who & away and not who & here:
+            setting = msgspec.structs.replace(setting, place="", sign="")  # they were last seen elsewhere
+        if not tags.places and _names_another(text, setting.place, language):
+            setting = msgspec.structs.replace(setting, place="", sign="")  # where it is now is not certain
+        after = follow(setting, tags, first=first, jumps=jumps, narrated=motifs)
+        if tags.times and _PASSING.search(sentence.text):
+            after = msgspec.structs.replace(after, passing=True)
+        if explains and first and not tags.places:
+            after = msgspec.structs.replace(after, place="")  # the next paragraph explains something else
+        if (after.place, after.sign) != last[:2]:
+            away, here = away | here, set[str]()
+        here |= who
+        away -= who
         paragraph = sentence.paragraph
-        if beats and (after.place, after.time) != (setting.place, setting.time):
-            scenes.append(_scene(len(scenes), beats, names))
+        if beats and (after.place, after.sign, after.time) != last:
+            scenes.append(_scene(len(scenes), beats, people))
             beats = []
-        setting = after
+        if tags.places:  # what is only described may be far from where people are; the first paragraph sets the scene
+            peopled = bool(people.within(sentence.start, sentence.end)) or sentence.paragraph == tagged[0][0].paragraph
+        paragraphs += first
+        setting, last = after, (after.place, after.sign, after.time)
         beats.append(Beat(sentence=sentence, tags=tags, setting=after))
     if beats:
-        scenes.append(_scene(len(scenes), beats, names))
+        scenes.append(_scene(len(scenes), beats, people))
     return scenes
+
+
+def _names_another(text: str, place: str, language: str) -> bool:
+    """Whether a sentence names places, and the one where it is not among them: nobody can be sure to be there still."""
+    named = {tag for tag, _ in named_places(here_part(text, language), language)} if language in READ else set[str]()
+    return bool(named) and place not in named and not (place in INSIDE and "window" in tags_of(text, language).motifs)
 
 
 def opening(tags: Iterable[Tags]) -> Setting:
     """The setting before the first word: what the first sentences will say of it."""
     start = Setting()
     seen: dict[str, str] = {}
-    for found in islice(tags, 6):
-        for field, values in (("place", found.places), ("time", found.times), ("weather", found.weathers)):
-            if values and field not in seen:
-                seen[field] = values[0]
+    for number, found in enumerate(islice(tags, 6)):
+        soon = number < FIRST_SENTENCES  # the night of the third sentence is not that of the first
+        for field, values in (
+            ("place", found.places),
+            *((("time", found.times), ("weather", found.weathers)) if soon else ()),
+        ):
+            known = sorted(values, key=lambda value: IMPLIED.get(value, value) not in INSIDE)
+            if known and field not in seen:
+                seen[field] = IMPLIED.get(known[0], known[0])
+                if field == "place":
+                    seen["sign"] = _sign(found, known[0])
+        if "place" not in seen and (implied := next((IMPLIED[m] for m in found.motifs if m in IMPLIED), "")):
+            seen["place"] = implied
+    if seen.get("place") == "elsewhere":
+        seen["place"] = ""
     return msgspec.structs.replace(start, **seen)
 
 
-def follow(setting: Setting, tags: Tags, *, first: bool) -> Setting:
-    """The setting after a sentence."""
-    place = setting.place
+def _sign(tags: Tags, place: str) -> str:
+    return sign_of(place, dict(zip(tags.places, tags.place_words, strict=False)).get(place, ""))
+
+
+def follow(
+    setting: Setting, tags: Tags, *, first: bool, jumps: bool = False, narrated: Sequence[str] | None = None
+) -> Setting:
+    """The setting after a sentence; one that jumps in time leaves the time of day and the weather behind."""
+    motifs = tags.motifs if narrated is None else narrated
+    if jumps:
+        setting = msgspec.structs.replace(setting, time="day", weather="clear", absent=(), passing=False)
+    place, sign = setting.place, setting.sign
     looking_out = setting.inside and "window" in tags.motifs
-    if tags.places and setting.place not in tags.places and not looking_out:
-        place = tags.places[0]
+    somewhere = [tag for tag in tags.places if tag != "indoors"]
+    somewhere.sort(key=lambda tag: tag not in INSIDE)  # in the city, in a workshop: the workshop
+    stays = setting.place in somewhere or (setting.place in {"harbour", "island"} and somewhere == ["sea"])
+    if somewhere and not stays and not looking_out:
+        place, sign = somewhere[0], _sign(tags, somewhere[0])
+        place = "" if place == "elsewhere" else place
+    elif stays and (told := _sign(tags, setting.place)):
+        sign = told
+    elif not place and sign and not somewhere:
+        pass  # of a place that no drawing shows nothing else is known
+    elif "indoors" in tags.places and not somewhere and not setting.inside:
+        place, sign = "room", ""
+    elif first and not looking_out and (outside := OUTSIDE & set(motifs)) and setting.place not in WITH_WATER:
+        place, sign = IMPLIED[min(outside)], ""
+    elif first and "train" in motifs and setting.place in {"sea", "harbour", "island", "lake"}:
+        place, sign = IMPLIED["train"], ""
+    elif not place:
+        place = next((IMPLIED[motif] for motif in motifs if motif in IMPLIED and motif != "train"), "")
     time = setting.time
-    if tags.times and (first or place != setting.place):
+    if tags.times and (first or (place, sign) != (setting.place, setting.sign)):
         time = tags.times[0]
     weather = setting.weather
     if tags.weathers:
@@ -164,42 +224,17 @@ def follow(setting: Setting, tags: Tags, *, first: bool) -> Setting:
     elif time != setting.time:
         weather = "clear"
     mood = tags.moods[0] if tags.moods else ("calm" if first else setting.mood)
-    return Setting(place=place, time=time, weather=weather, mood=mood)
+    carried = () if time != setting.time else setting.absent
+    absent = tuple(motif for motif in dict.fromkeys([*carried, *tags.denied]) if motif not in tags.motifs)
+    passing = setting.passing and not first
+    return Setting(place=place, sign=sign, time=time, weather=weather, mood=mood, absent=absent, passing=passing)
 
 
-def cast_of(chapter: Chapter) -> dict[str, str]:
-    """Names that come twice or more, most frequent first, and what the sentences around them say they are."""
-    text = "\n".join(sentence.text for sentence in chapter.sentences)
-    if chapter.language == "zh":
-        found = Counter(name for name in _ZH_NAME.findall(text) if name not in _ZH_NO_NAMES)
-    else:
-        inner = {name for name in _NAME.findall(text) if name not in _NO_NAMES}
-        found = Counter({name: len(re.findall(rf"\b{name}\b", text)) for name in inner})
-    names = [name for name, count in sorted(found.items(), key=lambda item: (-item[1], item[0])) if count > 1][:6]
-    return {name: _kind(name, chapter) for name in names}
-
-
-def _kind(name: str, chapter: Chapter) -> str:
-    votes: Counter[str] = Counter()
-    for number, sentence in enumerate(chapter.sentences):
-        if name not in sentence.text:
-            continue
-        for near in (number - 1, number, number + 1):
-            if 0 <= near < len(chapter.sentences) and chapter.sentences[near].paragraph == sentence.paragraph:
-                votes.update(tags_of(chapter.sentences[near].text, chapter.language).figures)
-    text = "".join(sentence.text for sentence in chapter.sentences)
-    young = re.search(rf"{name}[^。.]{{0,12}}([一二三四五六七八九十0-9]+岁|years old)", text) or votes.keys() & CHILDREN
-    if young:
-        return "girl" if votes["woman"] + 2 * votes["girl"] > votes["man"] + 2 * votes["boy"] else "boy"
-    votes.pop("crowd", None)
-    return max(votes, key=lambda kind: (votes[kind], kind)) if votes else "man"
-
-
-def _scene(index: int, beats: Sequence[Beat], names: Sequence[str]) -> Scene:
-    text = " ".join(beat.sentence.text for beat in beats)
+def _scene(index: int, beats: Sequence[Beat], people: People) -> Scene:
+    present = (name for beat in beats for name in people.within(beat.sentence.start, beat.sentence.end))
     return Scene(
         index=index,
         setting=beats[0].setting,
         beats=tuple(beats),
-        characters=tuple(name for name in names if name in text),
+        characters=tuple(dict.fromkeys(present)),
     )

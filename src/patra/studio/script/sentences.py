@@ -1,9 +1,11 @@
-"""Chapter text goes in; its title and its sentences, each with its place in the text, come out (C§2.3)."""
+"""Turns chapter text into its title and its sentences, each with its place in the text (C§2.3)."""
 
 import re
 from collections.abc import Iterator
 
 import msgspec
+
+from patra.studio.script.language import language_of
 
 _CJK = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
 _ABBREVIATIONS = frozenset(
@@ -41,6 +43,7 @@ _ABBREVIATIONS = frozenset(
 _EN_END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s|$)")
 _ZH_END = re.compile(r"[。！？!?…]+[”’」』）\"]*")
 _CLAUSE = {"en": re.compile(r"[;:—,][\"”’]?\s+|\s[—–-]\s+"), "zh": re.compile(r"[，；：、—][”’」』]?")}
+CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")  # what is no text
 _HEADING_MARK = re.compile(r"#{1,6}\s+")
 _CHAPTER = re.compile(
     r"(chapter|part|prologue|epilogue)\b|第[0-9一二三四五六七八九十百零〇两]+[章回节]|序章|尾声", re.IGNORECASE
@@ -62,12 +65,6 @@ class Chapter(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     language: str  # en | zh
     sentences: tuple[Sentence, ...]
-
-
-def language_of(text: str) -> str:
-    """`zh` when Chinese characters carry the text, else `en`."""
-    letters = sum(c.isalpha() for c in text)
-    return "zh" if letters and len(_CJK.findall(text)) * 3 > letters else "en"
 
 
 def read_chapter(text: str, language: str = "") -> Chapter:
@@ -111,7 +108,7 @@ def _is_heading(line: str, rules: str) -> bool:
     plain = line.strip()
     if _HEADING_MARK.match(plain):
         return True
-    ends = plain[-1:] in set(".!?…。！？”\"'，,;；")
+    ends = plain[-1:] in set(".!?…。！？”\"'，,;；:：")  # a salutation is no title
     return len(plain) <= LONGEST_TITLE[rules] and "\n" not in plain and (not ends or bool(_CHAPTER.match(plain)))
 
 

@@ -1,30 +1,52 @@
-"""Scenes go in; shots come out: what is said, what is seen, how it is framed, how the camera moves (C§2.3)."""
+"""Turns scenes into shots: what is said, what is seen, how it is framed, how the camera moves (C§2.3)."""
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from patra.kernel.canonical import sha256_hex
-from patra.studio.script.lexicon import CHILDREN, Tags
+from patra.studio.script.depiction import is_salutation, seen_part, without_speech
+from patra.studio.script.dialogue import Utterance
+from patra.studio.script.facts import Card, card_of
+from patra.studio.script.lexicon import CHILDREN, Tags, motif_words, named_places
+from patra.studio.script.people import THEY, People, crowd_in
+from patra.studio.script.pictograms import BODY, is_pictured, pictogram_words
 from patra.studio.script.scenes import Beat, Scene, Setting
 from patra.studio.script.sentences import LONGEST, Sentence
+from patra.studio.script.words.groups import age_in, groups_in, is_birth
+from patra.studio.script.words.nouns import phrase_of, unshown_nouns
 
 INSERTS = ("letter", "clock", "key", "book", "cup", "candle", "map", "lamp", "bell")  # things worth a close look
 LANDMARKS = frozenset({"lighthouse", "bridge", "train", "kite"})  # things that want a wide view
 WATERS = frozenset({"sea", "lake", "river", "harbour", "island"})
 RATE = {"en": 14.0, "zh": 4.3}  # characters spoken in a second
 SHORTEST = {"en": 48, "zh": 14}  # a shorter sentence shares its shot with the next
-MOVES = ("push_in", "pan_right", "pull_out", "pan_left", "drift_up", "push_in", "drift_down")
+FURNITURE = frozenset({"table-furniture", "chair-rolling", "stove", "sofa", "bed"})  # rooms are painted with their own
+MOST_LABELS = 4
+CHILD_WORDS = frozenset({"children", "child", "孩子", "小孩"})
+PAINTED = {
+    "white-balance-sunny": "sun",
+    "weather-night": "moon",
+    "fire": "fire",
+    "leaf": "leaf",
+    "owl": "bird",
+    "pine-tree": "tree",
+    "sail-boat": "boat",
+    "ferry": "boat",
+}
+"""Pictograms of what our own painter draws."""
 
-_PRONOUNS = {"woman": re.compile(r"\b[Ss]he\b|\b[Hh]er\b|她"), "man": re.compile(r"\b[Hh]e\b|\b[Hh]is\b|\b[Hh]im\b|他")}
+MOVES = ("push_in", "pan_right", "pull_out", "pan_left", "drift_up", "push_in", "drift_down")
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
-    """Someone in the picture. `name` keeps clothes and face the same through the film."""
+    """A person in the picture. `name` keeps clothes and face the same through the film."""
 
     kind: str  # child, woman, man, old
     name: str = ""
+    number: int = -1  # in the order in which the chapter names people: no two are dressed alike
 
 
 class Picture(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,13 +56,21 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
     time: str
     weather: str
     mood: str
-    framing: str = "wide"  # wide, medium, insert
+    framing: str = "wide"  # wide, medium, insert, card
     subject: str = ""  # the thing of an insert
     motifs: tuple[str, ...] = ()
     figures: tuple[Figure, ...] = ()
     crowd: bool = False
     camera: str = "push_in"
-    mirror: bool = False  # the place seen from its other side
+    view: int = 0  # of a place that is seen again: 0 the whole, 1 and 2 nearer, to the left and to the right
+    card: Card | None = None  # with framing `card`: what is drawn instead of a place
+    pictograms: tuple[str, ...] = ()  # things that no drawing of ours shows
+    captions: tuple[tuple[str, str], ...] = ()  # the text's own words for motifs and pictograms
+    labels: tuple[str, ...] = ()  # things that neither a drawing nor a pictogram shows, lettered
+    sign: str = ""  # the word of a place whose drawing does not say which one it is
+    phrase: str = ""  # a clause of which nothing is drawn, lettered below
+    speaker: str = ""  # the figure that speaks
+    absent: tuple[str, ...] = ()  # motifs that must not be seen
     seed: int = 0
 
 
@@ -52,31 +82,92 @@ class Shot(msgspec.Struct, frozen=True, kw_only=True):
     picture: Picture
     characters: tuple[str, ...]
     estimated_ms: int
+    least_ms: int = 0  # what someone asked for; nothing: as long as what is said
+    take: int = 0  # how often someone wanted another one
+    fixed: tuple[str, ...] = ()  # fields of the picture that someone set: no chat model changes them
+    rewritten: bool = False  # someone changed what is said
 
     @property
     def narration(self) -> str:
         return " ".join(sentence.text for sentence in self.sentences)
 
 
-def shots_of(scenes: Sequence[Scene], language: str, cast: Mapping[str, str]) -> list[Shot]:
-    rules = "zh" if language == "zh" else "en"
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """What was understood of a chapter beside its scenes."""
+
+    language: str
+    people: People
+    utterances: tuple[Utterance, ...] = ()
+    explains: bool = False
+    cards_only: bool = False  # it asks how or why: no scene tells that
+    bodily: bool = False  # about the body: an eye is one
+
+    def speaker(self, sentence: Sentence) -> str:
+        """Who says most of a sentence; nobody where the narrator does."""
+        shares: dict[str, int] = {}
+        for said in self.utterances:
+            if (shared := min(said.end, sentence.end) - max(said.start, sentence.start)) > 0:
+                shares[said.speaker] = shares.get(said.speaker, 0) + shared
+        return max(shares, key=lambda name: shares[name]) if shares else ""
+
+    def narrated(self, sentence: Sentence) -> str:  # blanks for what people say, also over several sentences
+        text = sentence.text
+        for said in self.utterances:
+            start, end = max(0, said.start - sentence.start), said.end - sentence.start
+            if start < len(text) and end > 0:
+                text = text[:start] + " " * (min(end, len(text)) - start) + text[end:]
+        return without_speech(text)
+
+    def parts(self, sentence: Sentence, text: str) -> list[dict[str, Any]]:
+        """A sentence as what the narrator says and what people say themselves, in order."""
+        pieces: list[tuple[int, int, str]] = []
+        at = sentence.start
+        for said in self.utterances:
+            if said.start < sentence.end and said.end > sentence.start:
+                begins, ends = max(at, said.start), min(said.end, sentence.end)
+                pieces += [(at, begins, ""), (begins, ends, said.speaker)]
+                at = ends
+        pieces.append((at, sentence.end, ""))
+        numbers = {name: number for number, name in enumerate(self.people.kinds)}
+        worded = [(" ".join(text[start:end].split()), speaker) for start, end, speaker in pieces]
+        return [
+            {
+                "text": words,
+                "speaker": speaker,
+                "kind": self.people.kinds.get(speaker, ""),
+                "number": numbers.get(speaker, 0),
+            }
+            for words, speaker in worded
+            if any(map(str.isalnum, words))
+        ]
+
+
+def shots_of(scenes: Sequence[Scene], reading: Reading) -> list[Shot]:
+    rules = "zh" if reading.language == "zh" else "en"
     shots: list[Shot] = []
-    recent: dict[str, str] = {}
     views: dict[str, int] = {}
     afloat: frozenset[str] = frozenset()
-    paper = ""
+    paper: str | None = None
+    company: tuple[Figure, ...] = ()
+    paragraph, before = -1, ""  # of the shot, and what it said so far
     for scene in scenes:
         seed = int(sha256_hex(f"{scene.index}|{scene.beats[0].sentence.text}")[:8], 16)
-        for place, beats in enumerate(_grouped(scene.beats, rules)):
+        for place, beats in enumerate(_grouped(scene.beats, reading)):
             tags = _joined(beats)
-            people = _people(tags, beats, cast, recent)
+            before = before if beats[0].sentence.paragraph == paragraph else ""
+            paragraph = beats[0].sentence.paragraph
+            people, speaker = _people(beats, reading, company, before)
+            before += "".join(f"{reading.narrated(beat.sentence)} " for beat in beats)
             tags, paper = _of_paper(tags, scene.setting.place, paper)
             tags, afloat = _afloat(tags, people, scene.setting.place, afloat)
             recently = [shot.picture.subject for shot in shots[-3:]]
+            many = bool(shots) and shots[-1].picture.crowd
             picture = _picture(
-                beats[-1].setting, scene.setting, tags, people, recently, first=place == 0, number=len(shots)
+                beats, scene.setting, tags, people, recently, reading, first=place == 0, number=len(shots), many=many
             )
-            views[scene.setting.place] = views.get(scene.setting.place, -1) + (picture.framing == "wide")
+            company = people or (() if picture.crowd else company)
+            wide = picture.framing == "wide"
+            views[scene.setting.place] = views.get(scene.setting.place, -1) + wide
             index = len(shots)
             characters = sum(len(beat.sentence.text) for beat in beats)
             shots.append(
@@ -85,23 +176,35 @@ def shots_of(scenes: Sequence[Scene], language: str, cast: Mapping[str, str]) ->
                     index=index,
                     scene=scene.index,
                     sentences=tuple(beat.sentence for beat in beats),
-                    picture=msgspec.structs.replace(picture, seed=seed, mirror=views[scene.setting.place] % 2 == 1),
-                    characters=tuple(c for c in scene.characters if any(c in b.sentence.text for b in beats)),
+                    picture=msgspec.structs.replace(
+                        picture,
+                        seed=seed,
+                        speaker=speaker if any(f.name == speaker for f in picture.figures) else "",
+                        view=views[scene.setting.place] % 3 if wide and not people else 0,
+                    ),
+                    characters=tuple(figure.name for figure in people),
                     estimated_ms=round(1000 * characters / RATE[rules]) + 500 * len(beats),
                 )
             )
     return shots
 
 
-def _grouped(beats: Sequence[Beat], rules: str) -> list[list[Beat]]:
-    """Sentences that share a picture: short ones of one paragraph together, up to one breath and a half."""
+def _grouped(beats: Sequence[Beat], reading: Reading) -> list[list[Beat]]:
+    """Sentences that share a picture: short ones of one paragraph together, up to one breath and a half.
+
+    A new speaker gets a new picture, and so does each sentence that is drawn as a card.
+    """
+    rules = "zh" if reading.language == "zh" else "en"
     groups: list[list[Beat]] = []
     for beat in beats:
         last = groups[-1] if groups else None
         said = sum(len(b.sentence.text) for b in last) if last else 0
         short = min(said, len(beat.sentence.text)) < SHORTEST[rules]
         fits = said + len(beat.sentence.text) <= LONGEST[rules] * 0.9
-        if last and short and fits and last[-1].sentence.paragraph == beat.sentence.paragraph:
+        speakers = {name for b in (*(last or ()), beat) if (name := reading.speaker(b.sentence))}
+        carded = reading.explains and any(card_of(b.sentence.text, reading.language) for b in (*(last or ()), beat))
+        together = short and fits and len(speakers) < 2 and not carded
+        if last and together and last[-1].sentence.paragraph == beat.sentence.paragraph:
             last.append(beat)
         else:
             groups.append([beat])
@@ -115,32 +218,64 @@ def _joined(beats: Sequence[Beat]) -> Tags:
     return Tags(**{field: all_of(field) for field in Tags.__struct_fields__})
 
 
-def _people(tags: Tags, beats: Sequence[Beat], cast: Mapping[str, str], recent: dict[str, str]) -> tuple[Figure, ...]:
-    """Who is in the picture: the named, then whom a pronoun or a kind points to; `recent` is who was last meant."""
-    text = " ".join(beat.sentence.text for beat in beats)
-    figures = {name: Figure(kind=kind, name=name) for name, kind in cast.items() if name in text}
-    for name, kind in cast.items():
-        if name in text:
-            recent[kind] = name
-            if kind in CHILDREN:  # the boy is "he" later, the girl "she", each "the child"
-                recent |= {"woman" if kind == "girl" else "man": name, "child": name}
-    for kind in tags.figures:
-        if kind == "crowd":
-            continue
-        meant_by_pronoun = kind not in _PRONOUNS or _PRONOUNS[kind].search(text)
-        if any(figure.kind == kind or figure.kind in CHILDREN for figure in figures.values()):
-            continue
-        if not meant_by_pronoun:
-            recent[kind] = kind
-        name = recent.get(kind, kind)
-        figures.setdefault(name, Figure(kind=cast.get(name, kind), name=name))
-    return tuple(figures.values())[:3]
+def _people(
+    beats: Sequence[Beat], reading: Reading, company: tuple[Figure, ...], before: str = ""
+) -> tuple[tuple[Figure, ...], str]:
+    """Who is in the picture, and who of them speaks: the speakers first, then those whom the sentences name.
+
+    A small group without names is so many people; "they" are those of the picture before, if nobody else is meant.
+    """
+    spoken = [name for beat in beats if (name := reading.speaker(beat.sentence))]
+    told = " ".join(seen_part(reading.narrated(beat.sentence), reading.language) for beat in beats)
+    group, _ = groups_in(told, reading.language)
+    meant = reading.people.acting if group else reading.people.within
+    named = [name for b in beats for name in meant(b.sentence.start, b.sentence.end)]
+    heard = [
+        said.to
+        for beat in beats
+        for said in reading.utterances
+        if said.start < beat.sentence.end and said.end > beat.sentence.start and said.to
+    ]
+    names = [name for name in dict.fromkeys([*spoken, *named, *heard]) if not (group and name in CHILD_WORDS)]
+    kinds = reading.people.kinds
+    numbers = {name: number for number, name in enumerate(kinds)}
+    if is_birth(told):  # nor is anyone there of whom a child is born
+        names, group = list(spoken), ()
+    lives = [name for name in names if name in reading.people.names]  # one with a name may have an age
+    aged = age_in(before + told, reading.language) if len(lives) == 1 else {}
+    figures = [
+        Figure(
+            kind=aged.get(kinds.get(n, "man"), kinds.get(n, "man")) if n in lives else kinds.get(n, "man"),
+            name=n,
+            number=numbers.get(n, -1),
+        )
+        for n in names
+    ]
+    figures += _grouped_figures(group, kinds, reading.people.names, names)
+    unnamed = [figure for figure in company if figure.name[-1:].isdigit()]
+    if (not figures or (unnamed and not spoken)) and THEY & set(re.findall(r"[a-z]+|[他她]们", told.lower())):
+        figures = list(company)
+    return tuple(figures[:3]), spoken[0] if spoken else ""
 
 
-def _of_paper(tags: Tags, place: str, before: str) -> tuple[Tags, str]:
+def _grouped_figures(
+    group: Sequence[str], kinds: Mapping[str, str], proper: Sequence[str], shown: Sequence[str]
+) -> list[Figure]:
+    """The people of a small group: those of the chapter who have names and fit, else some without names."""
+    numbers = {name: number for number, name in enumerate(kinds)}
+    known = [name for name, kind in kinds.items() if kind in group and name in proper]
+    alike = len(set(group)) == 1 or set(group) <= CHILDREN  # parents are never two others who have names
+    if group and alike and sorted(kinds[name] for name in known) == sorted(group):
+        return [Figure(kind=kinds[n], name=n, number=numbers[n]) for n in known if n not in shown]
+    return [
+        Figure(kind=kind, name=f"{kind} {place + 1}", number=len(kinds) + place) for place, kind in enumerate(group)
+    ]
+
+
+def _of_paper(tags: Tags, place: str, before: str | None) -> tuple[Tags, str | None]:
     """After a paper boat was spoken of, "the boat" is that one as long as the place stays; it carries nobody."""
     if "paperboat" not in tags.motifs and place != before:
-        return tags, ""
+        return tags, None
     motifs = tuple(dict.fromkeys("paperboat" if motif == "boat" else motif for motif in tags.motifs))
     return msgspec.structs.replace(tags, motifs=motifs), place
 
@@ -158,29 +293,48 @@ def _afloat(tags: Tags, people: tuple[Figure, ...], place: str, before: frozense
 
 
 def _picture(
-    setting: Setting,
+    beats: Sequence[Beat],
     scene: Setting,
     tags: Tags,
     people: tuple[Figure, ...],
     recently: Sequence[str],
+    reading: Reading,
     *,
     first: bool,
     number: int,
+    many: bool,
 ) -> Picture:
+    setting, text = beats[-1].setting, " ".join(beat.sentence.text for beat in beats)
     things = [motif for motif in tags.motifs if motif in INSERTS and motif not in recently]
+    unnamed = reading.people.without_names(text, reading.language)
+    words = {
+        name: word
+        for name, word in pictogram_words(unnamed, reading.language).items()
+        if not (scene.inside and name in FURNITURE)
+        and PAINTED.get(name) not in tags.motifs
+        and (reading.bodily or name not in BODY)
+    }
+    pictograms = tuple(words)
+    labels = _labels(scene, unnamed, reading.language)
+    wide_thing = bool(LANDMARKS & set(tags.motifs))
+    again = many and not people and bool(THEY & set(re.findall(r"[a-z]+|[他她]们", text.lower())))
+    crowd = again or crowd_in(
+        groups_in(seen_part(text, reading.language), reading.language)[1], language=reading.language
+    )
+    seen = (*people, *(("crowd",) if crowd else ()))
+    card = None if is_salutation(text) else _card(beats, scene, seen, tags, (pictograms, labels), reading)
     framing, subject = "wide", ""
-    if (
-        things
-        and not first
-        and not LANDMARKS & set(tags.motifs)
-        and (scene.inside or things[0] not in {"lamp", "bell"})
-    ):
+    if is_salutation(text):
+        framing, subject = "insert", "letter"
+    elif card is not None:
+        framing = "card"
+    elif things and not people and not words and not labels and len(tags.motifs) == 1 and not first and not wide_thing:
         framing, subject = "insert", things[0]
-    elif people and not first and not LANDMARKS & set(tags.motifs):
+    elif people and (not first or not scene.place) and not wide_thing:
         framing = "medium"
     camera = MOVES[number % len(MOVES)]
-    if framing == "insert":
-        camera = ("push_in", "pan_right", "pull_out")[number % 3]
+    if framing in {"insert", "card"}:
+        camera = ("push_in", "pan_right", "pull_out")[number % 3] if framing == "insert" else "push_in"
     return Picture(
         place=scene.place,
         time=scene.time,
@@ -189,7 +343,58 @@ def _picture(
         framing=framing,
         subject=subject,
         motifs=tags.motifs,
-        figures=people,
-        crowd="crowd" in tags.figures,
+        figures=people if framing != "card" else (),
+        crowd=crowd and framing != "card",
         camera=camera,
+        card=card,
+        pictograms=pictograms,
+        captions=tuple((motif_words(unnamed, reading.language) | words).items()),
+        labels=labels,
+        sign=scene.sign,
+        phrase="" if framing == "card" or labels else phrase_of(without_speech(unnamed), reading.language),
+        absent=setting.absent,
     )
+
+
+def _labels(scene: Setting, text: str, language: str) -> tuple[str, ...]:
+    """What is lettered: things that nothing shows, and places that are named beside the one that is seen."""
+    others = [
+        word
+        for place, word in named_places(without_speech(text), language)
+        if len(word) > 1 and place != scene.place and word != scene.sign and not is_pictured(word, language)
+    ]
+    beside = [word.replace("-", " ") for word in others]
+    return tuple(dict.fromkeys([*unshown_nouns(text, language), *beside]))[:MOST_LABELS]
+
+
+def _is_report(card: Card, tags: Tags) -> bool:
+    """Whether a sentence of a story reports figures and nothing else: no place, no thing that could be drawn."""
+    written = any(letter.isdigit() for letter in card.title + "".join(card.items))
+    return card.kind in {"number", "bars"} and written and not tags.places and not tags.motifs
+
+
+def _card(
+    beats: Sequence[Beat],
+    scene: Setting,
+    people: Sequence[object],
+    tags: Tags,
+    things: tuple[tuple[str, ...], tuple[str, ...]],
+    reading: Reading,
+) -> Card | None:
+    """A chart, a list or lettering for what has no scene; a chapter that explains prefers it to a scene.
+
+    A sentence of which nothing can be drawn is lettered, wherever it is: the place alone would be an unrelated one.
+    """
+    if people and not reading.explains:
+        return None
+    pictograms, labels = things
+    told = next((card for beat in beats if (card := card_of(beat.sentence.text, reading.language))), None)
+    if told is not None and (reading.explains or not scene.place or _is_report(told, tags)):
+        return told
+    text = " ".join(beat.sentence.text for beat in beats)
+    if scene.place and not reading.cards_only:
+        drawn = (*tags.places, *tags.motifs, *tags.times, *tags.weathers, *pictograms, *labels)
+        return None if drawn else Card(kind="words", title=text)
+    if pictograms or tags.motifs:
+        return Card(kind="things", title=text)
+    return Card(kind="words", title=text)

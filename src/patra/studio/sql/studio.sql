@@ -4,12 +4,16 @@ SELECT * FROM stu_task WHERE task_id = :task_id
 -- name: task_of_run
 SELECT * FROM stu_task WHERE run_id = :run_id
 
+-- name: tenant_of_run
+SELECT tenant_id FROM stu_task WHERE run_id = :run_id
+
 -- name: any_task
 SELECT 1 FROM stu_task LIMIT 1
 
 -- name: tasks_recent
 SELECT t.task_id, t.title, t.language, t.quality, t.submitted_at, t.film_uri, t.run_id, r.stage, r.epoch, r.reason_code
-FROM stu_task t LEFT JOIN stu_run r ON r.task_id = t.task_id ORDER BY t.submitted_at DESC, t.task_id LIMIT :limit
+FROM stu_task t LEFT JOIN stu_run r ON r.task_id = t.task_id
+WHERE :tenant_id = '' OR t.tenant_id = :tenant_id ORDER BY t.submitted_at DESC, t.task_id LIMIT :limit
 
 -- name: task_published
 UPDATE stu_task SET film_uri = :uri, film_sha256 = :sha256, film_ms = :ms, published_at = :now WHERE task_id = :task_id
@@ -24,13 +28,23 @@ SELECT * FROM stu_run WHERE run_id = :run_id
 UPDATE stu_run SET changed_at = changed_at WHERE run_id = :run_id RETURNING stage, epoch
 
 -- name: run_next_epoch
-UPDATE stu_run SET epoch = epoch + 1, plan_version = :plan_version WHERE run_id = :run_id
+UPDATE stu_run SET epoch = epoch + 1, plan_prompts = CASE WHEN plan_version = :plan_version THEN plan_prompts ELSE 0 END,
+  plan_version = :plan_version, resumed_at = :now WHERE run_id = :run_id
+
+-- name: run_planned
+UPDATE stu_run SET plan_prompts = :prompts WHERE run_id = :run_id
 
 -- name: plan
 SELECT body FROM stu_plan WHERE plan_id = :plan_id
 
--- name: plan_size
-SELECT shots, prompts FROM stu_plan WHERE plan_id = :plan_id
+-- name: plan_shots
+SELECT shots FROM stu_plan WHERE plan_id = :plan_id
+
+-- name: plan_prompts
+SELECT prompts FROM stu_plan WHERE plan_id = :plan_id
+
+-- name: edits_of_run
+SELECT shot_id, source_start, source_end, changes, edited_by, edited_at FROM stu_edit WHERE run_id = :run_id ORDER BY number
 
 -- name: jobs_of_run
 SELECT * FROM stu_job WHERE run_id = :run_id AND plan_id = :plan_id AND (:shot_id = '' OR shot_id = :shot_id)
@@ -70,10 +84,10 @@ UPDATE stu_work SET due_at = :due_at, profile_id = :profile_id, chain = :chain, 
 UPDATE stu_work SET losses = losses + 1 FROM rows WHERE stu_work.job_id = rows.job_id RETURNING stu_work.job_id, losses
 
 -- name: work_stop_run
-UPDATE stu_work SET stop = 1 WHERE run_id = :run_id
+UPDATE stu_work SET stop = 1 WHERE run_id = :run_id AND epoch <= :epoch
 
 -- name: works_of_run
-SELECT job_id, state, epoch FROM stu_work WHERE run_id = :run_id
+SELECT job_id, state FROM stu_work WHERE run_id = :run_id AND epoch <= :epoch
 
 -- name: work_due
 SELECT 1 FROM stu_work WHERE worker_type = :worker_type AND lease_owner IS NULL AND state = 'queued' AND due_at <= :now LIMIT 1
@@ -86,37 +100,69 @@ SELECT 1 FROM stu_film WHERE (lease_owner IS NULL AND state = 'wanted' AND due_a
   OR (lease_owner IS NOT NULL AND leased_until < :now) LIMIT 1
 
 -- name: parts_of_run
-SELECT p.job_id, p.shot_id, p.worker_type, p.status, p.profile_id, p.artifacts, p.error_code FROM stu_part p
-JOIN stu_job j ON j.job_id = p.job_id AND j.epoch = p.epoch WHERE p.run_id = :run_id AND j.plan_id = :plan_id
-ORDER BY j.shot_index, p.job_id
-
--- name: parts_missing
-SELECT count(*) FROM stu_job j LEFT JOIN stu_part p ON p.job_id = j.job_id AND p.epoch = j.epoch
-WHERE j.run_id = :run_id AND j.plan_id = :plan_id AND j.state = 'succeeded' AND p.job_id IS NULL
+SELECT job_id, shot_id, worker_type, epoch, status, profile_id, artifacts, error_code FROM stu_part
+WHERE run_id = :run_id ORDER BY job_id
 
 -- name: film
 SELECT * FROM stu_film WHERE run_id = :run_id
 
+-- name: film_held
+UPDATE stu_film SET due_at = due_at WHERE run_id = :run_id RETURNING state, epoch
+
 -- name: film_again
-UPDATE stu_film SET epoch = :epoch, context = :context, tries = 0, error_code = '', error = '', due_at = :now,
+UPDATE stu_film SET epoch = :epoch, context = :context, plan_id = :plan_id, parts = :parts, tries = 0, error_code = '', error = '', due_at = :now,
   lease_owner = NULL, leased_until = NULL WHERE run_id = :run_id
 
 -- name: film_postponed
 UPDATE stu_film SET due_at = :due_at, tries = :tries, error_code = :error_code, error = :error WHERE run_id = :run_id
 
+-- name: film_waits
+UPDATE stu_film SET due_at = :due_at WHERE run_id = :run_id
+
+-- name: film_part_came
+UPDATE stu_film SET due_at = :now WHERE run_id = :run_id AND state = 'wanted' AND tries = 0 AND due_at > :now
+
 -- name: film_made
 UPDATE stu_film SET manifest = :manifest WHERE run_id = :run_id
-
--- name: films_failed
-SELECT f.run_id, f.error_code, f.error FROM stu_film f JOIN stu_run r ON r.run_id = f.run_id
-WHERE f.state = 'failed' AND r.stage = 'composing' AND f.epoch = r.epoch
 
 -- name: notes_of_run
 SELECT note_id, event_id, at, kind, subject, detail, cost_micros, work_ms FROM stu_note
 WHERE run_id = :run_id AND note_id > :since ORDER BY note_id LIMIT :limit
+
+-- name: note_of_letter
+SELECT 1 FROM stu_note WHERE run_id = :run_id AND event_id = :event_id AND kind = :kind AND subject = :subject AND at = :at LIMIT 1
 
 -- name: run_totals
 SELECT COALESCE(sum(cost_micros), 0), COALESCE(sum(work_ms), 0) FROM stu_note WHERE run_id = :run_id
 
 -- name: job_states
 SELECT worker_type, state, count(*) FROM stu_job WHERE run_id = :run_id AND plan_id = :plan_id GROUP BY worker_type, state
+
+-- name: artifact_note
+-- rows: sha256 text, artifact_id text, run_id text, job_id text, kind text
+INSERT INTO stu_artifact (sha256, artifact_id, run_id, job_id, kind, noted_at)
+SELECT sha256, artifact_id, run_id, job_id, kind, :now FROM rows WHERE true
+ON CONFLICT (sha256, run_id, job_id, kind) DO NOTHING
+
+-- name: artifacts_by_key
+SELECT sha256, artifact_id, run_id, job_id, kind, noted_at FROM stu_artifact WHERE sha256 = :key
+UNION
+SELECT sha256, artifact_id, run_id, job_id, kind, noted_at FROM stu_artifact WHERE artifact_id = :key
+ORDER BY noted_at, run_id, job_id LIMIT :limit
+
+-- name: tasks_by_chapter
+SELECT task_id FROM stu_task WHERE chapter_sha256 = :key ORDER BY task_id LIMIT :limit
+
+-- name: jobs_page
+SELECT * FROM stu_job WHERE run_id = :run_id ORDER BY shot_index, job_id LIMIT :limit
+
+-- name: work_state
+SELECT state, attempt, due_at, lease_owner, leased_until FROM stu_work WHERE job_id = :job_id
+
+-- name: earlier_results
+SELECT job_id, epoch FROM stu_job WHERE run_id = :run_id AND plan_id = :plan_id
+  AND (state = 'succeeded' OR (state = 'failed' AND error_code <> ''))
+
+-- name: earlier_films_given_up
+SELECT f.run_id FROM stu_run r JOIN stu_film f ON f.run_id = r.run_id
+WHERE r.stage = 'composing' AND f.state = 'failed' AND f.epoch = r.epoch

@@ -1,6 +1,6 @@
-"""One sentence goes in; 16-bit samples, and the times of its words and phonemes, come out of eSpeak NG (B6).
+"""Speaks one sentence with eSpeak NG: 16-bit samples, and the times of its words and phonemes (B6).
 
-The library keeps global state, so one lock stands in front of it, and it is loaded anew for each sentence (8 ms): the
+The library keeps global state, so one lock stands in front of it, and it is loaded again for each sentence (8 ms): the
 same sentence then gives the same samples, whatever was said before. It comes from the wheel `espeakng-loader`; nothing
 is installed on the machine and nothing is sent anywhere.
 """
@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from patra.kernel.errors import ConfigInvalid, Permanent
-from patra.studio.reasons import R
+from patra.studio.vocabulary.reasons import Reason
 
 _SYNCHRONOUS, _PHONEME_EVENTS, _PHONEME_IPA, _DONT_EXIT = 2, 1, 2, 0x8000
 _UTF8, _PHONEMES_OUT, _ENDPAUSE = 1, 0x100, 0x1000
@@ -110,7 +110,7 @@ def _places() -> tuple[str, bytes]:
         import espeakng_loader  # noqa: PLC0415  an extra  # pyright: ignore[reportMissingTypeStubs]
     except ImportError as error:
         raise ConfigInvalid(
-            R.EXTRA_MISSING, "speech needs espeakng-loader", place="studio", advice="pip install 'patra[studio]'"
+            Reason.EXTRA_MISSING, "speech needs espeakng-loader", place="studio", advice="pip install 'patra[studio]'"
         ) from error
     return str(espeakng_loader.get_library_path()), str(espeakng_loader.get_data_path()).encode()
 
@@ -123,7 +123,7 @@ def _library() -> Generator[tuple[Any, int]]:
     try:
         rate: int = library.espeak_Initialize(_SYNCHRONOUS, 0, data, _PHONEME_EVENTS | _PHONEME_IPA | _DONT_EXIT)
         if rate <= 0:
-            raise Permanent(R.SPEECH_FAILED, "eSpeak NG found no data")
+            raise Permanent(Reason.SPEECH_FAILED, "eSpeak NG found no data")
         library.espeak_ng_SetRandSeed(ctypes.c_long(1))
         library.espeak_SetSynthCallback(_callback)
         yield library, rate
@@ -144,7 +144,7 @@ def speak(text: str, voice: Voice) -> Speech:
     global _heard  # noqa: PLW0603  the C library calls back without a place for our state
     with _lock, _library() as (library, rate):
         if library.espeak_SetVoiceByName(voice.name.encode()) != 0:
-            raise Permanent(R.VOICE_UNKNOWN, f"eSpeak NG has no voice {voice.name}")
+            raise Permanent(Reason.VOICE_UNKNOWN, f"eSpeak NG has no voice {voice.name}")
         for parameter, value in ((_RATE, voice.words_a_minute), (_PITCH, voice.pitch), (_RANGE, voice.range)):
             library.espeak_SetParameter(parameter, value, 0)
         _heard = _Heard()
@@ -152,7 +152,7 @@ def speak(text: str, voice: Voice) -> Speech:
         code = library.espeak_Synth(data, len(data), 0, 1, 0, _UTF8, None, None)
         heard = _heard
     if code != 0 or not heard.pieces:
-        raise Permanent(R.SPEECH_FAILED, f"eSpeak NG answered {code}")
+        raise Permanent(Reason.SPEECH_FAILED, f"eSpeak NG answered {code}")
     samples = b"".join(heard.pieces)
     length = len(samples) * 500 // rate
     return Speech(samples=samples, rate=rate, words=_words(heard, text, length), phonemes=_phonemes(heard, length))

@@ -1,4 +1,4 @@
-"""The sentences of a shot go in; one WAV of whole picture frames, and the times of all that is said, come out (B6).
+"""Turns the sentences of a shot into one WAV of whole picture frames, and the times of all that is said (B6).
 
 Speech is made sentence by sentence, so each caption has its exact time. The sound is padded to a whole number of
 frames:
@@ -11,9 +11,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from patra.studio.voice.espeak import VOICES, Mark, Speech, Voice, speak
+from patra.studio.voice.espeak import VOICES, Mark, Speech, Voice
 
 GAP_MS = 260  # between the sentences of a shot
+PAUSES_MS = {**dict.fromkeys(",，、", 130), **dict.fromkeys(";；:：", 200), **dict.fromkeys("?？!！", 330)}
+LONG_PAUSE_MS = 440  # after dots and dashes
+PART_GAP_MS = 90  # between a quotation and the words beside it
 HEAD_MS, TAIL_MS = 180, 320  # before the first and after the last
 OPEN_MS, END_MS = 2200, 1800  # more of it where the film opens (its title is read) and ends
 
@@ -30,6 +33,18 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     words: tuple[Mark, ...]
 
 
+VARIANTS = {
+    "woman": ("f2", "f4", "f3"),
+    "girl": ("f5", "f2"),
+    "granny": ("f3", "f1"),
+    "man": ("m3", "m1", "m7"),
+    "boy": ("m5", "m2"),
+    "old": ("m6", "m4"),
+}
+KIND_PITCH = {"woman": 10, "girl": 26, "granny": 2, "man": -6, "boy": 22, "old": -14}
+KIND_PACE = {"granny": 0.88, "old": 0.86, "girl": 1.05, "boy": 1.05}
+
+
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """All that is heard in a shot."""
 
@@ -39,6 +54,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     duration_ms: int
     sentences: tuple[Said, ...]
     phonemes: tuple[Mark, ...]
+    spoken: tuple[Mark, ...] = ()  # what people say themselves, with their names; the narrator says the rest
 
 
 def voice_for(language: str, mood: str) -> Voice:
@@ -50,33 +66,77 @@ def voice_for(language: str, mood: str) -> Voice:
     )
 
 
-def narrate(
-    sentences: Sequence[str], language: str, mood: str, fps: int, *, opens: bool = False, ends: bool = False
-) -> tuple[bytes, Timing]:
-    """A shot's WAV and its timing, spoken by eSpeak NG."""
-    voice = voice_for(language, mood)
-    return joined([(text, speak(text, voice)) for text in sentences], fps, opens=opens, ends=ends)
+def voice_of(language: str, mood: str, kind: str, number: int) -> Voice:
+    """The voice of a character: one of their kind's, another one for the next of the kind."""
+    told = voice_for(language, mood)
+    if kind not in VARIANTS:
+        return told
+    variants = VARIANTS[kind]
+    return Voice(
+        name=f"{told.name}+{variants[max(0, number) % len(variants)]}",
+        words_a_minute=round(told.words_a_minute * KIND_PACE.get(kind, 1.0)),
+        pitch=max(5, min(95, told.pitch + KIND_PITCH[kind] + 3 * (number % 3))),
+    )
+
+
+def pause_ms(text: str) -> int:
+    """How long is waited after a sentence, by the mark that ends it."""
+    plain = text.rstrip("”’」』\"') ")
+    if plain.endswith(("…", "—", "...")):
+        return LONG_PAUSE_MS
+    return PAUSES_MS.get(plain[-1:], GAP_MS)
+
+
+def in_one(parts: Sequence[tuple[str, Speech]]) -> tuple[Speech, tuple[Mark, ...]]:
+    """The parts of a sentence, by several voices, as one; and who says what when."""
+    rate = parts[0][1].rate
+    sound = bytearray()
+    words: list[Mark] = []
+    phonemes: list[Mark] = []
+    spoken: list[Mark] = []
+    for number, (speaker, speech) in enumerate(parts):
+        if number:
+            sound += _silence(PART_GAP_MS, rate)
+        at = len(sound) * 500 // rate
+        samples = _trimmed(speech.samples, rate)
+        length = len(samples) * 500 // rate
+        sound += samples
+        words += _moved(speech.words, at, length)
+        phonemes += _moved(speech.phonemes, at, length)
+        if speaker:
+            spoken.append(Mark(at, at + length, speaker))
+    whole = Speech(samples=bytes(sound), rate=rate, words=tuple(words), phonemes=tuple(phonemes))
+    return whole, tuple(spoken)
 
 
 def joined(
-    speeches: Sequence[tuple[str, Speech]], fps: int, *, opens: bool = False, ends: bool = False
+    speeches: Sequence[tuple[str, Speech]],
+    fps: int,
+    *,
+    opens: bool = False,
+    ends: bool = False,
+    spoken: Sequence[tuple[Mark, ...]] = (),
+    least_ms: int = 0,
 ) -> tuple[bytes, Timing]:
-    """Sentences one after another with their pauses, padded to whole frames."""
+    """Sentences one after another with their pauses, padded to whole frames and to the least length."""
     rate = speeches[0][1].rate
     head = HEAD_MS + (OPEN_MS if opens else 0)
     sound = bytearray(_silence(head, rate))
     said: list[Said] = []
     phonemes: list[Mark] = []
+    by_name: list[Mark] = []
     for number, (text, speech) in enumerate(speeches):
         if number:
-            sound += _silence(GAP_MS, rate)
+            sound += _silence(pause_ms(speeches[number - 1][0]), rate)
         at = len(sound) * 500 // rate
         samples = _trimmed(speech.samples, rate)
         length = len(samples) * 500 // rate
         sound += samples
         said.append(Said(text=text, at=at, end=at + length, words=_moved(speech.words, at, length)))
         phonemes += _moved(speech.phonemes, at, length)
+        by_name += _moved(spoken[number], at, length) if spoken else ()
     sound += _silence(TAIL_MS + (END_MS if ends else 0), rate)
+    sound += bytes(max(0, 2 * (least_ms * rate // 1000) - len(sound)))
     frames = -(-(len(sound) // 2) * fps // rate)
     sound += bytes(2 * round(frames * rate / fps) - len(sound))
     timing = Timing(
@@ -86,6 +146,7 @@ def joined(
         duration_ms=round(1000 * frames / fps),
         sentences=tuple(said),
         phonemes=tuple(phonemes),
+        spoken=tuple(by_name),
     )
     return wav(bytes(sound), rate), timing
 
@@ -98,12 +159,6 @@ def wav(samples: bytes, rate: int) -> bytes:
         file.setframerate(rate)
         file.writeframes(samples)
     return out.getvalue()
-
-
-def samples_of(data: bytes) -> tuple[bytes, int]:
-    """The samples and their rate of a mono 16-bit WAV."""
-    with wave.open(io.BytesIO(data)) as file:
-        return file.readframes(file.getnframes()), file.getframerate()
 
 
 def _trimmed(samples: bytes, rate: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Phonemes with their times go in; one mouth shape a picture frame comes out (B6, lipsync)."""
+"""Turns phonemes with their times into one mouth shape per picture frame (B6, lipsync)."""
 
 from collections.abc import Sequence
 

@@ -1,40 +1,56 @@
-"""Sentences go in; one WAV and the times of all that is said come out, by eSpeak NG or a speech server (B6)."""
+"""Turns sentences into one WAV and the times of all that is said, by eSpeak NG, Piper or a speech server (B6)."""
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from patra.studio.artifacts import ArtifactStore
 from patra.studio.film.ffmpeg import Interrupted, decode_samples
 from patra.studio.profiles import Engine
+from patra.studio.storage.artifacts import ArtifactStore
 from patra.studio.voice.espeak import Mark, Speech, speak
-from patra.studio.voice.narration import joined, voice_for
-from patra.studio.workers.order import File, Made, Order, Stop
-from patra.studio.workers.server import post_for_file
+from patra.studio.voice.narration import in_one, joined, voice_of
+from patra.studio.voice.piper import speak_to
+from patra.studio.workers.job_request import File, JobRequest, JobResult, Stop
+from patra.studio.workers.model_client import post_for_file
 
 RATE = 22050
 
 
 class Audio:
-    version = "audio-1"
+    version = "audio-2"
 
-    def execute(self, order: Order, folder: Path, artifacts: ArtifactStore, stop: Stop) -> Made:
+    def execute(self, order: JobRequest, folder: Path, artifacts: ArtifactStore, stop: Stop) -> JobResult:
         prompt, speeches = order.prompt, list[tuple[str, Speech]]()
-        voice = voice_for(order.language, prompt["mood"])
+        by_name: list[tuple[Mark, ...]] = []
         for number, text in enumerate(prompt["sentences"]):
-            if stop():
-                raise Interrupted
-            spoken = speak(text, voice)
-            if order.profile.engine is Engine.OPENAI_SPEECH:
-                spoken = _served(order, text, spoken, folder / f"sentence_{number}", stop)
-            speeches.append((text, spoken))
-        sound, timing = joined(speeches, order.quality.fps, opens=prompt["opens"], ends=prompt["ends"])
+            parts: list[tuple[str, Speech]] = []
+            for place, part in enumerate(_parts(prompt, number, text)):
+                if stop():
+                    raise Interrupted
+                voice = voice_of(order.language, prompt["mood"], part["kind"], part["number"])
+                spoken = speak(part["text"], voice)
+                if order.profile.engine in {Engine.OPENAI_SPEECH, Engine.PIPER}:
+                    file = folder / f"sentence_{number}_{place}"
+                    spoken = _spoken(order, part["text"], part["kind"], spoken, file, stop)
+                parts.append((part["speaker"], spoken))
+            whole, names = in_one(parts)
+            speeches.append((text, whole))
+            by_name.append(names)
+        sound, timing = joined(
+            speeches,
+            order.quality.fps,
+            opens=prompt["opens"],
+            ends=prompt["ends"],
+            spoken=by_name,
+            least_ms=prompt.get("least_ms", 0),
+        )
         wav, times = folder / "narration.wav", folder / "timing.json"
         wav.write_bytes(sound)
         times.write_bytes(msgspec.json.encode(timing))
         length = {"duration_ms": timing.duration_ms, "language": order.language}
         del artifacts
-        return Made(
+        return JobResult(
             files=(
                 File(path=wav, kind="audio", media_type="audio/wav", fields=length),
                 File(path=times, kind="timing", media_type="application/json", fields=length),
@@ -43,15 +59,20 @@ class Audio:
         )
 
 
-def _served(order: Order, text: str, local: Speech, file: Path, stop: Stop) -> Speech:
-    """A server's voice; its word and phoneme times are the local voice's, stretched to the server's length."""
-    body = {
-        "model": order.profile.model,
-        "voice": order.profile.voice or "default",
-        "input": text,
-        "response_format": "wav",
-    }
-    post_for_file(order.profile, "/audio/speech", body, file, stop)
+def _parts(prompt: dict[str, Any], number: int, text: str) -> list[dict[str, Any]]:
+    """Who says what in a sentence; the narrator says all of it where the plan (of an earlier release) has no parts."""
+    planned: list[list[dict[str, Any]]] = prompt.get("parts") or []
+    found = planned[number] if number < len(planned) else []
+    return found or [{"text": text, "speaker": "", "kind": "", "number": 0}]
+
+
+def _spoken(order: JobRequest, text: str, kind: str, local: Speech, file: Path, stop: Stop) -> Speech:
+    """Another voice's samples; its word and phoneme times are the embedded voice's, stretched to their length."""
+    if order.profile.engine is Engine.PIPER:
+        if not speak_to(file, text, order.profile.piper_voice(kind), stop):
+            raise Interrupted
+    else:
+        _ask_server(order, text, kind, file, stop)
     samples = decode_samples(file, RATE)
     stretch = (len(samples) * 500 / RATE) / max(1, local.milliseconds)
 
@@ -59,3 +80,15 @@ def _served(order: Order, text: str, local: Speech, file: Path, stop: Stop) -> S
         return tuple(Mark(round(m.at * stretch), round(m.end * stretch), m.text) for m in marks)
 
     return Speech(samples=samples, rate=RATE, words=fitted(local.words), phonemes=fitted(local.phonemes))
+
+
+def _ask_server(order: JobRequest, text: str, kind: str, file: Path, stop: Stop) -> None:
+    """A server's voice; `options.voices` of the profile may name one for each kind of person."""
+    voices: dict[str, str] = order.profile.options.get("voices", {})
+    body = {
+        "model": order.profile.model,
+        "voice": voices.get(kind) or order.profile.voice or "default",
+        "input": text,
+        "response_format": "wav",
+    }
+    post_for_file(order.profile, "/audio/speech", body, file, stop)

@@ -1,27 +1,27 @@
-"""Questions about sources, plans and tasks, and what operators may do to them, over HTTP (ch. 5.9, 14.7)."""
+"""Questions about sources, plans and tasks over HTTP; the routes of all that ingest offers (ch. 5.9, 14.7)."""
 
-from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
-from patra.app.actor import Role
 from patra.app.wiring import Patra
-from patra.ingest import operations, shelf, store, views
-from patra.ingest.codes import Operation
-from patra.ingest.planner import Planned, Planner
-from patra.ingest.reasons import R
-from patra.ingest.trigger import Trigger
-from patra.kernel.clock import format_instant, parse_instant
+from patra.ingest.operations.coverage import Coverage, coverage
+from patra.ingest.operations.reads import drilldown, rates, views
+from patra.ingest.packs import registry_store
+from patra.ingest.planning import store
+from patra.ingest.vocabulary.reasons import Reason
+from patra.kernel.clock import DAY, format_instant
 from patra.kernel.db import Tx
 from patra.kernel.errors import Invalid
-from patra.web.endpoint import Endpoint, Reply, Request
+from patra.kernel.safety.redact import redact_text
+from patra.web.api import ingest_acts, ingest_alerts, ingest_packs, ingest_plans, ingest_reads, ingest_replay
+from patra.web.api.ingest_acts import NOT_THERE, TAG, missing
+from patra.web.api.ingest_plans import instant
+from patra.web.endpoint import Endpoint, EndpointGroup, Reply, Request
 from patra.web.problem import Problem
 
-TAG = "ingest"
-Operations = Literal["HARVEST", "BACKFILL", "UPDATE"]
-Text = Annotated[str, Meta(max_length=200)]
+WINDOWS_SPAN = 30 * DAY
 
 
 class SourceLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,138 +49,105 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     endpoint: Annotated[str, Meta(max_length=200, description="Only this endpoint.")] = ""
     operation: Annotated[str, Meta(max_length=20, description="Only this operation.")] = ""
     status: Annotated[str, Meta(max_length=20, description="Only this state.")] = ""
-    plan: Annotated[str, Meta(max_length=80, description="Tasks: only of this plan.")] = ""
     limit: Annotated[int, Meta(ge=1, le=1000, description="How many.")] = 100
+    after: Annotated[str, Meta(max_length=2000, description="`next` of the last page.")] = ""
 
 
-class Plans(msgspec.Struct, frozen=True, kw_only=True):
-    plans: list[views.PlanView]
+class TaskQuery(ListQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which tasks to list; an empty field stands for any."""
+
+    plan: Annotated[str, Meta(max_length=80, description="Only of this plan.")] = ""
 
 
-class Tasks(msgspec.Struct, frozen=True, kw_only=True):
-    tasks: list[views.TaskView]
+class QueueQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which part of the queue to count."""
+
+    source: Annotated[str, Meta(max_length=200, description="Only this source.")] = ""
+    operation: Annotated[str, Meta(max_length=20, description="Only this operation.")] = ""
+
+
+class LineageQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which slices of the plan to show."""
+
+    limit: Annotated[int, Meta(ge=1, le=1000, description="How many.")] = 100
+    after: Annotated[str, Meta(max_length=300, description="The last slice of the page before.")] = ""
 
 
 class Queue(msgspec.Struct, frozen=True, kw_only=True):
     queue: list[views.QueueView]
 
 
-class Wish(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A trigger: what is to be planned. What is not said is decided by the pack and the watermark."""
+class WindowsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which part of the axis to show."""
 
-    source: Text
-    endpoint: Text
-    operation: Operations = "HARVEST"
-    since: Annotated[str | None, Meta(description="Start of the window, RFC 3339.")] = None
-    until: Annotated[str | None, Meta(description="End of the window, not included.")] = None
-    params: Annotated[dict[str, Any], Meta(description="Values of the pack's parameters.")] = {}
-    ids: Annotated[list[str], Meta(description="UPDATE: these records.", max_length=10_000)] = []
-    activity: Annotated[str | None, Meta(description="BACKFILL, UPDATE: name of the campaign.")] = None
+    source: Annotated[str, Meta(min_length=1, max_length=200, description="The source.")]
+    since: Annotated[str, Meta(max_length=40, description="From this instant on; 30 days ago if empty.")] = ""
+    until: Annotated[str, Meta(max_length=40, description="Before this instant; now if empty.")] = ""
 
 
-class Made(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it; without a plan, `outcome` and `detail` say why."""
+class Windows(msgspec.Struct, frozen=True, kw_only=True):
+    """Windows by operation and namespace; instants in microseconds, as a drawing needs them."""
 
-    outcome: str
-    detail: str
-    plan: str | None
-    status: str | None
-    slices: int
-    problems: list[str]
+    since: int
+    until: int
+    series: list[drilldown.Series]
 
 
-class Why(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The reason, for the audit."""
+class CoverageQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which windows to show."""
 
-    why: Annotated[str, Meta(max_length=500)] = ""
-    endpoint: Annotated[str, Meta(max_length=200, description="Only this endpoint of the source.")] = ""
-
-
-class Done(msgspec.Struct, frozen=True, kw_only=True):
-    act: str
-    subject: str
-    changed: int
-
-
-NOT_THERE = {404: "There is no such source, endpoint, plan, slice or task."}
-UNKNOWN = {R.SOURCE_UNKNOWN, R.ENDPOINT_UNKNOWN, R.PLAN_UNKNOWN, R.SLICE_UNKNOWN, R.TASK_UNKNOWN}
+    source: Annotated[str, Meta(min_length=1, max_length=200, description="The source.")]
+    endpoint: Annotated[str, Meta(max_length=200, description="Only this endpoint.")] = ""
+    operation: Annotated[str, Meta(max_length=20, description="Only this operation.")] = ""
+    limit: Annotated[int, Meta(ge=1, le=1000, description="How many.")] = 100
+    after: Annotated[str, Meta(max_length=300, description="Go on behind this place, as the last answer gave it.")] = ""
 
 
 def routes(patra: Patra) -> list[Endpoint]:
     del patra  # handlers find it in their request
+    get = EndpointGroup(TAG).get
     return [
-        _get("/ingest/sources", _sources, "Sources whose packs are loaded", Sources),
-        _get("/ingest/sources/{source}/pack", _pack, "What the registry holds for a source", dict[str, Any]),
-        _get("/ingest/plans", _plans, "Plans, the newest first", Plans, ListQuery),
-        _get("/ingest/plans/{plan}", _lineage, "A plan from its trigger down to its tasks", views.Lineage),
-        _get("/ingest/tasks", _tasks, "Tasks", Tasks, ListQuery),
-        _get("/ingest/queue", _queue, "Tasks counted by source, endpoint, operation and state", Queue, ListQuery),
-        Endpoint(
-            method="POST",
-            path="/ingest/plans",
-            handler=_plan,
-            role=Role.OPERATOR,
-            act="ingest.plan",
-            summary="Make a plan",
-            description="Asking twice adds nothing: what is done or under way is not planned again.",
-            tag=TAG,
-            request=Wish,
-            response=Made,
-            problems={422: "The trigger was refused; the body says why, with the line of the pack where there is one."},
+        get("/ingest/sources", _sources, "Sources whose packs are loaded", Sources),
+        get(
+            "/ingest/sources/{source}/pack",
+            _pack,
+            "What the registry holds for a source",
+            dict[str, Any],
+            problems=NOT_THERE,
         ),
-        *(
-            _act(f"/ingest/sources/{{source}}/{name}", handler, f"ingest.{name}", text)
-            for name, handler, text in (
-                ("pause", _pause, "Stop planning and running a source, or one of its endpoints"),
-                ("resume", _resume, "Let a paused source or endpoint go on"),
-                ("lift", _lift, "Lift the circuit breaker that a fatal error has set"),
-            )
+        get("/ingest/plans", _plans, "Plans, the newest first", views.PlanPage, ListQuery),
+        get(
+            "/ingest/plans/{plan}",
+            _lineage,
+            "A plan from its trigger down to its batches",
+            views.Lineage,
+            LineageQuery,
+            problems=NOT_THERE,
         ),
-        _act(
-            "/ingest/plans/{plan}/cancel",
-            _cancel_plan,
-            "ingest.cancel_plan",
-            "Cancel a plan and all that has not ended",
+        get("/ingest/tasks", _tasks, "Tasks", views.TaskPage, TaskQuery),
+        get("/ingest/queue", _queue, "Tasks counted by source, endpoint, operation and state", Queue, QueueQuery),
+        get(
+            "/ingest/coverage",
+            _coverage,
+            "Windows on the axis of time: promised, walked, landed, set aside, missing",
+            Coverage,
+            CoverageQuery,
         ),
-        _act("/ingest/slices/{slice}/cancel", _cancel_slice, "ingest.cancel_slice", "Cancel a slice and its task"),
-        _act("/ingest/tasks/{task}/cancel", _cancel_task, "ingest.cancel_task", "Cancel a task"),
-        _act("/ingest/tasks/{task}/requeue", _requeue, "ingest.requeue_task", "Let a failed task be tried again"),
+        get(
+            "/ingest/windows",
+            _windows,
+            "Windows of a source on the axis of time, by state; grouped where there are too many to draw",
+            Windows,
+            WindowsQuery,
+        ),
+        get("/ingest/rate", _rate, "What may be sent, what is sent, quotas and cool-downs", rates.Rates),
+        *ingest_plans.routes(),
+        *ingest_packs.routes(),
+        *ingest_acts.routes(),
+        *ingest_alerts.routes(),
+        *ingest_reads.routes(),
+        *ingest_replay.routes(),
     ]
-
-
-def _get(
-    path: str,
-    handler: Any,
-    summary: str,
-    response: Any,
-    query: type[msgspec.Struct] | None = None,
-) -> Endpoint:
-    return Endpoint(
-        method="GET",
-        path=path,
-        handler=handler,
-        role=Role.VIEWER,
-        summary=summary,
-        tag=TAG,
-        query=query,
-        response=response,
-        problems=NOT_THERE if "{" in path else {},
-    )
-
-
-def _act(path: str, handler: Any, act: str, summary: str) -> Endpoint:
-    return Endpoint(
-        method="POST",
-        path=path,
-        handler=handler,
-        role=Role.OPERATOR,
-        act=act,
-        summary=summary,
-        tag=TAG,
-        request=Why,
-        response=Done,
-        problems=NOT_THERE,
-    )
 
 
 def _sources(request: Request) -> Sources:
@@ -198,12 +165,17 @@ def _sources(request: Request) -> Sources:
                     endpoints=row["endpoints"],
                     schedules=row["schedules"],
                     halts=[
-                        {"endpoint": h.endpoint, "kind": h.kind, "detail": h.detail, "since": format_instant(h.at)}
+                        {
+                            "endpoint": h.endpoint,
+                            "kind": h.kind,
+                            "detail": redact_text(h.detail),
+                            "since": format_instant(h.at),
+                        }
                         for h in halts
                         if h.source == row["provenance_code"]
                     ],
                 )
-                for row in shelf.sources(tx)
+                for row in registry_store.sources(tx)
             ]
         )
 
@@ -212,10 +184,10 @@ def _sources(request: Request) -> Sources:
 
 def _pack(request: Request) -> Reply | Problem:
     source = request.path["source"]
-    tree = request.patra.db.read(lambda tx: shelf.read_tree(tx, source))
+    tree = request.patra.db.read(lambda tx: registry_store.read_tree(tx, source))
     if tree is None:
         return Problem(
-            404, R.SOURCE_UNKNOWN.value, R.SOURCE_UNKNOWN.text, f"`GET /ingest/sources` lists them: {source}"
+            404, Reason.SOURCE_UNKNOWN.value, Reason.SOURCE_UNKNOWN.text, f"`GET /ingest/sources` lists them: {source}"
         )
     return Reply(tree)
 
@@ -226,131 +198,53 @@ def _filter(query: ListQuery) -> views.Filter:
         endpoint=query.endpoint,
         operation=query.operation,
         status=query.status,
-        plan_id=query.plan,
         limit=query.limit,
     )
 
 
-def _plans(request: Request) -> Plans:
-    return Plans(plans=request.patra.db.read(lambda tx: views.plans(tx, _filter(request.query))))
+def _plans(request: Request) -> views.PlanPage:
+    query: ListQuery = request.query
+    return request.patra.db.read(lambda tx: views.plan_page(tx, _filter(query), query.after))
 
 
-def _tasks(request: Request) -> Tasks:
-    return Tasks(tasks=request.patra.db.read(lambda tx: views.tasks(tx, _filter(request.query))))
+def _tasks(request: Request) -> views.TaskPage:
+    query: TaskQuery = request.query
+    wanted = msgspec.structs.replace(_filter(query), plan_id=query.plan)
+    return request.patra.db.read(lambda tx: views.task_page(tx, wanted, query.after))
 
 
 def _queue(request: Request) -> Queue:
-    query: ListQuery = request.query
+    query: QueueQuery = request.query
     return Queue(queue=request.patra.db.read(lambda tx: views.queue(tx, query.source, query.operation)))
 
 
-def _lineage(request: Request) -> views.Lineage | Problem:
-    try:
-        return request.patra.db.read(lambda tx: views.lineage(tx, request.path["plan"]))
-    except Invalid as error:
-        return _missing(error)
-
-
-def _missing(error: Invalid) -> Problem:
-    """What stands in the path and is not there: the address leads nowhere."""
-    if error.code not in UNKNOWN:
-        raise error
-    return Problem(404, error.code, "There is nothing of this name", error.detail, {"advice": error.advice})
-
-
-def _plan(request: Request) -> Made | Problem:
-    wish: Wish = request.body
-    trigger = Trigger(
-        source=wish.source,
-        endpoint=wish.endpoint,
-        operation=Operation(wish.operation),
-        since=_instant(wish.since, "since"),
-        until=_instant(wish.until, "until"),
-        params=wish.params,
-        ids=tuple(wish.ids),
-        activity=wish.activity,
-    )
-    made = Planner(request.patra.db, request.patra.clock).trigger(trigger)
-    request.act(lambda _: None, f"{wish.source}/{wish.endpoint}", outcome=made.outcome.value, plan=made.plan_id)
-    refused = made.plan_id is None and made.schedule_instance_id is not None
-    return _refused(made) if refused else _made(made)
-
-
-def _refused(made: Planned) -> Problem:
-    told = msgspec.to_builtins(_made(made))
-    extra = {name: told[name] for name in ("outcome", "plan", "slices", "problems")}
-    return Problem(422, made.outcome.value, made.outcome.text, told["detail"], extra)
-
-
-def _made(made: Planned) -> Made:
-    return Made(
-        outcome=made.outcome.value,
-        detail=made.detail or made.outcome.text,
-        plan=made.plan_id,
-        status=made.status,
-        slices=made.slices,
-        problems=[str(problem) for problem in made.problems],
+def _coverage(request: Request) -> Coverage:
+    query: CoverageQuery = request.query
+    return request.patra.db.read(
+        lambda tx: coverage(
+            tx, query.source, query.endpoint, operation=query.operation, limit=query.limit, after=query.after
+        )
     )
 
 
-def _instant(text: str | None, name: str) -> int | None:
-    if text is None:
-        return None
-    found = parse_instant(text)
-    if found is None:
-        raise Invalid("i_window_invalid", f"{text!r} is no instant", place=name, advice="write 2026-01-31T00:00:00Z")
-    return found
+def _windows(request: Request) -> Windows:
+    query: WindowsQuery = request.query
+    until = instant(query.until or None, "until") or request.patra.clock.now()
+    since = instant(query.since or None, "since") or until - WINDOWS_SPAN
+    found = request.patra.db.read(lambda tx: drilldown.windows(tx, query.source, since, until))
+    return Windows(since=since, until=until, series=found)
 
 
-def _done(request: Request, work: Callable[[Tx], operations.Act]) -> Done | Problem:
-    """Do it with its audit row in one transaction."""
-
-    def both(tx: Tx) -> operations.Act:
-        act = work(tx)
-        request.audit(tx, act.subject, {**act.detail, "changed": act.changed})
-        return act
-
-    try:
-        act = request.patra.db.run(both)
-    except Invalid as error:
-        return _missing(error)
-    request.audited = True
-    return Done(act=act.act, subject=act.subject, changed=act.changed)
-
-
-def _pause(request: Request) -> Done | Problem:
-    why: Why = request.body
-    by = request.actor.name if request.actor else "local"
+def _rate(request: Request) -> rates.Rates:
     now = request.patra.clock.now()
-    source = request.path["source"]
-    return _done(request, lambda tx: operations.pause(tx, source, why.endpoint, by=by, why=why.why, now=now))
+    return request.patra.db.read(lambda tx: rates.rates(tx, now))
 
 
-def _resume(request: Request) -> Done | Problem:
-    why: Why = request.body
-    return _done(request, lambda tx: operations.resume(tx, request.path["source"], why.endpoint))
-
-
-def _lift(request: Request) -> Done | Problem:
-    why: Why = request.body
-    return _done(request, lambda tx: operations.lift_breaker(tx, request.path["source"], why.endpoint, why=why.why))
-
-
-def _cancel_plan(request: Request) -> Done | Problem:
-    why, now = request.body.why, request.patra.clock.now()
-    return _done(request, lambda tx: operations.cancel_plan(tx, request.path["plan"], why=why, now=now))
-
-
-def _cancel_slice(request: Request) -> Done | Problem:
-    why, now = request.body.why, request.patra.clock.now()
-    return _done(request, lambda tx: operations.cancel_slice(tx, request.path["slice"], why=why, now=now))
-
-
-def _cancel_task(request: Request) -> Done | Problem:
-    why, now = request.body.why, request.patra.clock.now()
-    return _done(request, lambda tx: operations.cancel_task(tx, request.path["task"], why=why, now=now))
-
-
-def _requeue(request: Request) -> Done | Problem:
-    why, now = request.body.why, request.patra.clock.now()
-    return _done(request, lambda tx: operations.requeue_task(tx, request.path["task"], why=why, now=now))
+def _lineage(request: Request) -> views.Lineage | Problem:
+    query: LineageQuery = request.query
+    try:
+        return request.patra.db.read(
+            lambda tx: views.lineage(tx, request.path["plan"], limit=query.limit, after=query.after)
+        )
+    except Invalid as error:
+        return missing(error)

@@ -1,6 +1,6 @@
-"""Questions about the process go in (alive, ready, busy, who did what); answers for people and probes come out."""
+"""The HTTP interface of operations: alive, ready, busy, who did what."""
 
-from typing import Annotated
+from typing import Annotated, cast
 
 import msgspec
 from msgspec import Meta
@@ -8,14 +8,23 @@ from starlette.requests import Request as RawRequest
 from starlette.responses import Response
 
 import patra
-from patra.app.actor import Role
-from patra.app.audit import AuditEntry, audited
+from patra.app.access.actor import Role
+from patra.app.access.audit import AuditEntry, audited
+from patra.app.component import Check
+from patra.app.configuration.settings import every_setting, sections
+from patra.app.configuration.settings_loader import DEFAULT, origin_kind
+from patra.app.configuration.settings_section import Section, shown
+from patra.app.doctor import own_checks
 from patra.app.loops import LoopState
-from patra.app.undelivered import Line, lines, requeue
+from patra.app.outbox_admin import UndeliveredMessage, lines, requeue
 from patra.app.wiring import Patra, Readiness
+from patra.kernel import outbox
 from patra.kernel.telemetry import METRICS_MEDIA, metrics_text
 from patra.web.endpoint import JSON, Endpoint, Request
 from patra.web.problem import Problem
+
+MAX_COUNTED = 10_000
+"""Messages of a channel that are counted, for one cannot read a backlog of millions at every look."""
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,8 +70,25 @@ class OutboxQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class Outbox(msgspec.Struct, frozen=True, kw_only=True):
     """Messages that were refused or given up, the oldest first; `next` is the `after` of the next page."""
 
-    messages: list[Line]
+    messages: list[UndeliveredMessage]
     next: int | None
+
+
+class Backlog(msgspec.Struct, frozen=True, kw_only=True):
+    """How many messages wait or were not delivered; `more`: counting ended at a bound."""
+
+    channel: str
+    state: str
+    count: int
+    more: bool
+
+
+class Backlogs(msgspec.Struct, frozen=True, kw_only=True):
+    backlog: list[Backlog]
+
+
+class Checks(msgspec.Struct, frozen=True, kw_only=True):
+    checks: list[Check]
 
 
 class Requeue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -75,6 +101,22 @@ class Requeue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class Requeued(msgspec.Struct, frozen=True, kw_only=True):
     channel: str
     changed: int
+
+
+class SettingLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A setting of this process; secrets are hidden. `origin` names the file, variable or option."""
+
+    key: str
+    section: str
+    value: str
+    default: str
+    origin: str
+    origin_kind: str
+    description: str
+
+
+class SettingLines(msgspec.Struct, frozen=True, kw_only=True):
+    settings: list[SettingLine]
 
 
 def routes(patra: Patra) -> list[Endpoint]:
@@ -119,7 +161,7 @@ def routes(patra: Patra) -> list[Endpoint]:
             path="/loops",
             handler=_loops,
             role=Role.VIEWER,
-            summary="The background loops of this process and how they fare",
+            summary="The background loops of this process: state, last turn, errors",
             response=Loops,
         ),
         Endpoint(
@@ -143,12 +185,37 @@ def routes(patra: Patra) -> list[Endpoint]:
         ),
         Endpoint(
             method="GET",
+            path="/settings",
+            handler=_settings,
+            role=Role.VIEWER,
+            summary="The settings of this process and where each came from",
+            response=SettingLines,
+        ),
+        Endpoint(
+            method="GET",
             path="/outbox",
             handler=_outbox,
             role=Role.VIEWER,
             summary="Messages to others that were refused or given up",
             query=OutboxQuery,
             response=Outbox,
+        ),
+        Endpoint(
+            method="GET",
+            path="/outbox/backlog",
+            handler=_backlog,
+            role=Role.VIEWER,
+            summary="Messages to others by channel and state",
+            response=Backlogs,
+        ),
+        Endpoint(
+            method="GET",
+            path="/doctor",
+            handler=_doctor,
+            role=Role.VIEWER,
+            summary="Checks that this process makes of itself, and what to do",
+            description="`patra doctor` checks the installation as well, from the machine it runs on.",
+            response=Checks,
         ),
         Endpoint(
             method="POST",
@@ -166,7 +233,7 @@ def routes(patra: Patra) -> list[Endpoint]:
 
 def _about(request: Request) -> About:
     del request
-    paths = ("health", "ready", "metrics", "loops", "openapi.json")
+    paths = ("console", "health", "ready", "metrics", "loops", "openapi.json")
     return About(name="patra", version=patra.__version__, links={path: f"/{path}" for path in paths})
 
 
@@ -211,10 +278,55 @@ def _audit(request: Request) -> AuditPage:
     return AuditPage(acts=acts, next=acts[-1].id if len(acts) == query.limit else None)
 
 
+def _settings(request: Request) -> SettingLines:
+    patra = request.patra
+    values = {
+        f"{section}.{field.name}": (shown(field, getattr(found, field.name)), getattr(found, field.name))
+        for section in sections()
+        for found in [cast("Section", getattr(patra.settings, section))]
+        for field in msgspec.structs.fields(type(found))
+    }
+    lines: list[SettingLine] = []
+    for setting in every_setting():
+        value, raw = values[setting.key]
+        is_default = raw == setting.default
+        origin = patra.origins.get(setting.key, DEFAULT if is_default else "option")
+        lines.append(
+            SettingLine(
+                key=setting.key,
+                section=setting.section,
+                value=_text(value),
+                default="" if setting.secret else _text(setting.default),
+                origin=origin,
+                origin_kind="option" if origin == "option" else origin_kind(origin),
+                description=setting.description,
+            )
+        )
+    return SettingLines(settings=lines)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
 def _outbox(request: Request) -> Outbox:
     query: OutboxQuery = request.query
     found = request.patra.db.read(lambda tx: lines(tx, channel=query.channel, after=query.after, limit=query.limit))
     return Outbox(messages=found, next=found[-1].seq if len(found) == query.limit else None)
+
+
+def _backlog(request: Request) -> Backlogs:
+    found = request.patra.db.read(lambda tx: outbox.backlog_up_to(tx, MAX_COUNTED))
+    return Backlogs(
+        backlog=[
+            Backlog(channel=channel, state=state, count=count, more=count >= MAX_COUNTED)
+            for (channel, state), count in sorted(found.items())
+        ]
+    )
+
+
+def _doctor(request: Request) -> Checks:
+    return Checks(checks=own_checks(request.patra))
 
 
 def _requeue(request: Request) -> Requeued:

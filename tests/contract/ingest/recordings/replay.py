@@ -12,23 +12,23 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from patra.ingest import shelf, sources
-from patra.ingest.codes import Operation
-from patra.ingest.compiler import LoadedPack, load_pack
-from patra.ingest.course import Options
-from patra.ingest.document import read_document
-from patra.ingest.executor import Executor, Limits
-from patra.ingest.gates import LocalGate
-from patra.ingest.pack import Pack
-from patra.ingest.planner import Planner
-from patra.ingest.services import Services
-from patra.ingest.transport import Transport
-from patra.ingest.trigger import Trigger
+from patra.ingest.execution.compiled_plan import Options
+from patra.ingest.execution.executor import Executor, Limits
+from patra.ingest.fetching.runtime import Runtime
+from patra.ingest.http.client import Transport
+from patra.ingest.packs import bundled, registry_store
+from patra.ingest.packs.compiler import LoadedPack, load_pack
+from patra.ingest.packs.schema import Pack
+from patra.ingest.packs.yaml.yaml_document import read_document
+from patra.ingest.planning.planner import Planner
+from patra.ingest.planning.trigger import Trigger
+from patra.ingest.ratelimit.limiter import LocalGate
+from patra.ingest.vocabulary.codes import Operation
 from patra.kernel.clock import DAY, MINUTE, SECOND, parse_instant
 from patra.kernel.db import Database, migrate
 from patra.kernel.db.queries import statement
 from patra.kernel.testing import ManualClock
-from tests.contract.ingest.recordings.shelf import FOLDER, Recording, recording
+from tests.contract.ingest.recordings.shelf import FOLDERS, Recording, recording
 
 NOW = parse_instant("2026-11-16T00:00:00Z") or 0
 SINCE = NOW - 10 * DAY
@@ -38,13 +38,13 @@ NO_LIMITS: dict[str, Any] = {
     "planning": {"maxPagesPerSlice": 1_000_000, "maxRequests": 1_000_000, "resliceBytes": 1_000_000_000},
     "rateLimit": {"refillRatePerSec": 1000, "burstCapacity": 1000, "minRatePerSec": 1},
 }
-"""The recorded lists are cut off: their totals speak of millions that are not there."""
+"""The recorded lists are cut off: their totals count millions that are not there."""
 
 
 def chain(name: str) -> list[Recording]:
     """The pages of a chain, in their order."""
     found: list[tuple[int, str]] = []
-    for path in sorted(FOLDER.glob("*/*.json")):
+    for path in sorted(path for folder in FOLDERS for path in folder.glob("*/*.json")):
         entry = json.loads(path.read_text(encoding="utf-8")).get("chain") or {}
         if entry.get("id") == name:
             found.append((entry["seq"], f"{path.parent.name}/{path.name[:3]}"))
@@ -165,21 +165,21 @@ def local(text: str, file: str, url: str) -> LoadedPack:
 
 
 class Harvest:
-    """A store, a planner and an executor; time passes when somebody sleeps."""
+    """A store, a planner and an executor; time passes when a component sleeps."""
 
     def __init__(self, db: Database, loaded: LoadedPack) -> None:
         migrate(db, ["patra.kernel", "patra.ingest"])
         self.db = db
         self.clock = ManualClock(NOW)
         self.transport = Transport()
-        services = Services(
+        services = Runtime(
             clock=self.clock, gate=LocalGate(self.clock), transport=self.transport, jitter=lambda: 0.5, environ={}
         )
         self.planner = Planner(db, self.clock)
         self.executor = Executor(
             db, services, options=Options(ttl=10 * MINUTE), limits=Limits(per_partition=8), nap=self._nap
         )
-        db.run(lambda tx: shelf.load(tx, [loaded], by="test", now=NOW))
+        db.run(lambda tx: registry_store.load(tx, [loaded], by="test", now=NOW))
 
     def _nap(self, seconds: float) -> bool:
         self.clock.advance(int(seconds * SECOND))
@@ -254,7 +254,7 @@ def harvested(
             name: value.replace("{url}", url) if isinstance(value, str) else value
             for name, value in (params or {}).items()
         }
-        harvest = Harvest(db, local(text or sources.text(source), f"{source}.yaml", url))
+        harvest = Harvest(db, local(text or bundled.text(source), f"{source}.yaml", url))
         try:
             harvest.run(source, endpoint, operation, sections or {}, given)
             yield harvest

@@ -8,24 +8,42 @@ from typing import Any
 import msgspec
 import pytest
 
-from patra.ingest import sources
-from patra.ingest.codes import Operation
-from patra.ingest.compiler import Overrides, compile_spec
-from patra.ingest.items import item_reader
-from patra.ingest.mapping import Flaw, Mapper
-from patra.ingest.reading import Document, Identity, Polluted, Reader, list_outline, list_place, list_split, parse
-from patra.ingest.spec import Leg
-from patra.ingest.works import Origin, Work, work_of
+from patra.ingest.extraction.body_parser import Document, parse
+from patra.ingest.extraction.items import item_reader
+from patra.ingest.extraction.list_outline import list_outline, list_place, list_split
+from patra.ingest.extraction.mapping import Flaw, Mapper
+from patra.ingest.extraction.response import Identity, Polluted, Reader
+from patra.ingest.packs import bundled
+from patra.ingest.packs.compiler import Overrides, compile_spec
+from patra.ingest.packs.spec import Leg
+from patra.ingest.packs.work import Origin, Work, work_of
+from patra.ingest.vocabulary.codes import Operation
 
-FOLDER = Path(__file__).resolve().parents[5] / "shared" / "recordings"
+COLLECTIONS = ("recordings", "recordings-2")
+
+
+def _shared() -> Path:
+    """`shared` beside the checkout, or beside a folder that the checkout lies in."""
+    above = Path(__file__).resolve().parents[5:]
+    return next((one / "shared" for one in above if (one / "shared" / COLLECTIONS[0]).is_dir()), above[0] / "shared")
+
+
+FOLDERS = tuple(_shared() / name for name in COLLECTIONS)
+FOLDER = FOLDERS[0]
 
 RETIRED = Path(__file__).with_name("retired.yaml")
 
 needed = pytest.mark.skipif(
-    not FOLDER.is_dir(), reason="the recordings are not beside the checkout (../shared/recordings)"
+    not all(folder.is_dir() for folder in FOLDERS),
+    reason="the recordings are not beside the checkout (../shared/recordings and ../shared/recordings-2)",
 )
 
-PARAMS = {"oaipmh": {"baseUrl": "https://repository.example.org/oai"}}
+PARAMS = {
+    "oaipmh": {"baseUrl": "https://repository.example.org/oai"},
+    "unpaywall": {"email": "someone@example.org"},
+    "dblp": {"query": "attention"},
+    "eric": {"search": "blockchain"},
+}
 
 
 class Recording(msgspec.Struct, frozen=True):
@@ -40,8 +58,12 @@ class Recording(msgspec.Struct, frozen=True):
 @cache
 def recording(name: str) -> Recording:
     """By the beginning of its name: `crossref/012`."""
-    path = next(FOLDER.glob(f"{name}*.json"))
-    found = json.loads(path.read_text(encoding="utf-8"))
+    path = next(path for folder in FOLDERS for path in folder.glob(f"{name}*.json"))
+    return recording_of(name, json.loads(path.read_text(encoding="utf-8")))
+
+
+def recording_of(name: str, found: dict[str, Any]) -> Recording:
+    """A file of a collection, or one that `patra ingest record` wrote."""
     request, response = found["request"], found["response"]
     return Recording(
         name=name,
@@ -57,9 +79,9 @@ def recording(name: str) -> Recording:
 def leg_of(source: str, endpoint: str) -> Leg:
     """An endpoint of a pack, compiled: of the distribution, or of `retired.yaml` beside this file."""
     if source == "retired":
-        loaded = sources.parsed(RETIRED.read_text(encoding="utf-8"), RETIRED.name)
+        loaded = bundled.parsed(RETIRED.read_text(encoding="utf-8"), RETIRED.name)
     else:
-        loaded = sources.pack(source)
+        loaded = bundled.pack(source)
     for operation in Operation:
         spec = compile_spec(loaded, endpoint, operation, Overrides(params=PARAMS.get(source, {}))).spec
         if spec is not None:
@@ -76,11 +98,13 @@ class Read(msgspec.Struct, frozen=True):
     work: Work | None
 
 
-def read(source: str, endpoint: str, name: str) -> list[Read]:
-    """Every record of a recording, read and mapped by the pack as the executor does it."""
-    leg, found = leg_of(source, endpoint), recording(name)
+def read(
+    source: str, endpoint: str, name: str, body: str | None = None, *, found: Recording | None = None
+) -> list[Read]:
+    """Every record of a recording, read and mapped by the pack as the executor does it; `body` stands for its own."""
+    leg, found = leg_of(source, endpoint), found or recording(name)
     document = parse(
-        found.body.encode(),
+        (found.body if body is None else body).encode(),
         leg.response.format,
         place=list_place(leg),
         apart=list_split(leg),

@@ -11,7 +11,7 @@ import pytest
 
 from patra.kernel.db import Database, open_database
 from tests.contract.ingest.recordings.replay import Replay, chain, harvested
-from tests.contract.ingest.recordings.shelf import FOLDER, Recording, needed, recording
+from tests.contract.ingest.recordings.shelf import FOLDERS, Recording, needed, recording
 
 pytestmark = needed
 
@@ -48,6 +48,10 @@ def without_entries(body: str) -> bytes:
     return re.sub(r"<entry>.*?</entry>\s*", "", body, flags=re.DOTALL).encode()
 
 
+def without_records(body: str) -> bytes:
+    return re.sub(r"<ListRecords>.*</ListRecords>", '<error code="noRecordsMatch"/>', body, flags=re.DOTALL).encode()
+
+
 class Case(NamedTuple):
     """A chain and what becomes of it. `drives` is the parameter that asks for a page, `landed` counts records."""
 
@@ -78,8 +82,17 @@ def size(records: int) -> dict[str, Any]:
     return {"pagination": {"pageSize": records}}
 
 
+def first_pages(records: int) -> dict[str, Any]:
+    """Only the first pages of the list are recorded: its total promises nothing of them."""
+    return {"pagination": {"pageSize": records, "total": "NONE"}}
+
+
+CUT = {"ror-lincoln": (20, 12_650), "osf-nodes": (10, 30)}
+"""Lists that are recorded in part, by packs that declare their totals exact: records of a page, and the total."""
+
+
 CHAINS = [
-    Case("arxiv-testing-10", "arxiv", "query", "start", 60, sections=size(10), end=without_entries),
+    Case("arxiv-testing-10", "arxiv", "query", "start", 60, sections=first_pages(10), end=without_entries),
     Case("crossref-habanero-widget", "crossref", "works", "cursor", 60, sections=size(20),
          end=emptied("message", "items", total=("total-results", 60))),
     Case("europepmc-cancer-10", "europepmc", "search", "cursorMark", 1000, sections=size(100),
@@ -90,17 +103,23 @@ CHAINS = [
     Case("oai-hacettepe-2", "oaipmh", "records", "resumptionToken", 103, params=OAI),
     Case("datacite-oai-56", "oaipmh", "records", "resumptionToken", 56, params=OAI),
     Case("oai-purdue", "oaipmh", "records", "resumptionToken", 1, params=OAI),
-    # the recorded clients asked for a few fields, the update time not among them: a person is told which is missing
+    # the recorded clients asked for a few fields, the update time not among them: the report names what is missing
     Case("s2-bulk-2674", "semanticscholar", "bulk", "token", 0, {NO_INSTANT: 2674}, size(5)),
     Case("ctgov-phelan", "clinicaltrials", "studies", "pageToken", 0, {NO_INSTANT: 10}, size(5),
          end=emptied("studies", drop="nextPageToken")),
     # two pages of 10242 records: beyond them no list at all would not be believed
-    Case("orcid-search-3", "orcid", "people", "start", 8, sections=size(3),
+    Case("orcid-search-3", "orcid", "people", "start", 8, sections=first_pages(3),
          end=lambda _: json.dumps({"result": [], "num-found": 6}).encode(), details=works_of_the_first),
+    Case("ror-lincoln", "ror", "organizations", "page", 40, sections=first_pages(20), end=emptied("items")),
+    # the window has 17 pages; the first two and the last two are recorded, and the last has no token element at all
+    Case("pmc-oai-start", "pmc", "records", "resumptionToken", 100, end=without_records),
+    Case("pmc-oai-end", "pmc", "records", "resumptionToken", 94),
     # services that are gone, or that no pack of the distribution reads
     Case("crossref-eventdata-355", "retired", "events", "cursor", 355),
     Case("datacite-re3data-climate", "retired", "re3data", "page[number]", 49, {"i_no_id": 1},
          end=emptied("data", drop="links")),
+    Case("osf-nodes", "retired", "osf_nodes", "page", 20, sections=first_pages(10), end=emptied("data")),
+    Case("osf-v1", "retired", "osf_v1", "from", 3),
     Case("s2-search-turing", "retired", "search", "offset", 0, {NO_INSTANT: 200}, end=emptied("data", drop="next")),
     Case("s2-references", "retired", "references", "offset", 0, {NO_INSTANT: 44, "i_no_id": 23}),
     # the first page has 20 of 126; the client then asks for as many as there are, and gets all of them
@@ -118,16 +137,17 @@ OTHERWISE = [
          end=emptied("data", drop="links"), away="https://api.datacite.org"),
 ]  # fmt: skip
 
+NAMED = {case.name: case for case in CHAINS}
 BOTH = {
     "OFFSET": CHAINS[0],
     "TOKEN that stays the same": CHAINS[1],
     "TOKEN that stands alone": CHAINS[4],
     "PAGE": OTHERWISE[0],
     "URL": OTHERWISE[1],
-    "redirect": CHAINS[8],
-    "two phases": CHAINS[11],
-    "two phases, ids as XML": CHAINS[17],
-    "everything in the quarantine": CHAINS[10],
+    "redirect": NAMED["oai-purdue"],
+    "two phases": NAMED["orcid-search-3"],
+    "two phases, ids as XML": NAMED["pubmed-fulltext-esearch-esummary"],
+    "everything in the quarantine": NAMED["ctgov-phelan"],
 }
 """One chain of each kind, walked on PostgreSQL too."""
 
@@ -174,6 +194,20 @@ def test_a_chain_is_followed_to_its_end(sqlite: Database, case: Case) -> None:
     follow(sqlite, case)
 
 
+@pytest.mark.parametrize("name", CUT)
+def test_a_list_that_ends_before_its_exact_total_is_not_taken_as_whole(sqlite: Database, name: str) -> None:
+    """The same chain under the pack's own declaration: the pages that were not recorded are missed."""
+    case, pages = NAMED[name], chain(name)
+    records, total = CUT[name]
+    assert case.end is not None
+    replay = Replay(pages, case.drives, case.end(pages[-1].body))
+    text = RETIRED if case.source == "retired" else None
+    with harvested(sqlite, replay, case.source, case.endpoint, sections=size(records), text=text) as harvest:
+        assert harvest.tasks() == {"FAILED i_incomplete": 1}
+        [(why,)] = harvest.rows("SELECT detail FROM ing_window_ledger WHERE leg_code = 'LIST'")
+        assert f"of {total} promised" in str(why)
+
+
 @pytest.mark.parametrize("case", OTHERWISE, ids=[case.endpoint for case in OTHERWISE])
 def test_pages_can_be_walked_by_number_and_by_url(sqlite: Database, case: Case) -> None:
     follow(sqlite, case)
@@ -188,14 +222,15 @@ def test_no_recorded_chain_is_left_out() -> None:
     """Of the recordings themselves, and of the list of them that people read."""
     recorded: Counter[str] = Counter()
     whole: dict[str, int] = {}
-    for path in FOLDER.glob("*/*.json"):
+    for path in (path for folder in FOLDERS for path in folder.glob("*/*.json")):
         entry = json.loads(path.read_text(encoding="utf-8")).get("chain")
         if entry is not None:
             recorded[entry["id"]] += 1
             whole[entry["id"]] = entry["of"]
     assert recorded == whole
     assert sorted(case.name for case in CHAINS) == sorted(recorded)
-    listed = re.findall(r"\| ([a-z0-9-]+) \d+/\d+ \|", (FOLDER / "MANIFEST.md").read_text(encoding="utf-8"))
+    manifests = "".join((folder / "MANIFEST.md").read_text(encoding="utf-8") for folder in FOLDERS)
+    listed = re.findall(r"\| ([a-z0-9-]+) \d+/\d+ \|", manifests)
     assert Counter(listed) == recorded
 
 

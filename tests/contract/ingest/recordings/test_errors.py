@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from patra.ingest.classify import Action, Classifier
-from patra.ingest.transport import Answer
-from tests.contract.ingest.recordings.shelf import FOLDER, leg_of, needed, recording
+from patra.ingest.extraction.classify import Action, Classifier
+from patra.ingest.http.client import Answer
+from tests.contract.ingest.recordings.shelf import FOLDERS, leg_of, needed, recording
 
 pytestmark = needed
 
@@ -22,6 +22,8 @@ CASES = [
     ("crossref", "work", "crossref/015", Action.EMPTY, None),
     ("datacite", "doi", "datacite/005", Action.EMPTY, None),
     ("oaipmh", "records", "oaipmh/014", Action.EMPTY, None),  # noRecordsMatch after a valid token
+    ("openalex", "works", "openalex/020", Action.HALT, "L4"),  # a bad key
+    ("openalex", "works", "openalex/021", Action.FAIL, "L2"),  # an unknown field
     ("orcid", "people", "orcid/004", Action.FAIL, "L2"),  # 500 for a bad number
     ("orcid", "people", "orcid/005", Action.FAIL, "L2"),
     ("orcid", "works", "orcid/006", Action.EMPTY, None),
@@ -35,7 +37,9 @@ CASES = [
     ("semanticscholar", "bulk", "semanticscholar/009", Action.FAIL, "L2"),
     ("semanticscholar", "batch", "semanticscholar/010", Action.HALT, "L4"),  # a bad key
     ("semanticscholar", "bulk", "semanticscholar/011", Action.FAIL, "L2"),
-    ("retired", "unpaywall", "unpaywall/001", Action.EMPTY, None),  # no pack of the distribution reads Unpaywall
+    ("pmc", "convert", "pmc/006", Action.FAIL, "L2"),  # ids of another kind than was said
+    ("ror", "organization", "ror/006", Action.EMPTY, None),
+    ("unpaywall", "doi", "unpaywall/001", Action.EMPTY, None),
 ]
 INSIDE_200 = {"arxiv/011", "core/002", "oaipmh/014", "pubmed/018", "pubmed/019", "pubmed/024"}
 """Errors that came with a status 200, as the list of the recordings names them."""
@@ -44,7 +48,7 @@ INSIDE_200 = {"arxiv/011", "core/002", "oaipmh/014", "pubmed/018", "pubmed/019",
 def test_no_recorded_error_is_left_out() -> None:
     """A redirect is none: the chain of it is followed."""
     failed: set[str] = set()
-    for path in FOLDER.glob("*/*.json"):
+    for path in (path for folder in FOLDERS for path in folder.glob("*/*.json")):
         status = json.loads(path.read_text(encoding="utf-8"))["response"]["status"]
         if status >= 400:
             failed.add(f"{path.parent.name}/{path.name[:3]}")

@@ -4,14 +4,16 @@ from collections import Counter
 
 import pytest
 
-from patra.ingest import sources
-from patra.ingest.codes import ResponseFormat
-from patra.ingest.mapping import Flaw
-from patra.ingest.reading import Polluted, list_split
-from patra.ingest.works_docs import RECORDED
+from patra.ingest.extraction.list_outline import list_split
+from patra.ingest.extraction.mapping import Flaw
+from patra.ingest.extraction.response import Identity, Polluted
+from patra.ingest.packs import bundled
+from patra.ingest.vocabulary.codes import ResponseFormat
+from patra.ingest.works.docs import RECORDED
 from tests.contract.ingest.recordings.shelf import leg_of, needed, read
 from tests.contract.ingest.recordings.test_chains import CHAINS
 from tests.contract.ingest.recordings.test_fields_by_hand import CASES
+from tests.contract.ingest.recordings.test_values_by_hand import VALUES
 
 pytestmark = needed
 XML = ResponseFormat.XML
@@ -22,6 +24,15 @@ def pages(source: str, endpoint: str, folder: str, *counts: tuple[int, int]) -> 
 
 
 WHOLE = [
+    *pages("ads", "search", "ads", (2, 0), (3, 28)),
+    *pages("dblp", "search", "dblp", (1, 1)),
+    *pages("eric", "search", "eric", (1, 1)),
+    *pages("inspire", "literature", "inspire", (1, 3)),
+    *pages("jstage", "articles", "jstage", (1, 2)),
+    *pages("openalex", "works", "openalex", (22, 1)),
+    *pages("openalex", "work", "openalex", (23, 1)),
+    *pages("pmc", "records", "pmc", (1, 50), (2, 50), (3, 50), (4, 44)),
+    *pages("unpaywall", "doi", "unpaywall", (2, 1), (3, 1), (6, 1)),
     *pages("arxiv", "query", "arxiv", (1, 10), (2, 10), (3, 10), (4, 10), (5, 10), (6, 10), (7, 0), (9, 1), (10, 1)),
     *pages("arxiv", "oai", "arxiv", (11, 0), (12, 1), (13, 95), (14, 1), (15, 1), (16, 1)),
     *pages("biorxiv", "feed", "biorxiv", (2, 30), (3, 30)),
@@ -51,7 +62,24 @@ WHOLE = [
     *pages("zenodo", "record", "zenodo", (1, 1), (2, 1), (3, 1)),
 ]
 
+WITHOUT_TIME = [
+    *pages("openaire", "products", "openaire", (1, 5)),
+    *pages("opencitations", "work", "opencitations", (7, 1)),
+    *pages("opencitations", "cited", "opencitations", (4, 1)),
+    *pages("pmc", "convert", "pmc", (5, 1), (7, 0)),
+]
+WHOLE += WITHOUT_TIME
+TIMELESS = {"openaire", "opencitations", "pmc"}
+"""Sources, or endpoints of them, that give no time of change."""
+
+ORGANISATIONS = [
+    *pages("ror", "organizations", "ror", (1, 20), (2, 20), (3, 0), (4, 13), (5, 20)),
+    *pages("ror", "organization", "ror", (7, 1), (8, 1)),
+]
+
 PARTIAL = [
+    *pages("ads", "search", "ads", (1, 1), (4, 1), (5, 2)),
+    *pages("hal", "search", "hal", (1, 3), (2, 1), (3, 2)),
     *pages("clinicaltrials", "studies", "clinicaltrials", (1, 5), (2, 5), (3, 1)),
     *pages("crossref", "works", "crossref", (13, 20)),
     *pages("europepmc", "search", "europepmc", (14, 25)),
@@ -69,10 +97,24 @@ def test_every_record_becomes_a_work(source: str, endpoint: str, name: str, coun
         work = one.work
         assert work is not None
         assert work.id
-        assert work.updated
+        assert work.updated or source in TIMELESS
         assert work.deleted or work.title or work.doi or work.ids
         for text in (work.title, work.abstract, work.container, *(author.name for author in work.authors)):
             assert text is None or (text == " ".join(text.split()) and "</" not in text and "&amp;" not in text)
+
+
+WITHOUT_ID = {"ads/001"}
+
+
+@pytest.mark.parametrize(("source", "endpoint", "name", "count"), ORGANISATIONS)
+def test_every_organisation_has_an_id_and_a_name(source: str, endpoint: str, name: str, count: int) -> None:
+    found = read(source, endpoint, name)
+    assert len(found) == count
+    for one in found:
+        assert isinstance(one.identity, Identity)
+        assert isinstance(one.fields, dict)
+        assert one.fields["ror"] == one.identity.id
+        assert one.fields["name"]
 
 
 @pytest.mark.parametrize(("source", "endpoint", "name", "count"), PARTIAL)
@@ -81,8 +123,8 @@ def test_a_record_without_its_update_time_says_so(source: str, endpoint: str, na
     assert len(found) == count
     for one in found:
         assert isinstance(one.identity, Polluted)
-        assert one.identity.id
-        assert one.identity.detail == "nothing means no instant"
+        assert one.identity.id or name in WITHOUT_ID
+        assert one.identity.detail in {"nothing means no instant", "no id there"}
         assert not isinstance(one.fields, Flaw)
         assert one.fields["title" if name != "europepmc/014" else "ids"]
 
@@ -107,14 +149,18 @@ def test_a_record_asked_for_by_id_is_read_as_one_of_the_list() -> None:
 
 
 def test_the_page_of_sources_says_what_is_held_to_recordings() -> None:
-    used = {(case[0], case[1]) for case in (*CASES, *WHOLE, *PARTIAL, *IDS, ("arxiv", "getRecord"))}
+    used = {
+        (case[0], case[1])
+        for case in (*CASES, *WHOLE, *PARTIAL, *IDS, *ORGANISATIONS, ("arxiv", "getRecord"), ("osf", "preprint"))
+    }
     used |= {(case.source, case.endpoint) for case in CHAINS if case.source != "retired"}
     assert used == {(source, endpoint) for source, endpoints in RECORDED.items() for endpoint in endpoints}
 
 
 def test_every_pack_with_recordings_has_three_records_read_by_eye() -> None:
-    read_by_eye = Counter(case[0] for case in CASES)
-    assert {name for name in sources.names() if read_by_eye[name] < 3} == {"hal"}, "no answer of HAL is recorded"
+    count = Counter(source for source, _, _ in {(case[0], case[2], case[3]) for case in (*CASES, *VALUES)})
+    few = {"dblp", "eric", "hal", "jstage", "opencitations", "osf", "ror"}
+    assert {name for name in bundled.names() if count[name] < 3} == few, "fewer records of these are recorded in full"
 
 
 @pytest.mark.parametrize(
@@ -124,8 +170,8 @@ def test_a_large_page_of_xml_is_read_item_by_item_to_the_same_end(
     source: str, endpoint: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = read(source, endpoint, name)
-    assert list_split(leg_of(source, endpoint)) is not None or endpoint in {"query", "feed"}
-    monkeypatch.setattr("patra.ingest.reading.LARGE", 0)
+    assert list_split(leg_of(source, endpoint)) is not None or endpoint in {"query", "feed", "articles"}
+    monkeypatch.setattr("patra.ingest.extraction.body_parser.SPLIT_FROM_BYTES", 0)
     assert read(source, endpoint, name) == whole
 
 

@@ -37,7 +37,7 @@ PUBMED: list[Case] = [
     }),
     ("pubmed", "fetch", "pubmed/026", 0, {
         "id": "30108519", "pmid": "30108519", "doi": "10.3389/fphys.2018.01034", "pmcid": "PMC6079548",
-        "updated": "2018-08-17T00:00:00Z", "language": "en", "type": "article", "issued": year("2018"),
+        "updated": "2018-08-17T00:00:00Z", "language": "en", "type": "article", "issued": day("2018-07-31"),
         "title": 'A "Blood Relationship" Between the Overlooked Minimum Lactate Equivalent and Maximal Lactate Steady'
                  " State in Trained Runners. Back to the Old Days?",
         "abstract": ("Maximal Lactate Steady State (MLSS) and Lactate Threshold (LT) are physiologically-related",
@@ -111,7 +111,7 @@ OPENALEX: list[Case] = [
     }),
     ("openalex", "work", "openalex/017", 0, {
         "id": "https://openalex.org/W4230972471", "openalex": "W4230972471", "doi": "10.7600/jspfsm.56.60",
-        "updated": "2025-11-06T03:46:38.306776Z", "issued": day("2007-01-01"), "language": "en", "type": "article",
+        "updated": "2025-11-06T03:46:38.306776Z", "issued": year("2007"), "language": "en", "type": "article",
         "authors": ["宮地 元彦", "山元 健太"],
         "container": "Japanese Journal of Physical Fitness and Sports Medicine",
         "publisher": "Japanese Society Of Physical Fitness And Sports Medicine",
@@ -122,7 +122,8 @@ OPENALEX: list[Case] = [
         "id": "https://openalex.org/W6945048743", "openalex": "W6945048743", "doi": "10.2210/pdb4hhb/pdb",
         "updated": "2025-11-06T03:46:38.306776Z", "issued": day("1984-03-07"), "language": "en", "type": "dataset",
         "title": "THE CRYSTAL STRUCTURE OF HUMAN DEOXYHAEMOGLOBIN AT 1.74 ANGSTROMS RESOLUTION",
-        "authors": ["G. Fermi", "M.F. Perutz"], "url": "https://doi.org/10.2210/pdb4hhb/pdb",
+        "authors": ["G. Fermi", "M.F. Perutz"], "container": "Worldwide Protein Data Bank",
+        "url": "https://doi.org/10.2210/pdb4hhb/pdb",
     }),
 ]  # fmt: skip
 
@@ -156,7 +157,9 @@ EUROPEPMC: list[Case] = [
 ARXIV: list[Case] = [
     ("arxiv", "query", "arxiv/001", 0, {
         "id": "2202.12139", "arxiv": "2202.12139", "doi": "10.1109/icstw55395.2022.00035",
-        "ids": {"category": "cs.SE"}, "updated": "2022-02-24T15:05:19Z",
+        "ids": {"category": "cs.SE", "journal_ref": "Artificial Intelligence in Software Testing @ 2022 IEEE International"
+                " Conference on Software Testing, Verification and Validation Workshops (ICSTW)"},
+        "updated": "2022-02-24T15:05:19Z",
         "issued": {"at": "2022-02-24T15:05:19Z", "precision": "instant"},
         "title": "Testing Deep Learning Models: A First Comparative Study of Multiple Testing Techniques",
         "abstract": ("Deep Learning (DL) has revolutionized the capabilities of vision-based systems (VBS)",
@@ -174,7 +177,7 @@ ARXIV: list[Case] = [
     }),
     ("arxiv", "oai", "arxiv/012", 0, {
         "id": "oai:arXiv.org:2511.23462", "arxiv": "2511.23462", "ids": {"oai": "oai:arXiv.org:2511.23462"},
-        "updated": "2026-02-11T00:00:00Z", "issued": day("2026-02-09"),
+        "updated": "2026-02-11T00:00:00Z", "issued": month("2025-11"),
         "title": "Arbitrary control of the temporal waveform of photons during spontaneous emission",
         "abstract": ("Control of the temporal waveform of photons produced during spontaneous emission",
                      "temporal-mode overlap fidelities between emitted and target photon waveforms."),
@@ -184,7 +187,8 @@ ARXIV: list[Case] = [
     }),
     ("arxiv", "oai", "arxiv/014", 0, {
         "id": "oai:arXiv.org:1601.03238", "arxiv": "1601.03238", "doi": "10.1103/physrevd.93.016005",
-        "ids": {"oai": "oai:arXiv.org:1601.03238", "report": "YITP-2016-26"}, "updated": "2016-01-14T00:00:00Z",
+        "ids": {"oai": "oai:arXiv.org:1601.03238", "report": "YITP-2016-26",
+                "journal_ref": "Phys.Rev. D93 (2015) 016005"}, "updated": "2016-01-14T00:00:00Z",
         "issued": day("2016-01-13"),
         "title": "Irreversible degradation of quantum coherence under relativistic motion",
         "abstract": ("We study the dynamics of quantum coherence under Unruh thermal noise",
@@ -200,7 +204,7 @@ DATACITE: list[Case] = [
         "id": "10.5281/zenodo.3596961", "doi": "10.5281/zenodo.3596961", "updated": "2020-01-02T22:21:56Z",
         "title": "ALSETLab/sysml.powersystems.framework: Release Linked to Zenodo",
         "abstract": ("SysML project about design of modeling", "simulation tools for power systems"),
-        "authors": ["Francis Gómez"], "container": "Zenodo", "publisher": "Zenodo", "type": "software",
+        "authors": ["Francis Gómez"], "publisher": "Zenodo", "type": "software",
         "issued": day("2020-01-02"), "url": "https://zenodo.org/record/3596961",
     }),
     ("datacite", "doi", "datacite/007", 0, {
@@ -218,19 +222,19 @@ DATACITE: list[Case] = [
         "title": "Envisioning the Future of Research: 10 changes for Open Research",
         "authors": ["Daniel Garside", "Joseph Corneli", "Jane Fisher", "Anna Mavromanoli", "Pallab Pradhan",
                     "Nick Bearman"],
-        "container": "Zenodo", "publisher": "Zenodo", "type": "preprint", "issued": day("2025-05-14"),
+        "publisher": "Zenodo", "type": "preprint", "issued": day("2025-05-14"),
         "license": "cc-by-4.0", "url": "https://zenodo.org/doi/10.5281/zenodo.15399868",
     }),
     ("datacite", "doi", "datacite/013", 0, {
         "id": "10.48550/arxiv.2201.06719", "doi": "10.48550/arxiv.2201.06719", "arxiv": "2201.06719",
-        "updated": "2022-08-18T01:04:35Z", "issued": year("2022"), "type": "other", "license": "cc-by-4.0",
+        "updated": "2022-08-18T01:04:35Z", "issued": year("2022"), "type": "preprint", "license": "cc-by-4.0",
         "title": "Determination of hyperfine splittings and Landé $g_J$ factors of $5s~^2S_{1/2}$ and"
                  " $5p~^2P_{1/2,3/2}$ states of $^{111,113}$Cd$^+$ for a microwave frequency standard",
         "abstract": ("Regarding trapped-ion microwave-frequency standards, we report on the",
                      "racy of the microwave frequency standard based on trapped Cd$^+$ ions."),
         "authors": ["J. Z. Han", "R. Si", "H. R. Qin", "N. C. Xin", "Y. T. Chen", "S. N. Miao", "C. Y. Chen",
                     "J. W. Zhang", "L. J. Wang"],
-        "container": "arXiv", "publisher": "arXiv", "url": "https://arxiv.org/abs/2201.06719",
+        "publisher": "arXiv", "url": "https://arxiv.org/abs/2201.06719",
     }),
 ]  # fmt: skip
 
@@ -319,7 +323,7 @@ DOAJ: list[Case] = [
                      "s memorialísticas, biográficas, históricas e autobiográficas"),
         "authors": ["André Luis Mitidieri", "Letícia Batista Guimarães", "Luciana Helena Cajas Mazzutti"],
         "container": "Letras de Hoje", "publisher": "Pontifícia Universidade Católica do Rio Grande do Sul",
-        "type": "article", "language": "es", "license": "cc-by",
+        "type": "article", "license": "cc-by",
         "oa_url": "http://revistaseletronicas.pucrs.br/ojs/index.php/fale/article/view/15435/10129",
         "url": "https://doaj.org/article/00000d914fd04a18adf84e756444ec98",
     }),
@@ -482,6 +486,13 @@ CASES = [
 ]  # fmt: skip
 
 
+FURTHER = {
+    "volume", "issue", "pages", "article_number", "issn", "isbn", "keywords", "mesh", "references", "citations",
+    "funders", "relations", "full_text", "notices",
+}  # fmt: skip
+"""Fields that `test_values_by_hand` compares."""
+
+
 @pytest.mark.parametrize(
     ("source", "endpoint", "name", "which", "expected"), CASES, ids=[f"{case[2]}-{case[4]['id']}" for case in CASES]
 )
@@ -499,6 +510,7 @@ def test_a_work_has_the_values_of_the_raw_record(
     assert names == [*listed, last] if isinstance(last, str) else names[: len(listed)] == listed
     assert not isinstance(last, int) or len(names) == last
     rest = {key: value for key, value in expected.items() if key not in {"abstract", "authors"}}
+    found = {key: value for key, value in found.items() if key not in FURTHER}
     assert found == {"source": source, "endpoint": endpoint, **rest}
 
 

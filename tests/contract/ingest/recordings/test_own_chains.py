@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from patra.ingest.classify import Action, Classifier
-from patra.ingest.transport import Answer
+from patra.ingest.extraction.classify import Action, Classifier
+from patra.ingest.http.client import Answer
 from patra.kernel.db import Database, open_database
 from tests.contract.ingest.recordings.replay import Harvest, Replay, harvested
 from tests.contract.ingest.recordings.shelf import Recording, leg_of
@@ -44,8 +44,8 @@ def run(store: Database, pages: list[Recording], source: str, endpoint: str, dri
         return harvest
 
 
-def oai(records: str, token: str | None) -> str:
-    more = "" if token is None else f"<resumptionToken completeListSize='9'>{token}</resumptionToken>"
+def oai(records: str, token: str | None, total: int = 3) -> str:
+    more = "" if token is None else f"<resumptionToken completeListSize='{total}'>{token}</resumptionToken>"
     inside = f"<ListRecords>{records}{more}</ListRecords>" if records else ""
     return f'<OAI-PMH xmlns="http://www.openarchives.org/OAI/2.0/">{inside}</OAI-PMH>'
 
@@ -72,7 +72,8 @@ ERROR = '<OAI-PMH xmlns="http://www.openarchives.org/OAI/2.0/"><error code="noRe
     ids=["an empty token", "no token", "noRecordsMatch after a valid token"],
 )
 def test_4_a_list_of_oai_ends_in_three_ways(store: Database, last: str) -> None:
-    pages = [page(oai(record(1) + record(2, deleted=True), "a")), page(last, "resumptionToken=a")]
+    total = 2 if last is ERROR else 3
+    pages = [page(oai(record(1) + record(2, deleted=True), "a", total)), page(last, "resumptionToken=a")]
     harvest = run(store, pages, "oaipmh", "records", "resumptionToken", params=OAI)
     assert harvest.tasks() == {"SUCCEEDED i_done": 1}
     assert len(harvest.landed()) == (2 if last is ERROR else 3)
@@ -148,6 +149,23 @@ def test_11_a_page_that_is_smaller_than_asked_for_moves_the_offset_by_what_came(
     with harvested(store, replay, "biorxiv", "details") as harvest:
         assert (len(harvest.landed()), harvest.tasks()) == (3, {"SUCCEEDED i_done": 1})
     assert [path.split("/")[-2] for path in paths][:2] == ["0", "2"]
+
+
+@pytest.mark.parametrize(
+    ("told", "ended"), [(10, "SUCCEEDED i_done"), (12, "SUCCEEDED i_done"), (13, "FAILED i_incomplete")]
+)
+def test_a_total_of_biorxiv_that_is_a_fifth_too_high_is_believed_and_a_higher_one_is_not(
+    store: Database, told: int, ended: str
+) -> None:
+    """It counts what the list does not hold; how much is declared, and more than that is said aloud, never taken for done."""
+
+    def answer(path: str) -> Recording:
+        offset = int(path.split("/")[-2])
+        rows = [{"doi": f"10.1101/{n}", "title": "Boats", "date": "2026-11-06", "version": "1"} for n in range(10)]
+        return page({"messages": [{"status": "ok", "total": str(told)}], "collection": rows[offset : offset + 4]})
+
+    with harvested(store, Replay([], "none", None, answer), "biorxiv", "details") as harvest:
+        assert (len(harvest.landed()), harvest.tasks()) == (10, {ended: 1})
 
 
 def test_13_a_date_that_means_nothing_does_not_lose_the_record(store: Database) -> None:

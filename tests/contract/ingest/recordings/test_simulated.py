@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from patra.demo.providers import Library, library
-from patra.demo.providers_http import Providers, Trouble, local_pack, serve
-from patra.ingest import sources
-from patra.ingest.codes import Operation
-from patra.ingest.trigger import Trigger
-from patra.ingest.works_merge import grouped, merged
-from patra.ingest.works_read import works
+from patra.demo.providers_http import Providers, Trouble, local_pack, serve, without_credential
+from patra.ingest.packs import bundled
+from patra.ingest.planning.trigger import Trigger
+from patra.ingest.vocabulary.codes import Operation
+from patra.ingest.works.merge import grouped, merged
+from patra.ingest.works.read import works
 from patra.kernel.clock import DAY, parse_instant
 from patra.kernel.db import Database, open_database
 from tests.contract.ingest.recordings.replay import Harvest
@@ -28,9 +28,21 @@ def store(tmp_path: Path) -> Iterator[Database]:
     db.close()
 
 
-def run(db: Database, providers: Providers, source: str, endpoint: str, days: int = 7, **params: Any) -> Harvest:
+def run(
+    db: Database,
+    providers: Providers,
+    source: str,
+    endpoint: str,
+    days: int = 7,
+    deepest: int | None = None,
+    **params: Any,
+) -> Harvest:
     """Harvest some days of a simulated provider until nothing is left to do."""
-    loaded = sources.parsed(local_pack(source, providers.url), f"{source}.yaml")
+    text = local_pack(source, providers.url)
+    if deepest is not None:
+        assert "maxDepth: 9999" in text
+        text = text.replace("maxDepth: 9999", f"maxDepth: {deepest}").replace("maxWindow: P7D", "maxWindow: P1D")
+    loaded = bundled.parsed(text, f"{source}.yaml")
     harvest = Harvest(db, loaded)
     trigger = Trigger(
         source=source,
@@ -63,14 +75,17 @@ def test_pubmed_is_harvested_through_timeouts_and_throttling(store: Database, sh
     assert providers.refused["pubmed"] > 0
 
 
-def test_a_crowded_day_of_pubmed_fails_loudly_and_the_others_land(store: Database) -> None:
-    """More than 9,999 records on one day cannot be reached (ruling I4); nothing is lost in silence."""
-    found = library(3, per_day=5, start=date(2026, 3, 1), crowded={date(2026, 3, 2): 10_050})
+def test_a_crowded_day_of_pubmed_is_read_in_ranges_of_pmids(store: Database) -> None:
+    """A day deeper than a search reaches, here 9,999 made 60, is read whole all the same (ruling I4)."""
+    found = library(3, per_day=5, start=date(2026, 3, 1), crowded={date(2026, 3, 2): 150})
     with serve(found, limits={}) as providers:
-        harvest = run(store, providers, "pubmed", "search", days=3)
-    assert any("FAILED" in status for status in harvest.tasks()), harvest.tasks()
-    quiet = sorted(paper.pmid for paper in found.papers if paper.entered != date(2026, 3, 2))
-    assert [one for one in harvest.landed() if one in set(quiet)] == quiet
+        harvest = run(store, providers, "pubmed", "search", days=3, deepest=60)
+    assert harvest.tasks() == {"SUCCEEDED i_done": len(harvest.rows("SELECT 1 FROM ing_task"))}
+    assert harvest.landed() == papers(found)
+    [(promised, positions)] = harvest.rows(
+        "SELECT promised_last, positions FROM ing_window_ledger WHERE leg_code = 'LIST' ORDER BY positions DESC LIMIT 1"
+    )
+    assert promised == positions > 60
 
 
 def test_crossref_is_harvested_although_its_cursor_stays_the_same_and_expires(store: Database, shelf: Library) -> None:
@@ -103,3 +118,12 @@ def test_the_three_join_into_one_library(store: Database) -> None:
         assert one.abstract is not None
         assert one.abstract.endswith("H2O & salt were measured.")
         assert one.given_by["openalex"] == "openalex"
+
+
+@pytest.mark.parametrize("source", ["pubmed", "crossref", "openalex"])
+def test_a_pack_for_newcomers_has_no_credential_and_is_otherwise_the_same(source: str) -> None:
+    ours = bundled.parsed(local_pack(source, "http://127.0.0.1:9"), "a.yaml").tree
+    without = bundled.parsed(without_credential(local_pack(source, "http://127.0.0.1:9")), "a.yaml").tree
+    assert ours.pop("credentials")
+    assert ours["defaults"].pop("auth")
+    assert without == ours

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from patra.demo.hostile import Habits, Reply, crowded
-from patra.ingest.reasons_running import X
-from patra.ingest.replay import replay
+from patra.ingest.operations.replay import replay
+from patra.ingest.vocabulary.run_reasons import RunReason
 from patra.kernel.db import Database
 from tests.contract.ingest.running.world import T0, T1, World, pack, world
+from tests.support.hostile_provider import Habits, Reply, crowded
 
 SPREAD = crowded(200, T0, T1, crowd=False)
 KINDS = ["OFFSET", "PAGE", "TOKEN", "URL", "LINK"]
@@ -91,7 +91,7 @@ def test_a_replay_judges_an_answer_without_a_list_by_what_was_known_then(databas
         for kept in (True, False):
             report = replay(w.db, w.services, *found[0], lambda _: True, kept=kept)
             assert report is not None
-            assert report.conclusion is X.REPLAY_EQUAL
+            assert report.conclusion is RunReason.REPLAY_EQUAL
 
 
 @pytest.mark.parametrize(
@@ -131,9 +131,10 @@ def test_a_list_that_was_empty_for_a_moment_is_read_to_its_end(database: Databas
 def test_an_empty_page_that_is_less_than_a_page_short_of_the_total_is_believed_when_it_comes_twice(
     database: Database,
 ) -> None:
-    """Totals are not exact everywhere, and records leave a list while it is read."""
+    """Where the pack declares that totals are not exact; what is missing of an exact one is (ruling I10)."""
     with world(database, SPREAD) as w:
-        w.load(pack(w.url, "TOKEN", window={"maxWindow": "P2D"}))
+        estimate = {"total": "ESTIMATE", "totalTolerance": 0.2}
+        w.load(pack(w.url, "TOKEN", window={"maxWindow": "P2D"}, pagination=estimate))
         w.trigger()
         broken_from(w, 1, b'{"items": [], "total": 30}')
         w.drain()

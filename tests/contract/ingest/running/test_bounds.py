@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from patra.demo.hostile import Item, Reply, crowded
-from patra.ingest.executor import Counts
-from patra.ingest.reading import MAX_ID, MAX_ID_BYTES
+from patra.ingest.execution.executor import Counts
+from patra.ingest.extraction.response import MAX_ID, MAX_ID_BYTES
 from patra.kernel.clock import HOUR, MINUTE, SECOND
 from patra.kernel.db import Database
 from patra.kernel.db.queries import statement
 from tests.contract.ingest.running.world import T0, T1, pack, world
+from tests.support.hostile_provider import Item, Reply, crowded
 
 PARTITION = "hostile/search/HARVEST"
 SPREAD = crowded(200, T0, T1, crowd=False)

@@ -1,4 +1,4 @@
-"""With a credential it is the credential's bucket that is asked, cooled and slowed down; tokens wait as told (4.10)."""
+"""With a credential it is the credential's bucket that is asked, cooled and slowed down; tokens wait too (4.10)."""
 
 import json
 from typing import Any
@@ -6,22 +6,23 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from patra.demo.hostile import Reply, crowded
-from patra.ingest.bits import Auth, Credential, OAuth2
-from patra.ingest.codes import AuthType, Operation
-from patra.ingest.fetching import Deferred, Fetched, fetch, gate_of
-from patra.ingest.gates import LocalGate
-from patra.ingest.line import Line
-from patra.ingest.rategate import Sign, Signal
-from patra.ingest.reasons_running import X
-from patra.ingest.request import At
-from patra.ingest.spec import decode_spec
-from patra.ingest.store import RateMemory
+from patra.ingest.fetching.endpoint_client import EndpointClient
+from patra.ingest.fetching.fetch import Fetched, fetch, gate_of
+from patra.ingest.fetching.sender import Deferred
+from patra.ingest.http.request import Position
+from patra.ingest.packs.sections import Auth, Credential, OAuth2
+from patra.ingest.packs.spec import decode_spec
+from patra.ingest.ratelimit.limiter import LocalGate
+from patra.ingest.ratelimit.quota_store import RateMemory
+from patra.ingest.ratelimit.token_bucket import Sign, Signal
+from patra.ingest.vocabulary.codes import AuthType, Operation
+from patra.ingest.vocabulary.run_reasons import RunReason
 from patra.kernel.clock import DAY, MINUTE, SECOND
 from patra.kernel.db import Database
 from patra.kernel.db.queries import statement
 from patra.kernel.errors import Fenced
 from tests.contract.ingest.running.world import T0, T1, World, pack, world
+from tests.support.hostile_provider import Reply, crowded
 
 SPREAD = crowded(100, T0, T1, crowd=False)
 AUTH = {"type": "API_KEY", "location": "QUERY", "name": "api_key", "credentialRef": "mine"}
@@ -74,7 +75,7 @@ def test_a_retry_after_that_is_no_429_slows_the_bucket_of_the_credential(databas
         w.trigger()
         w.drain()
         assert w.landed() == w.provider.truth
-        line = Line(*2 * (decode_spec(w.one("SELECT expr_proto_snapshot FROM ing_plan")),), Credential(
+        line = EndpointClient(*2 * (decode_spec(w.one("SELECT expr_proto_snapshot FROM ing_plan")),), Credential(
             type=AuthType.API_KEY, secrets={"apiKey": "env:HOSTILE_KEY"}
         ))  # fmt: skip
         key, policy = gate_of(w.services, line)
@@ -109,14 +110,14 @@ def test_a_quota_that_one_process_used_up_is_used_up_for_the_next(database: Data
         assert w.landed() == w.provider.truth
 
 
-def line_with_tokens(w: World) -> Line:
+def line_with_tokens(w: World) -> EndpointClient:
     """A planned list whose requests carry a token of `/oauth`."""
     w.load(pack(w.url, "OFFSET"))
     w.trigger()
     spec = decode_spec(w.one("SELECT expr_proto_snapshot FROM ing_plan"))
     auth = Auth(type=AuthType.OAUTH2, credential_ref="mine", oauth2=OAuth2(token_url=f"{w.url}/oauth"))
     secrets = {"clientId": "env:HOSTILE_KEY", "clientSecret": "env:HOSTILE_KEY"}
-    return Line(spec, replace(spec, auth=auth), Credential(type=AuthType.OAUTH2, secrets=secrets))
+    return EndpointClient(spec, replace(spec, auth=auth), Credential(type=AuthType.OAUTH2, secrets=secrets))
 
 
 def test_the_retry_after_of_the_token_endpoint_is_kept(database: Database) -> None:
@@ -139,18 +140,18 @@ def test_the_retry_after_of_the_token_endpoint_is_kept(database: Database) -> No
             return True
 
         def fetched() -> Fetched | Deferred:
-            at = At(source="hostile", endpoint="search", operation=Operation.HARVEST, now=w.clock.now(),
+            at = Position(source="hostile", endpoint="search", operation=Operation.HARVEST, now=w.clock.now(),
                     window_from=T0, window_to=T1, page_size=25, offset=0)  # fmt: skip
             return fetch(w.services, line, at, pause, task="t", correlation="c", fragile=False)
 
         found = fetched()
         assert isinstance(found, Deferred)
-        assert found.code is X.PUT_BACK_RATE
+        assert found.code is RunReason.PUT_BACK_RATE
         assert len(tokens) == 1
         w.clock.set(found.until)
         again = fetched()
         assert isinstance(again, Fetched)
-        assert again.verdict.code is X.OK
+        assert again.verdict.code is RunReason.OK
         assert tokens[1] - tokens[0] >= 3600 * SECOND
 
 
@@ -221,7 +222,7 @@ def test_a_probe_that_the_gate_refuses_leaves_the_turn_to_the_next(database: Dat
         w.load(pack(w.url, "OFFSET"))
         w.trigger()
         spec = decode_spec(w.one("SELECT expr_proto_snapshot FROM ing_plan"))
-        line = Line(spec, spec)
+        line = EndpointClient(spec, spec)
         circuits, now = w.services.circuits, w.clock.now()
         for _ in range(w.services.thresholds.failures):
             circuits.settle(line.circuit_key, failed=True, now=now, jitter=0.0, thresholds=w.services.thresholds)
@@ -232,20 +233,20 @@ def test_a_probe_that_the_gate_refuses_leaves_the_turn_to_the_next(database: Dat
         w.services.gate.tell(key, policy, Signal(sign=Sign.HTTP_429, allowed_at=w.clock.now(), retry_after=DAY))
 
         def asked() -> Fetched | Deferred:
-            at = At(source="hostile", endpoint="search", operation=Operation.HARVEST, now=w.clock.now(),
+            at = Position(source="hostile", endpoint="search", operation=Operation.HARVEST, now=w.clock.now(),
                     window_from=T0, window_to=T1, page_size=25, offset=0)  # fmt: skip
             return fetch(w.services, line, at, lambda _: True, task="t", correlation="c", fragile=False)
 
         found = asked()
         assert isinstance(found, Deferred)
-        assert found.code is X.PUT_BACK_RATE
+        assert found.code is RunReason.PUT_BACK_RATE
         again = asked()  # the gate's refusal, not the circuit's
         assert isinstance(again, Deferred)
-        assert again.code is X.PUT_BACK_RATE
+        assert again.code is RunReason.PUT_BACK_RATE
         w.clock.set(found.until)
         landed = asked()
         assert isinstance(landed, Fetched)
-        assert landed.verdict.code is X.OK
+        assert landed.verdict.code is RunReason.OK
 
 
 def test_a_token_endpoint_that_is_down_opens_the_circuit(database: Database) -> None:
@@ -263,10 +264,10 @@ def test_a_token_endpoint_that_is_down_opens_the_circuit(database: Database) -> 
             w.clock.advance(microseconds)
             return True
 
-        at = At(source="hostile", endpoint="search", operation=Operation.HARVEST, now=w.clock.now(),
+        at = Position(source="hostile", endpoint="search", operation=Operation.HARVEST, now=w.clock.now(),
                 window_from=T0, window_to=T1, page_size=25, offset=0)  # fmt: skip
         found = fetch(w.services, line, at, pause, task="t", correlation="c", fragile=False)
         assert isinstance(found, Deferred)
-        assert found.code is X.PUT_BACK_BREAKER
+        assert found.code is RunReason.PUT_BACK_BREAKER
         assert tokens == ["/oauth"] * w.services.thresholds.failures
         assert found.tally.circuit_opened == 1

@@ -1,18 +1,18 @@
-"""A trigger is worked on until it is done, and what is left of it is named (issue 5, Use)."""
+"""A trigger is worked on until it is done, and what is left of it is named."""
 
 from typing import Any
 
 import pytest
 
-from patra.demo.hostile import Habits, Reply, crowded
-from patra.ingest.codes import Operation
-from patra.ingest.draining import Drain, Drained
-from patra.ingest.operations import lift_breaker
-from patra.ingest.progress import Progress
-from patra.ingest.trigger import Trigger
+from patra.ingest.execution.progress import Progress
+from patra.ingest.execution.run_to_completion import Drain, Drained
+from patra.ingest.planning.operations import lift_breaker
+from patra.ingest.planning.trigger import Trigger
+from patra.ingest.vocabulary.codes import Operation
 from patra.kernel.clock import HOUR, MINUTE, SystemClock
 from patra.kernel.db import Database
 from tests.contract.ingest.running.world import T0, T1, World, pack, world
+from tests.support.hostile_provider import Habits, Reply, crowded
 
 SPREAD = crowded(80, T0, T1, crowd=False)
 REAL = SystemClock()

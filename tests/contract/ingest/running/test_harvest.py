@@ -1,12 +1,13 @@
-"""What lands equals the provider's truth, for every way to walk a list, on both databases (issue 5, no. 1)."""
+"""What lands equals the provider's truth, for every way to walk a list, on both databases."""
 
 import pytest
 from msgspec.structs import replace
 
-from patra.demo.hostile import Habits, crowded
-from patra.ingest.records import content_of
+from patra.ingest.landing.records import content_of
 from patra.kernel.db import Database
 from tests.contract.ingest.running.world import HOUR, T0, T1, pack, world
+from tests.support.examples import SCALE
+from tests.support.hostile_provider import Habits, crowded
 
 KINDS = ["OFFSET", "PAGE", "TOKEN", "URL", "LINK", "TIME"]
 
@@ -25,7 +26,7 @@ def test_a_well_behaved_provider_lands_whole(database: Database, kind: str) -> N
 
 
 def test_large_pages_of_xml_land_as_small_ones_do(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("patra.ingest.reading.LARGE", 0)
+    monkeypatch.setattr("patra.ingest.extraction.body_parser.SPLIT_FROM_BYTES", 0)
     with world(database, crowded(200, T0, T1), replace(NASTY, moves=0)) as w:
         w.load(pack(w.url, "TOKEN", xml=True))
         w.trigger()
@@ -54,9 +55,11 @@ def test_a_hostile_provider_lands_exactly(database: Database, kind: str, two_pha
     """5xx, cut connections, truncated bodies, HTML, repeated pages, dead cursors, records that move, a crowded hour."""
     if two_phase and kind == "TIME":
         pytest.skip("ids without update times cannot be paged by time")
+    if database.dialect == "postgres" and kind not in {"OFFSET", "TOKEN"} and SCALE == 1:
+        pytest.skip("the kind of paging is the database's concern in no way; all of them in ./dev prove properties")
     xml = (database.dialect == "postgres") is not two_phase
-    with world(database, crowded(500, T0, T1), NASTY) as w:
-        w.load(pack(w.url, kind, xml=xml, two_phase=two_phase, pagination={"pageSize": 12}))
+    with world(database, crowded(160, T0, T1), NASTY) as w:
+        w.load(pack(w.url, kind, xml=xml, two_phase=two_phase, pagination={"pageSize": 8}))
         w.trigger()
         w.drain()
         assert w.watermark() == T1, w.tasks()

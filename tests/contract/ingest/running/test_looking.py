@@ -2,10 +2,10 @@
 
 from msgspec.structs import replace
 
-from patra.demo.hostile import Habits, crowded
-from patra.ingest.blackbox import export, view
+from patra.ingest.operations.reads.blackbox import export, view
 from patra.kernel.db import Database
 from tests.contract.ingest.running.world import T0, T1, pack, world
+from tests.support.hostile_provider import Habits, crowded
 
 
 def test_every_batch_can_be_explained(database: Database) -> None:

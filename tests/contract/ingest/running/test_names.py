@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 import structlog
 
-from patra.demo.hostile import Reply, crowded
-from patra.ingest import measures, planner
-from patra.ingest.bookkeeping import sampled
-from patra.ingest.watch import Watch
+from patra.ingest.execution.run_recorder import sampled
+from patra.ingest.fetching import metrics
+from patra.ingest.operations.alerting.monitor import Watch
+from patra.ingest.planning import planner
 from patra.kernel import telemetry
 from patra.kernel.db import Database
 from tests.contract.ingest.running.world import T0, T1, World, pack, world
+from tests.support.hostile_provider import Reply, crowded
 
 PLACE = ("source", "endpoint", "op")
 METRICS = {
@@ -112,7 +113,7 @@ class Spans:
 @pytest.fixture
 def spans(monkeypatch: pytest.MonkeyPatch) -> Spans:
     found = Spans()
-    monkeypatch.setattr(telemetry._tracing, "start", found.start)
+    monkeypatch.setattr(telemetry.TRACING, "start", found.start)
     return found
 
 
@@ -135,7 +136,7 @@ def harvested(w: World) -> None:
 def test_the_metrics_are_declared_by_their_names_and_labels() -> None:
     declared = {one.name: (one.kind, one.labels) for one in telemetry.METRICS}
     assert {name: declared.get(name) for name in METRICS} == METRICS
-    assert measures.BATCHES is not None
+    assert metrics.BATCHES is not None
     assert planner.PLANS is not None
 
 
@@ -186,7 +187,7 @@ def test_rows_hold_the_fields_of_14_3(database: Database) -> None:
 
 @pytest.fixture
 def every_level() -> Iterator[None]:
-    """Whatever an earlier test has told the logs to leave out."""
+    """Whatever an earlier test has left out of the logs."""
     before = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(0))
     yield
@@ -208,6 +209,8 @@ def test_log_events_say_what_they_belong_to(database: Database) -> None:
     for name in ("ingest_task_taken", "ingest_batch", "ingest_run_closed", "ingest_self_heal"):
         for line in by[name]:
             assert line.keys() >= LINEAGE, (name, line)
+    acts = [line["act"] for line in by["ingest_self_heal"]]
+    assert [act for act in acts if "circuit" in act] == ["i_circuit_open", "i_circuit_probe", "i_circuit_closed"]
     assert by["ingest_task_taken"][0].keys() >= {"leased_until", "slot", "holder", "fence"}
     assert all(line["correlation_id"] == f"ing-{line['run_id']}-{line['batch_no']}" for line in by["ingest_batch"])
     levels = {(line["level"] is None, line["log_level"]) for line in by["ingest_batch"]}

@@ -1,10 +1,10 @@
 """PostgreSQL finds the records of a batch by their key, however little it knows of the table."""
 
-from patra.demo.hostile import crowded
-from patra.ingest.running_store import Q
+from patra.ingest.landing.store import Q
 from patra.kernel.db import Database
 from patra.kernel.db.queries import Statement
 from tests.contract.ingest.running.world import T0, T1, pack, world
+from tests.support.hostile_provider import crowded
 
 
 def test_known_records_are_looked_up_by_the_primary_key(database: Database) -> None:

@@ -1,4 +1,4 @@
-"""No record lost, none doubled, whatever dies; the watermark never crosses a hole (issue 5; rulings I2, I4)."""
+"""No record lost, none doubled, whatever dies; the watermark never crosses a hole (rulings I2, I4)."""
 
 import json
 from itertools import pairwise
@@ -6,15 +6,15 @@ from itertools import pairwise
 import pytest
 from msgspec.structs import replace
 
-from patra.demo.hostile import Habits, Item, Reply, crowded
-from patra.ingest.codes import Operation
-from patra.ingest.operations import cancel_plan, lift_breaker
-from patra.ingest.trigger import Trigger
+from patra.ingest.planning.operations import cancel_plan, lift_breaker
+from patra.ingest.planning.trigger import Trigger
+from patra.ingest.vocabulary.codes import Operation
 from patra.kernel.clock import HOUR, MINUTE, SECOND
 from patra.kernel.db import Database
 from patra.kernel.telemetry import metrics_text
-from patra.kernel.testing import FaultyDatabase, InjectedFault
 from tests.contract.ingest.running.world import T0, T1, World, pack, world
+from tests.support.faults import FaultyDatabase, InjectedFault
+from tests.support.hostile_provider import Habits, Item, Reply, crowded
 
 SPREAD = crowded(300, T0, T1, crowd=False)
 
@@ -223,7 +223,7 @@ def test_harvest_backfill_and_update_do_not_disturb_each_others_cursors(database
 def test_a_refused_key_halts_the_endpoint_until_it_is_lifted(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from patra.demo.hostile import Reply
+    from tests.support.hostile_provider import Reply
 
     with world(database, SPREAD) as w:
         w.load(pack(w.url, "OFFSET"))
@@ -248,7 +248,7 @@ def test_a_refused_key_halts_the_endpoint_until_it_is_lifted(
 
 
 def test_a_schema_change_is_confirmed_by_a_second_request_before_it_halts(database: Database) -> None:
-    from patra.demo.hostile import Reply
+    from tests.support.hostile_provider import Reply
 
     with world(database, SPREAD) as w:
         w.load(pack(w.url, "OFFSET"))
@@ -265,14 +265,14 @@ def test_a_schema_change_is_confirmed_by_a_second_request_before_it_halts(databa
 
 
 def test_bad_records_are_set_aside_with_path_and_sample_and_come_back_by_update(database: Database) -> None:
-    from patra.demo import hostile
+    from tests.support import hostile_provider
 
     items = [Item(T0 + n * MINUTE, f"x{n}", f"t{n}") for n in range(1, 6)]
     with world(database, items) as w:
         tree = pack(w.url, "OFFSET", output={"fields": {"title": {"path": "$.title", "required": True}}})
         tree["endpoints"]["details"]["output"] = {"fields": {"title": {"path": "$.title", "required": True}}}
         w.load(tree)
-        whole = hostile._json
+        whole = hostile_provider._json
         spoilt = {"x2": {"title": None}, "x4": {"updated": "n.d."}}
 
         def spoiling(found, more, *, ids):
@@ -280,7 +280,7 @@ def test_bad_records_are_set_aside_with_path_and_sample_and_come_back_by_update(
             body["items"] = [{**item, **spoilt.get(item["id"], {})} for item in body["items"]]
             return json.dumps(body).encode()
 
-        hostile._json = spoiling
+        hostile_provider._json = spoiling
         try:
             w.trigger(until=T0 + HOUR)
             w.drain()
@@ -295,7 +295,7 @@ def test_bad_records_are_set_aside_with_path_and_sample_and_come_back_by_update(
             counted = [line for line in metrics_text().decode().splitlines() if 'level="L3"' in line]
             assert any(line.startswith("patra_ingest_errors_total") for line in counted)
         finally:
-            hostile._json = whole
+            hostile_provider._json = whole
         planned = w.trigger(Operation.UPDATE, since=None, until=None)
         assert planned.slices == 1
         w.drain()
@@ -304,17 +304,17 @@ def test_bad_records_are_set_aside_with_path_and_sample_and_come_back_by_update(
 
 
 def test_pages_on_which_no_record_has_an_id_are_no_circle(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    from patra.demo import hostile
+    from tests.support import hostile_provider
 
     items = [Item(T0 + n * MINUTE, f"x{n:02}", f"t{n}") for n in range(1, 51)]
-    whole = hostile._json
+    whole = hostile_provider._json
 
     def nameless(found, more, *, ids):
         body = json.loads(whole(found, more, ids=ids))
         body["items"] = [{**one, "id": None if one["id"] > "x20" else one["id"]} for one in body["items"]]
         return json.dumps(body).encode()
 
-    monkeypatch.setattr(hostile, "_json", nameless)
+    monkeypatch.setattr(hostile_provider, "_json", nameless)
     with world(database, items) as w:
         w.load(pack(w.url, "OFFSET", pagination={"pageSize": 10}))
         w.trigger(until=T0 + HOUR)
@@ -325,7 +325,7 @@ def test_pages_on_which_no_record_has_an_id_are_no_circle(database: Database, mo
 
 
 def test_an_id_without_a_record_is_kept_with_a_reason_and_spoils_nothing(database: Database) -> None:
-    from patra.demo.hostile import Reply
+    from tests.support.hostile_provider import Reply
 
     with world(database, SPREAD[:60]) as w:
         w.load(pack(w.url, "OFFSET", two_phase=True))
@@ -345,7 +345,7 @@ def test_an_id_without_a_record_is_kept_with_a_reason_and_spoils_nothing(databas
 
 
 def test_retry_after_zero_does_not_burn_the_attempts(database: Database) -> None:
-    from patra.demo.hostile import Reply
+    from tests.support.hostile_provider import Reply
 
     with world(database, SPREAD[:50]) as w:
         w.load(pack(w.url, "OFFSET"))
@@ -368,7 +368,7 @@ def test_retry_after_zero_does_not_burn_the_attempts(database: Database) -> None
 
 
 def test_a_long_retry_after_puts_the_task_back_instead_of_holding_an_executor(database: Database) -> None:
-    from patra.demo.hostile import Reply
+    from tests.support.hostile_provider import Reply
 
     with world(database, SPREAD[:50]) as w:
         w.load(pack(w.url, "OFFSET"))

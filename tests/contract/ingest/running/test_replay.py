@@ -1,20 +1,21 @@
-"""A batch is done again from its evidence, without any effect (issue 5; ch. 14.9)."""
+"""A batch is done again from its evidence, without any effect (ch. 14.9)."""
 
 import json
 from typing import Any
 
 import pytest
 
-from patra.demo.hostile import Habits, Reply, crowded
-from patra.ingest.blackbox import export, kept_body
-from patra.ingest.codes import Operation
-from patra.ingest.reasons_running import X
-from patra.ingest.replay import Report, Weight, replay
+from patra.ingest.operations.reads.blackbox import export, kept_body
+from patra.ingest.operations.replay import Report, replay
+from patra.ingest.operations.replay_comparison import Weight
+from patra.ingest.vocabulary.codes import Operation
+from patra.ingest.vocabulary.run_reasons import RunReason
 from patra.kernel.clock import HOUR, MINUTE
 from patra.kernel.db import Database
 from patra.kernel.db.queries import statement
 from patra.kernel.errors import Invalid
 from tests.contract.ingest.running.world import T0, T1, World, pack, world
+from tests.support.hostile_provider import Habits, Reply, crowded
 
 KINDS = ["OFFSET", "PAGE", "TOKEN", "URL", "LINK", "TIME"]
 
@@ -54,7 +55,7 @@ def test_every_batch_replays_to_the_same_request_and_the_same_answer(
         asked = [one.path for one in w.provider.asked]
         for run_id, batch_no in batches(w):
             found = again(w, run_id, batch_no)
-            assert found.conclusion is X.REPLAY_EQUAL, found
+            assert found.conclusion is RunReason.REPLAY_EQUAL, found
             assert all(one.same for one in found.compared if one.weight is Weight.DECISIVE), found
             assert found.would["inserted"] == found.would["updated"] == 0
             kept = again(w, run_id, batch_no, kept=True)
@@ -78,7 +79,7 @@ def test_a_provider_that_has_changed_is_told_from_one_that_has_not(database: Dat
         w.provider.change(gone, T0 + 20 * HOUR)
         before = dump(w)
         found = again(w, run_id, batch_no)
-        assert found.conclusion is X.REPLAY_CHANGED
+        assert found.conclusion is RunReason.REPLAY_CHANGED
         assert found.missing_ids == [gone]
         by = {one.what: one for one in found.compared}
         assert (by["records"].then, by["records"].now) == (30, 29)
@@ -100,7 +101,7 @@ def test_the_full_chain_tells_a_row_that_would_be_written_otherwise(database: Da
         w.db.run(lambda tx: tx.execute(change, {"id": next(iter(w.provider.truth))}))
         before = dump(w)
         found = again(w, run_id, batch_no, kept=True, full=True)
-        assert found.conclusion is X.REPLAY_EQUAL
+        assert found.conclusion is RunReason.REPLAY_EQUAL
         assert not found.equal
         by = {one.what: one for one in found.written}
         assert (by["rows"].then, by["rows"].now, by["rows"].same) == (30, 29, False)
@@ -119,7 +120,7 @@ def test_a_provider_that_does_not_answer_is_no_difference_of_content(database: D
         asked = len(w.provider.asked)
         w.provider._served = lambda *_: Reply(status=503, body=b"later", kind="text/plain")  # type: ignore[method-assign]
         found = again(w, run_id, batch_no)
-        assert found.conclusion is X.REPLAY_UNANSWERED
+        assert found.conclusion is RunReason.REPLAY_UNANSWERED
         assert len(w.provider.asked) == asked + 1  # once: a replay does not insist
         with pytest.raises(Invalid, match="body_not_kept"):
             again(w, run_id, batch_no, kept=True)
@@ -157,7 +158,7 @@ def test_a_replay_waits_for_the_rate_gate_as_every_request(database: Database) -
         assert sum(waits) > 0
         found = replay(w.db, w.services, run_id, batch_no, lambda _: False)
         assert found is not None
-        assert found.conclusion is X.REPLAY_UNANSWERED
+        assert found.conclusion is RunReason.REPLAY_UNANSWERED
         assert "rate gate" in found.detail
 
 

@@ -1,4 +1,4 @@
-"""`patra ingest run|replay|blackbox|alerts|cursors|errors` from the outside, against a provider (issue 5, Use)."""
+"""`patra ingest run|replay|blackbox|alerts|cursors|errors` from the outside, against a provider."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from patra.cli.ingest_run import going_on
+from patra.cli.ingest.run import going_on
 from patra.cli.main import run
-from patra.demo.hostile import Provider, Reply, crowded, serving
-from patra.ingest.codes import Operation
-from patra.ingest.trigger import Trigger, activity_key
+from patra.ingest.planning.trigger import Trigger, activity_key
+from patra.ingest.vocabulary.codes import Operation
 from tests.contract.ingest.running.world import T0, T1, pack
+from tests.support.hostile_provider import Provider, Reply, crowded, serving
 
 Command = Callable[..., tuple[str, str]]
 WINDOW = ("--from", "2026-03-01", "--to", "2026-03-03")
@@ -138,17 +138,18 @@ def test_replay_and_blackbox_tell_of_a_batch(patra: Command, tmp_path: Path) -> 
     assert evidence["body"]["hash"] == evidence["body_hash"]
     assert json.loads((tmp_path / "evidence" / "body.json").read_text("utf-8"))["items"]
     assert run(["audit"]) == 0
-    patra("blackbox", run_id, "99", code=1)
+    patra("blackbox", run_id, "99", "--why", "a question", code=1)
+    patra("blackbox", run_id, "1", code=2)  # the reason is asked for
 
 
 def test_alerts_are_listed_and_one_that_fires_is_an_exit_code(patra: Command, tmp_path: Path) -> None:
-    from patra.ingest.watch import Watch
+    from patra.ingest.operations.alerting.monitor import Watch
     from patra.kernel.clock import SystemClock
     from patra.kernel.db import open_database
 
     assert patra("alerts")[0] == "no alert fires\n"
     db = open_database(f"sqlite:///{tmp_path / 'patra.db'}")
-    from patra.ingest.operations import BREAKER, halt
+    from patra.ingest.planning.operations import BREAKER, halt
 
     db.run(lambda tx: halt(tx, "hostile", "search", BREAKER, reason="i_failed_fatal", detail="401", by="t", now=1))
     Watch(db, SystemClock()).run_once()
@@ -165,3 +166,78 @@ def test_what_to_do_is_said_once(patra: Command, provider: Provider) -> None:
     assert "check the credential" in err
     assert "then lift the halt) (check" not in err
     assert "`patra ingest lift hostile search`" in err
+
+
+def test_an_incomplete_window_ends_with_exit_code_1_and_is_read_anew_when_the_pack_is_mended(
+    patra: Command, provider: Provider, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """The pack reads a next token from a place where the provider stops giving it: 25 of 60 came."""
+    serve = provider._served
+
+    def told_elsewhere(m: str, p: str, q: dict[str, str], b: bytes) -> Reply:
+        reply = serve(m, p, q, b)
+        tree = json.loads(reply.body)
+        tree["cursor"] = tree.pop("next", None)
+        return Reply(status=200, body=json.dumps(tree).encode(), kind=reply.kind)
+
+    provider._served = told_elsewhere  # type: ignore[method-assign]
+    tree = yaml.safe_load((tmp_path / "hostile.yaml").read_text("utf-8"))
+    url = tree["defaults"]["http"]["baseUrl"]
+    broken = pack(url, "TOKEN", window={"maxWindow": "P2D"})
+    (tmp_path / "broken.yaml").write_text(yaml.safe_dump(broken | {"version": "2"}), "utf-8")
+    patra("pack", "load", str(tmp_path / "broken.yaml"))
+    _, err = patra("run", "hostile", "search", *WINDOW, code=1)
+    assert "i_incomplete: incomplete, 35 missing: 25 of 60 promised positions came; read 2 times" in err
+    assert "check the path of the next token or URL" in err
+    errors = json.loads(patra("errors", "hostile", "--json")[0])
+    assert [one["reason_code"] for one in errors] == ["i_incomplete"]
+    run(["doctor", "--json"])
+    checks = json.loads(capfdbinary.readouterr().out)
+    found = next(one for one in checks if one["name"] == "ingest.completeness")
+    assert (found["health"], "35 records or more are missing: hostile/search" in found["found"]) == ("warning", True)
+
+    mended = pack(url, "TOKEN", window={"maxWindow": "P2D"}, pagination={"nextTokenPath": "$.cursor"})
+    (tmp_path / "mended.yaml").write_text(yaml.safe_dump(mended | {"version": "3"}), "utf-8")
+    patra("pack", "load", str(tmp_path / "mended.yaml"))
+    out, _ = patra("run", "hostile", "search", *WINDOW)
+    assert "35 new records" in out
+    run(["doctor", "--json"])
+    checks = json.loads(capfdbinary.readouterr().out)
+    assert next(one for one in checks if one["name"] == "ingest.completeness")["health"] == "ok"
+
+
+def test_coverage_shows_every_window_and_certifies_it(patra: Command, tmp_path: Path) -> None:
+    patra("run", "hostile", "search", *WINDOW)
+    out, _ = patra("coverage", "hostile", "search")
+    assert "4 of 4 windows add up: 60 promised, 60 positions, 60 landed, 0 in quarantine, 0 missing" in out
+    page = json.loads(patra("coverage", "hostile", "--limit", "3", "--json")[0])
+    rest = json.loads(patra("coverage", "hostile", "--limit", "3", "--after", page["after"], "--json")[0])
+    windows = [*page["windows"], *rest["windows"]]
+    assert [one["since"] for one in windows] == sorted(one["since"] for one in windows)
+    assert (len(windows), rest["after"], windows[0]["since"]) == (4, "", "2026-03-01T00:00:00Z")
+    file = tmp_path / "certificate.json"
+    patra("coverage", "hostile", "--out", str(file))
+    out, _ = patra("coverage", "verify", str(file))
+    assert "hostile: 4 windows, all add up" in out
+    forged = file.read_text("utf-8").replace('"promised": 60', '"promised": 59')
+    file.write_text(forged, "utf-8")
+    _, err = patra("coverage", "verify", str(file), code=1)
+    assert "the hash does not fit" in err
+    file.write_text("{}", "utf-8")
+    patra("coverage", "verify", str(file), code=1)
+
+
+def test_a_reread_reads_again_and_leaves_the_watermark(
+    patra: Command, provider: Provider, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    patra("run", "hostile", "search", *WINDOW)
+    before = json.loads(patra("cursors", "--json")[0])[0]["cursor_value"]
+    asked = len(provider.asked)
+    out, _ = patra("reread", "hostile", "search", "--from", "2026-03-01", "--to", "2026-03-02", "--why", "an outage")
+    assert "2 of 2 windows done" in out
+    assert len(provider.asked) > asked
+    marks = {one["operation_code"]: one["cursor_value"] for one in json.loads(patra("cursors", "--json")[0])}
+    assert marks["HARVEST"] == before
+    assert run(["audit", "--act", "ingest.reread", "--json"]) == 0
+    assert json.loads(capfdbinary.readouterr().out)[0]["detail"]["why"] == "an outage"
+    patra("reread", "hostile", "search", "--from", "2026-03-01", "--to", "2026-03-02", code=2)

@@ -1,4 +1,4 @@
-"""A store, a planner, an executor and a hostile provider, put together; time passes when somebody sleeps."""
+"""A store, a planner, an executor and a hostile provider, put together; time passes when a component sleeps."""
 
 import os
 from collections.abc import Generator
@@ -8,25 +8,25 @@ from typing import Any
 import msgspec
 import yaml
 
-from patra.demo.hostile import Habits, Item, Provider, crowded, serving
-from patra.ingest import shelf
-from patra.ingest.codes import Operation
-from patra.ingest.compiler import check_pack, load_pack
-from patra.ingest.course import Options
-from patra.ingest.document import read_document
-from patra.ingest.executor import Counts, Executor, Limits
-from patra.ingest.gates import LocalGate
-from patra.ingest.pack import Pack
-from patra.ingest.planner import Planned, Planner
-from patra.ingest.problem import errors
-from patra.ingest.records import content_of
-from patra.ingest.services import Services
-from patra.ingest.transport import Transport
-from patra.ingest.trigger import Trigger
+from patra.ingest.execution.compiled_plan import Options
+from patra.ingest.execution.executor import Counts, Executor, Limits
+from patra.ingest.fetching.runtime import Runtime
+from patra.ingest.http.client import Transport
+from patra.ingest.landing.records import content_of
+from patra.ingest.packs import registry_store, secret_grants
+from patra.ingest.packs.compiler import check_pack, load_pack
+from patra.ingest.packs.problems import errors
+from patra.ingest.packs.schema import Pack
+from patra.ingest.packs.yaml.yaml_document import read_document
+from patra.ingest.planning.planner import Planned, Planner
+from patra.ingest.planning.trigger import Trigger
+from patra.ingest.ratelimit.limiter import LocalGate
+from patra.ingest.vocabulary.codes import Operation
 from patra.kernel.clock import DAY, HOUR, MINUTE, SECOND, Clock, parse_instant
 from patra.kernel.db import Database, migrate
 from patra.kernel.db.queries import statement
 from patra.kernel.testing import ManualClock
+from tests.support.hostile_provider import Habits, Item, Provider, crowded, serving
 
 T0 = parse_instant("2026-03-01T00:00:00Z") or 0
 T1 = T0 + 2 * DAY
@@ -141,7 +141,7 @@ def _paths(*, xml: bool, ids: bool) -> dict[str, Any]:
 
 
 class World:
-    """Everything in one process, on a clock that moves when somebody sleeps."""
+    """Everything in one process, on a clock that moves when a component sleeps."""
 
     def __init__(self, db: Database, provider: Provider, url: str, clock: Clock | None = None, **options: Any) -> None:
         migrate(db, ["patra.kernel", "patra.ingest"])
@@ -151,7 +151,7 @@ class World:
         self.clock: Any = clock or ManualClock(NOW)
         self.planner = Planner(db, self.clock)
         self.transport = Transport()
-        self.services = Services(
+        self.services = Runtime(
             clock=self.clock,
             gate=LocalGate(self.clock),
             transport=self.transport,
@@ -183,7 +183,13 @@ class World:
         assert loaded is not None
         wrong = errors(check_pack(loaded))
         assert not wrong, [str(problem) for problem in wrong]
-        self.db.run(lambda tx: shelf.load(tx, [loaded], by="test", now=self.clock.now()))
+        self.db.run(lambda tx: registry_store.load(tx, [loaded], by="test", now=self.clock.now()))
+        for credential in loaded.pack.credentials.values():
+            for reference in credential.secrets.values():
+                self.allow_secret(loaded.pack.source, reference)
+
+    def allow_secret(self, source: str, reference: str) -> None:
+        self.db.run(lambda tx: secret_grants.allow(tx, source, reference, (), by="test", now=self.clock.now()))
 
     def trigger(
         self, operation: Operation = Operation.HARVEST, since: int | None = T0, until: int | None = T1, **more
@@ -219,6 +225,9 @@ class World:
 
     def rows(self, sql: str, **params: Any) -> list[tuple[Any, ...]]:
         return self.db.read(lambda tx: tx.fetch(statement("test", sql), params))
+
+    def run(self, sql: str, **params: Any) -> int:
+        return self.db.run(lambda tx: tx.execute(statement("test", sql), params))
 
     def one(self, sql: str, **params: Any) -> Any:
         found = self.rows(sql, **params)

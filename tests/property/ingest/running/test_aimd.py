@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patra.ingest.rategate import Policy, Sign, Signal, State, advance, feedback, fresh
+from patra.ingest.ratelimit.token_bucket import Policy, Sign, Signal, State, advance, feedback, fresh
 from patra.kernel.clock import SECOND
 from tests.property.ingest.running.test_token_bucket import START, pauses, policies
 
@@ -17,7 +17,7 @@ scripts = st.lists(st.tuples(pauses, troubles), max_size=40)
 
 
 def played(policy: Policy, script: list[tuple[int, Signal]]) -> tuple[State, int]:
-    """The state after a script; each answer is of a request that was allowed when it is told."""
+    """The state after a script; each answer is of a request that was allowed when it is reported."""
     now, state = START, fresh(policy, START)
     for pause, signal in script:
         now += pause

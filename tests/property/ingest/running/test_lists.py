@@ -1,12 +1,12 @@
-"""Following any honest list reads each record once and in order; following any circle stops (issue 5 no. 4)."""
+"""Following any honest list reads each record once and in order; following any circle stops."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from patra.ingest.bits import Initial, Pagination
-from patra.ingest.codes import EmptyPage, PaginationType, RepeatedToken, ShortPage
-from patra.ingest.paging import End, Next, Page, Place, Probe, Stop, first, follow
+from patra.ingest.extraction.pagination import End, Next, Page, PagePosition, Probe, Stop, first, follow
+from patra.ingest.packs.sections import Initial, Pagination
+from patra.ingest.vocabulary.codes import EmptyPage, PaginationType, RepeatedToken, ShortPage
 
 kinds = st.sampled_from(PaginationType)
 
@@ -41,7 +41,7 @@ def test_an_honest_list_is_read_whole(kind, count: int, size: int, has_more: boo
     records = list(range(count))
     pagination = Pagination(type=kind, page_size=size, base1=True, initial=Initial(token="0"), last_page_probe=probe)
 
-    def ask(place: Place):
+    def ask(place: PagePosition):
         match kind:
             case PaginationType.OFFSET:
                 start = place.offset
@@ -93,7 +93,7 @@ def test_a_circle_of_any_length_is_left(kind, tail, circle, empty, short, repeat
     )
     asked = 0
 
-    def ask(place: Place):
+    def ask(place: PagePosition):
         nonlocal asked
         number = asked if asked < tail else tail + (asked - tail) % circle
         asked += 1
@@ -114,7 +114,7 @@ def test_one_repeated_page_costs_one_more_request_and_no_record(kind, slip: int)
     before: list = []
     slipped = False
 
-    def at(place: Place) -> int:
+    def at(place: PagePosition) -> int:
         match kind:
             case PaginationType.OFFSET:
                 return place.offset
@@ -125,7 +125,7 @@ def test_one_repeated_page_costs_one_more_request_and_no_record(kind, slip: int)
             case _:
                 return int(place.url or 0)
 
-    def ask(place: Place):
+    def ask(place: PagePosition):
         nonlocal slipped
         start = at(place)
         items = records[start : start + 2]

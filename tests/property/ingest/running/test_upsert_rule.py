@@ -1,9 +1,9 @@
-"""Whatever order records arrive in, the latest version of each stays (ch. 11.1, issue 5 no. 4)."""
+"""Whatever order records arrive in, the latest version of each stays (ch. 11.1)."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patra.ingest.records import Incoming, Stored, content_of, incoming, newest, sort_out
+from patra.ingest.landing.records import Incoming, Stored, content_of, incoming, newest, sort_out
 
 versions = st.one_of(st.none(), st.sampled_from(["1", "2", "10", "a", "b"]))
 

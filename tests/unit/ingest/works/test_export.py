@@ -11,11 +11,11 @@ import duckdb
 import msgspec
 import pytest
 
-from patra.ingest.export import Format, export, format_of, sink
-from patra.ingest.records import packed
-from patra.ingest.works import Origin, work_of
-from patra.ingest.works_export import JOINED, RECORDS, WORKS, joined_rows, record_rows, work_rows
-from patra.ingest.works_read import count, pages, stored_work
+from patra.ingest.landing.records import packed
+from patra.ingest.packs.work import Origin, work_of
+from patra.ingest.works.export import JOINED, RECORDS, WORKS, joined_rows, record_rows, work_rows
+from patra.ingest.works.file_writers import Format, export, format_of, sink
+from patra.ingest.works.read import count, pages, stored_work
 from patra.kernel.db import Database, migrate, open_database
 from patra.kernel.errors import Invalid
 
@@ -102,6 +102,19 @@ def check(works: Any) -> None:
     assert works.filter("deleted").project("source").fetchall() == [("pubmed",)]
 
 
+def test_works_carry_no_address_and_records_are_as_they_came(db: Database, tmp_path: Path) -> None:
+    address = "ann@example.org"
+    fields = {"title": f"Letter from {address}", "url": f"https://x.example/{address}", "doi": "10.1/private"}
+    db.run(lambda tx: tx.insert("ing_record", [row("zenodo", 1, fields)]))
+    for made in (work_rows(db, ["zenodo"]), joined_rows(db, tmp_path, ["zenodo"])):
+        [[work]] = list(made)
+        assert work["title"] == "Letter from ***"
+        assert work["url"] == f"https://x.example/{address}"
+        assert work["authors"][0]["affiliation"] == ["Oslo"]
+    [[record]] = list(record_rows(db, ["zenodo"]))
+    assert record["fields"]["title"] == f"Letter from {address}"
+
+
 def test_joined_works_say_who_gave_what(db: Database, tmp_path: Path) -> None:
     path = tmp_path / "joined.parquet"
     assert export(joined_rows(db, tmp_path), sink(path, format_of(path), JOINED)) == 4501
@@ -127,7 +140,7 @@ def test_an_export_that_breaks_leaves_nothing_and_spares_what_was_there(tmp_path
 
 
 def test_a_name_that_tells_no_format_is_refused() -> None:
-    with pytest.raises(Invalid, match="tells no format"):
+    with pytest.raises(Invalid, match="has no ending of a known format"):
         format_of(Path("works.xlsx"))
     assert format_of(Path("works.xlsx"), "csv") is Format.CSV
 

@@ -1,13 +1,16 @@
 """The same work from several sources becomes one, and says who gave what."""
 
+from itertools import permutations
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patra.ingest.works import Author, When, Work
-from patra.ingest.works_join import joined
-from patra.ingest.works_merge import grouped, keys_of, merged
+from patra.ingest.packs.work import Author, Notice, Relation, When, Work
+from patra.ingest.works.export import row_of
+from patra.ingest.works.join import joined
+from patra.ingest.works.merge import Join, Retraction, grouped, keys_of, merged
 
 
 def work(source: str, number: int = 1, **fields: object) -> Work:
@@ -48,6 +51,100 @@ def test_the_doi_that_datacite_gives_an_arxiv_paper_joins_it() -> None:
     one = merged(group)
     assert one.ids["doi"] == ["10.48550/arxiv.2201.06719", "10.1103/physreva.106.012821"]
     assert one.given_by["arxiv"] == "arxiv"
+
+
+def test_a_preprint_and_its_article_are_one_work_and_the_join_is_explained() -> None:
+    preprint = work(
+        "biorxiv", doi="10.1101/p", relations=[Relation(type="is-preprint-of", id="doi:10.5555/j")], type="preprint"
+    )
+    article = work("crossref", doi="10.5555/j", type="article")
+    other = work("pubmed", doi="10.5555/j", pmid="7")
+    [group] = grouped([preprint, article, other])
+    one = merged(group)
+    assert (one.doi, one.type) == ("10.5555/j", "article")
+    assert one.joins == [
+        Join(
+            by="doi:10.5555/j",
+            records=["pubmed:pubmed-1", "crossref:crossref-1", "biorxiv:biorxiv-1"],
+            why="is-preprint-of",
+        )
+    ]
+    assert merged(grouped([article, other])[0]).joins[0].why == "identifier"
+
+
+def issued(at: str, precision: str) -> When:
+    return When(at=f"{at}T00:00:00Z", precision=precision)
+
+
+YEAR, MONTH, DAY = issued("2026-01-01", "year"), issued("2026-10-01", "month"), issued("2026-10-18", "day")
+"""The same date, as sources state it more and less exactly."""
+
+
+@pytest.mark.parametrize(
+    ("dates", "taken"),
+    [
+        ({"pubmed": YEAR, "openalex": DAY}, "openalex"),
+        ({"pubmed": YEAR, "crossref": MONTH}, "crossref"),
+        ({"pubmed": MONTH, "crossref": YEAR, "openalex": DAY}, "openalex"),
+        ({"pubmed": YEAR, "crossref": MONTH, "openalex": DAY}, "openalex"),
+        ({"pubmed": DAY, "openalex": When(at="2026-10-18T07:00:00Z", precision="instant")}, "openalex"),
+        # another year, another month, another day: the order of the sources
+        ({"pubmed": YEAR, "openalex": issued("2025-12-30", "day")}, "pubmed"),
+        ({"pubmed": MONTH, "openalex": issued("2026-09-30", "day")}, "pubmed"),
+        ({"pubmed": DAY, "openalex": When(at="2026-10-19T07:00:00Z", precision="instant")}, "pubmed"),
+        # two that agree with the year and not with each other: the order decides between them
+        ({"pubmed": YEAR, "crossref": MONTH, "openalex": issued("2026-03-02", "day")}, "crossref"),
+        ({"pubmed": YEAR, "crossref": issued("2026-03-02", "day"), "openalex": DAY}, "crossref"),
+        # no more exact
+        ({"pubmed": DAY, "openalex": YEAR}, "pubmed"),
+        ({"pubmed": DAY, "openalex": DAY}, "pubmed"),
+        ({"pubmed": YEAR, "openalex": issued("2026-10-18", "guess")}, "pubmed"),
+    ],
+)
+def test_a_date_gives_way_to_a_more_exact_one_that_agrees_with_it(dates: dict[str, When], taken: str) -> None:
+    works = [work(source, doi="10.1/x", issued=at) for source, at in dates.items()]
+    for order in permutations(works):
+        one = merged(order)
+        assert (one.issued, one.given_by["issued"]) == (dates[taken], taken)
+
+
+def test_the_date_of_a_preprint_or_of_a_record_taken_back_makes_none_more_exact() -> None:
+    article = work("pubmed", doi="10.1/x", type="article", issued=YEAR)
+    assert merged([work("biorxiv", doi="10.1/x", type="preprint", issued=DAY), article]).issued == YEAR
+    assert merged([work("openalex", doi="10.1/x", deleted=True, issued=DAY), article]).issued == YEAR
+    posted = work("pubmed", doi="10.1/x", type="preprint", issued=YEAR)
+    assert merged([work("biorxiv", doi="10.1/x", type="preprint", issued=DAY), posted]).issued == DAY
+
+
+def test_a_cut_list_of_authors_gives_way_to_a_whole_one() -> None:
+    cut = work("openalex", doi="10.1/x", authors=[Author(name="A")], authors_truncated=True)
+    whole = work("core", doi="10.1/x", authors=[Author(name="A"), Author(name="B")])
+    assert (len(merged([cut, whole]).authors), merged([cut, whole]).given_by["authors"]) == (2, "core")
+    assert merged([cut]).given_by["authors"] == "openalex"
+    assert (merged([cut]).authors_truncated, merged([cut, whole]).authors_truncated) == (True, False)
+    assert (row_of(merged([cut]))["authors_truncated"], row_of(whole)["authors_truncated"]) == (True, False)
+
+
+def test_a_part_and_its_whole_are_two_works() -> None:
+    part = work("datacite", doi="10.1/part", relations=[Relation(type="is-part-of", id="doi:10.1/whole")])
+    assert len(grouped([part, work("datacite", 2, doi="10.1/whole")])) == 2
+
+
+def test_who_calls_a_work_retracted_and_when() -> None:
+    notice = Notice(type="retraction", id="doi:10.1/r", at="2010-02-06")
+    crossref = work("crossref", doi="10.1/x", notices=[notice], updated="2026-01-01T00:00:00Z")
+    pubmed = work("pubmed", doi="10.1/x", retracted=True, updated="2026-02-01T00:00:00Z")
+    silent = work("doaj", doi="10.1/x", notices=[Notice(type="erratum", id="doi:10.1/e")])
+    one = merged([crossref, pubmed, silent])
+    assert one.retracted
+    assert one.retractions == [
+        Retraction(source="pubmed", id="pubmed-1", updated="2026-02-01T00:00:00Z"),
+        Retraction(
+            source="crossref", id="crossref-1", updated="2026-01-01T00:00:00Z", notice="doi:10.1/r", at="2010-02-06"
+        ),
+    ]
+    assert [one.type for one in one.notices] == ["retraction", "erratum"]
+    assert not merged([silent]).retracted
 
 
 def test_a_work_without_identifiers_stands_alone() -> None:
@@ -103,3 +200,14 @@ def test_keys_are_in_one_form() -> None:
         "doi:10.48550/arxiv.2201.06719",
         "arxiv:2201.06719",
     ]
+
+
+def test_an_alias_is_joined_with_what_it_leads_to_and_gives_way_to_it() -> None:
+    same = Relation(type="is-identical-to", id="doi:10.5555/new")
+    alias = work("crossref", 1, doi="10.5555/a-old", relations=[same])
+    target = work("crossref", 2, doi="10.5555/new", title="Fog")
+    [group] = grouped([alias, target])
+    one = merged(group)
+    assert (one.doi, one.title, one.key) == ("10.5555/new", "Fog", "doi:10.5555/new")
+    assert one.ids["doi"] == ["10.5555/new", "10.5555/a-old"]
+    assert [(join.by, join.why) for join in one.joins] == [("doi:10.5555/new", "is-identical-to")]

@@ -1,4 +1,4 @@
-"""Events, CloudEvents and operators' words go in over HTTP; the bus's answers come out (B1, C§6).
+"""The HTTP interface of the bus: events, CloudEvents, and acts of operators (B1, C§6).
 
 `POST /bus/events` takes our envelope, a list of envelopes, or CloudEvents 1.0 in structured, batch or binary mode; what
 is refused is answered with its code and place.
@@ -7,21 +7,27 @@ is refused is answered with its code and place.
 |---|---|---|
 | shapes | structs of the bus | what is read and written on the wire |
 | publishing | headers and body | published events, each answered |
-| reading | questions | events, groups, dead letters, contracts |
+| flow | the catalogue, recent counts | who sends what to whom, and how fast |
+| events | a key, or a filter | events of the log and what happened to them |
+| reading | questions | groups, dead letters, refusals, contracts |
+| pulling | a group that asks for events | events under leases; acks and nacks |
 | acting | an operator's word | the act and its audit row |
+| bulk | a query over dead letters | causes, a preview, an act on all of them, its progress |
 """
 
-from collections.abc import Callable
 from typing import Any
 
-from patra.app.actor import Role
+from patra.app.access.actor import Role
 from patra.app.wiring import Patra
-from patra.web.api.bus import acting, reading
-from patra.web.api.bus.publishing import publish
+from patra.web.api.bus import acting, bulk, events, flow, pulling, reading
+from patra.web.api.bus.publishing import ACT, publish
 from patra.web.api.bus.shapes import (
+    AckAsked,
     Answers,
     Changed,
+    Deliveries,
     DiscardAsked,
+    ExtendAsked,
     FreezeState,
     Groups,
     Health,
@@ -32,59 +38,50 @@ from patra.web.api.bus.shapes import (
     LetterDetail,
     LetterQuery,
     Letters,
+    NackAsked,
+    PullAsked,
     Reasoned,
     RefusalQuery,
     Refusals,
     ReplayAsked,
-    Timeline,
+    RotateAsked,
+    Rotated,
+    SettledDeliveries,
+    StageAsked,
+    Stages,
+    StageState,
     Types,
 )
-from patra.web.endpoint import Endpoint, Request
+from patra.web.endpoint import Endpoint, EndpointGroup
 
 TAG = "bus"
 
 
 def routes(patra: Patra) -> list[Endpoint]:
-    def get(path: str, handler: Callable[[Request], Any], summary: str, response: Any, **more: Any) -> Endpoint:
-        return Endpoint(
-            method="GET",
-            path=path,
-            handler=handler,
-            role=Role.VIEWER,
-            summary=summary,
-            response=response,
-            tag=TAG,
-            **more,
-        )
-
-    def post(path: str, handler: Callable[[Request], Any], act: str, summary: str, **more: Any) -> Endpoint:
-        role = more.pop("role", Role.OPERATOR)
-        return Endpoint(method="POST", path=path, handler=handler, role=role, summary=summary, act=act, tag=TAG, **more)
-
+    group = EndpointGroup(TAG)
+    get, post = group.get, group.post
     unknown = {404: "there is no such thing"}
     return [
         Endpoint(
             method="POST",
             path="/bus/events",
             raw=lambda request: publish(patra, request),
-            role=Role.OPERATOR,
+            role=Role.PUBLISHER,
             summary="Publish events: our envelope or CloudEvents 1.0",
             description=__doc__ or "",
             tag=TAG,
-            act="bus.publish",
+            act=ACT,
             response=Answers,
             also={207: "several events, of which some are refused: each is answered for itself"},
-            problems={400: "the message is refused", 409: "the key or the type does not allow it"},
+            problems={
+                400: "the message is refused",
+                403: "not allowed to this publisher",
+                409: "the key or the type does not allow it",
+            },
         ),
-        get(
-            "/bus/events/{key}",
-            reading.events_by_key,
-            "Events by event_id, trace_id or correlation_id, as CloudEvents",
-            Any,
-        ),
-        get("/bus/timeline/{key}", reading.timeline_of, "What happened to an event or a trace, in order", Timeline),
-        get("/bus/catalogue", reading.types, "Every event type", Types),
-        get("/bus/catalogue/asyncapi", reading.asyncapi, "The catalogue as AsyncAPI 3", Any),
+        *events.routes(TAG),
+        get("/bus/catalogue", reading.types, "Every event type", Types, shared=True),
+        get("/bus/catalogue/asyncapi", reading.asyncapi, "The catalogue as AsyncAPI 3", Any, shared=True),
         get(
             "/bus/catalogue/{type}",
             reading.one_type,
@@ -92,17 +89,28 @@ def routes(patra: Patra) -> list[Endpoint]:
             bytes,
             media="text/markdown",
             problems=unknown,
+            shared=True,
         ),
         get("/bus/groups", reading.all_groups, "Consumer groups, their subscriptions and lag", Groups),
         get("/bus/health", reading.health, "Frozen types, dead letters, paused groups", Health),
-        get("/bus/refusals", reading.refusals, "Publishes that were refused", Refusals, query=RefusalQuery),
-        get("/bus/dead-letters", reading.letters, "Dead letters", Letters, query=LetterQuery),
+        get(
+            "/bus/refusals",
+            reading.refusals,
+            "Publishes that were refused",
+            Refusals,
+            query=RefusalQuery,
+            tenant_query="tenant_id",
+        ),
+        *flow.routes(TAG),
+        *bulk.routes(),
+        get("/bus/dead-letters", reading.letters, "Dead letters", Letters, query=LetterQuery, tenant_query="tenant_id"),
         get(
             "/bus/dead-letters/{group}/{event_id}",
             reading.letter,
             "One dead letter, with its payload held against the schema",
             LetterDetail,
             problems=unknown,
+            tenant_of=reading.tenant_of_letter,
         ),
         post(
             "/bus/replay",
@@ -137,6 +145,37 @@ def routes(patra: Patra) -> list[Endpoint]:
             response=Changed,
             problems=unknown,
         ),
+        Endpoint(
+            method="POST",
+            path="/bus/groups/{group}/pull",
+            raw=pulling.LongPolls(patra).pull,
+            role=Role.PUBLISHER,
+            summary="Take events of a consumer group, each under a lease; waits for the first",
+            description=pulling.__doc__ or "",
+            tag=TAG,
+            act="bus.pull",
+            request=PullAsked,
+            response=Deliveries,
+            seconds=90,
+            problems={400: "no such type or version", 403: "not allowed to this token"},
+        ),
+        *[
+            post(
+                f"/bus/groups/{{group}}/{name}",
+                handler,
+                f"bus.{name}",
+                summary,
+                role=Role.PUBLISHER,
+                request=body,
+                response=SettledDeliveries,
+                problems={403: "not allowed to this token", 404: "there is no such group"},
+            )
+            for name, handler, summary, body in (
+                ("ack", pulling.acknowledge, "Events are handled; publish what follows with it", AckAsked),
+                ("nack", pulling.refuse, "Events failed: retry them later, or never", NackAsked),
+                ("extend", pulling.extend, "Hold on to events that take longer", ExtendAsked),
+            )
+        ],
         post(
             "/bus/types/{type}/freeze",
             acting.freeze,
@@ -149,6 +188,16 @@ def routes(patra: Patra) -> list[Endpoint]:
         post(
             "/bus/types/{type}/thaw", acting.thaw, "bus.thaw", "Lift a freeze", response=FreezeState, problems=unknown
         ),
+        get("/bus/stages", acting.stages, "New major versions and how far they have come", Stages),
+        post(
+            "/bus/types/{type}/stage",
+            acting.set_stage,
+            "bus.stage",
+            "Move the newest major version of a type to another stage",
+            request=StageAsked,
+            response=StageState,
+            problems={400: "it cannot go there from where it is"},
+        ),
         get("/bus/webhooks", acting.hooks, "Endpoints that events are sent to", Hooks),
         post(
             "/bus/webhooks",
@@ -160,6 +209,16 @@ def routes(patra: Patra) -> list[Endpoint]:
             role=Role.ADMIN,
             status=201,
             problems={409: "there is a webhook of this name already"},
+        ),
+        post(
+            "/bus/webhooks/{name}/rotate",
+            acting.rotate_hook,
+            "bus.webhook.rotate",
+            "Give an endpoint a new secret; the old one signs along for a while",
+            request=RotateAsked,
+            response=Rotated,
+            role=Role.ADMIN,
+            problems=unknown,
         ),
         Endpoint(
             method="DELETE",

@@ -1,24 +1,26 @@
-"""Questions about events, groups, dead letters and contracts go in; answers come out."""
+"""Turns questions about groups, dead letters, refusals and contracts into answers."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, cast
 
 import msgspec
+from msgspec.structs import replace
 
 import patra
-from patra.app.bus import bus_of
-from patra.bus import operations, pages
-from patra.bus.cloudevents import structured
-from patra.bus.deadletter import DeadLetter, Filter, L, violations
-from patra.bus.envelope import decode_trusted
-from patra.bus.reasons import R
-from patra.bus.store import events, groups
-from patra.bus.timeline import timeline
-from patra.kernel.db import Tx
+from patra.app.components.bus import bus_of
+from patra.app.wiring import Patra
+from patra.bus import asyncapi as asyncapi_pages
+from patra.bus import operations
+from patra.bus.catalogue.catalogue import Catalogue
+from patra.bus.catalogue.reasons import Reason
+from patra.bus.catalogue.registered_types import shown_types
+from patra.bus.consuming.dead_letter import DeadLetter, DeadLetterState, Filter, letter_id, violations
+from patra.bus.store import dead_letters, events, groups
+from patra.kernel.safety.redact import redact, redact_text
 from patra.web.api.bus.shapes import (
     FreezeState,
     Group,
     Groups,
-    Happened,
     Health,
     LetterDetail,
     LetterQuery,
@@ -26,30 +28,14 @@ from patra.web.api.bus.shapes import (
     Refusal,
     RefusalQuery,
     Refusals,
-    Timeline,
     Types,
     TypeSummary,
     instants,
+    masked,
     shown,
 )
 from patra.web.endpoint import Reply, Request
 from patra.web.problem import Problem
-
-
-def events_by_key(request: Request) -> Any:
-    key = request.path["key"]
-
-    def look(tx: Tx) -> list[events.Stored]:
-        return events.by_id(tx, key) or events.by_trace(tx, key) or events.by_correlation(tx, key)
-
-    found = request.patra.db.read(look)
-    return Reply([structured(decode_trusted(row.body)) for row in found if row.body is not None])
-
-
-def timeline_of(request: Request) -> Timeline:
-    return Timeline(
-        entries=[shown(e, Happened) for e in request.patra.db.read(lambda tx: timeline(tx, request.path["key"]))]
-    )
 
 
 def types(request: Request) -> Types:
@@ -63,54 +49,79 @@ def types(request: Request) -> Types:
                 versions={str(c.version): c.status.value for c in kind.contracts.values()},
                 ordered=kind.ordering is not None,
             )
-            for name, kind in sorted(bus_of(request.patra).bus.catalogue.types.items())
+            for name, kind in sorted(_types_of_store(request).types.items())
         ]
     )
 
 
+def _types_of_store(request: Request) -> Catalogue:
+    bus = bus_of(request.patra).bus
+    return shown_types(bus.catalogue, request.patra.db.read(bus.registered_elsewhere))
+
+
 def asyncapi(request: Request) -> Reply:
-    return Reply(pages.asyncapi(bus_of(request.patra).bus.catalogue, patra.__version__))
+    return Reply(asyncapi_pages.asyncapi(_types_of_store(request), patra.__version__))
 
 
 def one_type(request: Request) -> bytes | Problem:
-    kind = bus_of(request.patra).bus.catalogue.types.get(request.path["type"])
+    kind = _types_of_store(request).types.get(request.path["type"])
     if kind is None:
-        return Problem(404, R.TYPE_UNKNOWN.value, R.TYPE_UNKNOWN.text, request.path["type"])
-    return pages.page(kind).encode()
+        return Problem(404, Reason.TYPE_UNKNOWN.value, Reason.TYPE_UNKNOWN.text, request.path["type"])
+    return asyncapi_pages.page(kind).encode()
 
 
 def all_groups(request: Request) -> Groups:
-    return Groups(groups=[shown(g, Group) for g in request.patra.db.read(groups.totals)])
+    bus = bus_of(request.patra).bus
+    found, absent = request.patra.db.read(lambda tx: (groups.totals(tx), operations.absent_consumers(tx, bus)))
+    return Groups(groups=[shown(g, Group) for g in found], absent=absent)
 
 
 def health(request: Request) -> Health:
     state = bus_of(request.patra).health()
     return Health(
-        frozen=[shown(f, FreezeState) for f in state.frozen], dead_letters=state.dead_letters, troubles=state.troubles
+        frozen=[shown(f, FreezeState) for f in state.frozen],
+        dead_letters=state.dead_letters,
+        troubles=[redact_text(text) for text in state.troubles],
     )
 
 
 def refusals(request: Request) -> Refusals:
     query: RefusalQuery = request.query
-    found = request.patra.db.read(lambda tx: events.refusals(tx, limit=query.limit, code=query.code))
-    return Refusals(refusals=[shown(row, Refusal) for row in found])
-
-
-def letters(request: Request) -> Letters | Problem:
-    query: LetterQuery = request.query
-    if query.state not in {*L, "all"}:
-        return Problem(
-            400, "query_invalid", "A query parameter is wrong", "state is open, replaying, replayed, discarded or all"
+    found = request.patra.db.read(
+        lambda tx: events.refusals(
+            tx, limit=query.limit, code=query.code, before=query.before, tenant_id=query.tenant_id
         )
-    wanted = Filter(
+    )
+    following = found[-1].last_at if len(found) >= query.limit else None
+    return Refusals(refusals=[shown(row, Refusal) for row in found], next=following)
+
+
+def _bad_state(query: LetterQuery) -> Problem | None:
+    if query.state in {*DeadLetterState, "all"}:
+        return None
+    return Problem(
+        400, "query_invalid", "A query parameter is wrong", "state is open, replaying, replayed, discarded or all"
+    )
+
+
+def _filter(query: LetterQuery) -> Filter:
+    return Filter(
         group=query.group or None,
         event_type=query.type or None,
         event_id=query.event_id or None,
         error_code=query.error_code or None,
         trace_id=query.trace_id or None,
         tenant_id=query.tenant_id or None,
-        state=None if query.state == "all" else L(query.state),
+        error_shape=query.error_shape or None,
+        state=None if query.state == "all" else DeadLetterState(query.state),
     )
+
+
+def letters(request: Request) -> Letters | Problem:
+    query: LetterQuery = request.query
+    if problem := _bad_state(query):
+        return problem
+    wanted = _filter(query)
     found = request.patra.db.read(
         lambda tx: operations.find_letters(tx, wanted, limit=query.limit, before=query.before or None)
     )
@@ -120,17 +131,26 @@ def letters(request: Request) -> Letters | Problem:
     )
 
 
+def tenant_of_letter(ground: Patra, path: Mapping[str, str]) -> str | None:
+    """Whose event a dead letter holds."""
+    found = ground.db.read(lambda tx: dead_letters.by_id(tx, [letter_id(path["group"], path["event_id"])]))
+    return found[0].letter.tenant_id if found else None
+
+
 def letter(request: Request) -> LetterDetail | Problem:
     group, event_id = request.path["group"], request.path["event_id"]
     wanted = Filter(group=group, event_id=event_id, state=None)
     found = request.patra.db.read(lambda tx: operations.find_letters(tx, wanted, limit=1))
     if not found:
-        return Problem(404, R.LETTER_UNKNOWN.value, R.LETTER_UNKNOWN.text, f"{group}/{event_id}")
+        return Problem(404, Reason.LETTER_UNKNOWN.value, Reason.LETTER_UNKNOWN.text, f"{group}/{event_id}")
+    wrong = violations(bus_of(request.patra).bus.catalogue, found[0])
     return LetterDetail(
-        dead_letter=_shown(found[0]), violations=violations(bus_of(request.patra).bus.catalogue, found[0])
+        dead_letter=_shown(found[0]), violations=[replace(one, detail=redact_text(one.detail)) for one in wrong]
     )
 
 
 def _shown(one: DeadLetter) -> dict[str, Any]:
-    """C§6's record, the envelope as JSON."""
-    return {**instants(msgspec.to_builtins(one)), "envelope": msgspec.Raw(one.envelope.encode())}
+    """C§6's record with the envelope, both without secrets and personal data. What is replayed is the event itself."""
+    envelope = msgspec.json.decode(one.envelope)
+    shape = masked(cast("dict[str, Any]", envelope)) if isinstance(envelope, dict) else redact(envelope)
+    return {**masked(instants(msgspec.to_builtins(one))), "envelope": shape}

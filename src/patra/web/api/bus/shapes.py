@@ -1,21 +1,36 @@
-"""What goes in and out of the bus's HTTP interface; instants are RFC 3339 (A1)."""
+"""Request and response bodies of the bus's HTTP interface; instants are RFC 3339 (A1)."""
 
 from typing import Annotated, Any, TypeVar, cast
 
 import msgspec
 from msgspec import Meta
 
-from patra.bus.envelope import Refused
-from patra.bus.publish import Outcome, Published
-from patra.bus.reasons import R
-from patra.bus.schema import Violation
+from patra.bus.catalogue.reasons import NOT_ADOPTED, Reason
+from patra.bus.catalogue.schema import Violation
+from patra.bus.publishing.envelope import Refused
+from patra.bus.publishing.publish import Outcome, Published
 from patra.kernel.clock import format_instant
+from patra.kernel.safety.redact import redact
 from patra.web.problem import Problem
 
-MOST = 1000
-CONFLICTS = {R.IDEMPOTENCY_CONFLICT, R.EVENT_ID_REUSED, R.TYPE_FROZEN, R.LETTER_NOT_OPEN, R.WEBHOOK_EXISTS}
-UNKNOWN = {R.LETTER_UNKNOWN, R.GROUP_UNKNOWN}
+MAX_PAGE_ROWS = 1000
+CONFLICTS = {
+    Reason.IDEMPOTENCY_CONFLICT,
+    Reason.EVENT_ID_REUSED,
+    Reason.TYPE_FROZEN,
+    Reason.LETTER_NOT_OPEN,
+    Reason.WEBHOOK_EXISTS,
+}
+UNKNOWN = {Reason.LETTER_UNKNOWN, Reason.GROUP_UNKNOWN, Reason.BULK_ACT_UNKNOWN}
 T = TypeVar("T")
+
+
+class Defect(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that is wrong with an event."""
+
+    code: str
+    place: str
+    detail: str
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -26,6 +41,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     code: str | None = None
     place: str | None = None
     detail: str | None = None
+    errors: list[Defect] = []
 
 
 class Answers(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +77,10 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Groups(msgspec.Struct, frozen=True, kw_only=True):
+    """`absent` are groups that the catalogue lists and that never subscribed here, with the types they would get."""
+
     groups: list[Group]
+    absent: dict[str, list[str]] = {}
 
 
 class FreezeState(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,37 +115,62 @@ class LetterDetail(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LetterQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    group: Annotated[str, Meta(description="Only letters of this consumer group.")] = ""
-    type: Annotated[str, Meta(description="Only letters of this event type.")] = ""
-    event_id: Annotated[str, Meta(description="Only letters of this event.")] = ""
-    error_code: Annotated[str, Meta(description="Only letters with this error code.")] = ""
-    trace_id: Annotated[str, Meta(description="Only letters of this trace.")] = ""
-    tenant_id: Annotated[str, Meta(description="Only letters of this tenant.")] = ""
+    group: Annotated[str, Meta(description="Only dead letters of this consumer group.")] = ""
+    type: Annotated[str, Meta(description="Only dead letters of this event type.")] = ""
+    event_id: Annotated[str, Meta(description="Only dead letters of this event.")] = ""
+    error_code: Annotated[str, Meta(description="Only dead letters with this error code.")] = ""
+    trace_id: Annotated[str, Meta(description="Only dead letters of this trace.")] = ""
+    tenant_id: Annotated[str, Meta(description="Only dead letters of this tenant.")] = ""
+    error_shape: Annotated[str, Meta(description="Only dead letters with this error, as they are grouped.")] = ""
     state: Annotated[str, Meta(description="open (default), replaying, replayed, discarded, or all.")] = "open"
     before: Annotated[str, Meta(description="Continue after this letter_id.")] = ""
-    limit: Annotated[int, Meta(ge=1, le=MOST, description="How many letters to give.")] = 100
+    limit: Annotated[int, Meta(ge=1, le=MAX_PAGE_ROWS, description="How many dead letters to give.")] = 100
 
 
 class ReplayAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which letters: by `event_ids`, or every open one of the group that `type` and `error_code` find."""
+    """Which dead letters: by `event_ids`, or every open one of the group that `type` and `error_code` find."""
 
     group: str
     confirm: Annotated[str, Meta(description="The name of the group once more: the confirmation of C§6.")]
-    event_ids: Annotated[list[str], Meta(max_length=MOST)] | None = None
+    event_ids: Annotated[list[str], Meta(max_length=MAX_PAGE_ROWS)] | None = None
     type: str = ""
     error_code: str = ""
-    limit: Annotated[int, Meta(ge=1, le=MOST)] = MOST
+    limit: Annotated[int, Meta(ge=1, le=MAX_PAGE_ROWS)] = MAX_PAGE_ROWS
 
 
 class DiscardAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     group: str
-    event_ids: Annotated[list[str], Meta(min_length=1, max_length=MOST)]
+    event_ids: Annotated[list[str], Meta(min_length=1, max_length=MAX_PAGE_ROWS)]
     reason: str
 
 
 class LetterAnswer(msgspec.Struct, frozen=True, kw_only=True):
     letters: list[str]
     refused: dict[str, Answer]
+
+
+class StageAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where the newest major version of a type goes; `tenants` or `share` (percent) with `dual`."""
+
+    stage: Annotated[str, Meta(pattern="^(shadow|dual|retiring)$")]
+    tenants: list[str] = []
+    share: Annotated[int, Meta(ge=0, le=100)] = 0
+
+
+class StageState(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a new major version has come (B8)."""
+
+    event_type: str
+    major: int
+    stage: str
+    tenants: list[str]
+    share: int
+    changed_by: str
+    changed_at: str
+
+
+class Stages(msgspec.Struct, frozen=True, kw_only=True):
+    stages: list[StageState]
 
 
 class Reasoned(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -143,6 +187,7 @@ class HookAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     name: str
     url: str
     types: Annotated[dict[str, str], Meta(min_length=1, description='Such as {"artifact.published": ">=1,<2"}.')]
+    tenants: Annotated[list[str], Meta(description="Only events of these tenants; empty: of all.")] = []
 
 
 class Hook(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -152,6 +197,22 @@ class Hook(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     url: str
     group: str
     secret: str | None = None
+    tenants: list[str] = []
+    last_success_at: str | None = None
+    suspended_at: str | None = None
+    suspended_reason: str = ""
+
+
+class RotateAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """For how long the old secret signs along with the new one."""
+
+    overlap_seconds: Annotated[int, Meta(ge=0, le=30 * 86400)] = 86400
+
+
+class Rotated(msgspec.Struct, frozen=True, kw_only=True):
+    """The new secret, shown this once."""
+
+    secret: str
 
 
 class Hooks(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,7 +221,11 @@ class Hooks(msgspec.Struct, frozen=True, kw_only=True):
 
 class RefusalQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     code: Annotated[str, Meta(description="Only refusals with this code.")] = ""
-    limit: Annotated[int, Meta(ge=1, le=MOST)] = 100
+    tenant_id: Annotated[str, Meta(description="Only refusals of events that name this tenant.")] = ""
+    before: Annotated[int, Meta(ge=0, le=2**62, description="Only older ones: the `next` of the page before.")] = 2**62
+    limit: Annotated[
+        int, Meta(ge=1, le=MAX_PAGE_ROWS, description="How many; those of the last instant are given all the same.")
+    ] = 100
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
@@ -178,10 +243,73 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     first_at: str
     last_at: str
     count: int
+    published_by: str | None = None
 
 
 class Refusals(msgspec.Struct, frozen=True, kw_only=True):
+    """The latest first; `next` is the `before` of the next page."""
+
     refusals: list[Refusal]
+    next: int | None = None
+
+
+MAX_PULLED_EVENTS = 1000
+
+
+class PullAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which events a group wants (once is enough), how many at most, and how long the answer may wait for the first."""
+
+    types: Annotated[dict[str, str], Meta(description='Such as {"artifact.published": ">=1,<2"}.')] = {}
+    max: Annotated[int, Meta(ge=1, le=MAX_PULLED_EVENTS)] = 10
+    wait_seconds: Annotated[float, Meta(ge=0, le=60)] = 0
+    lease_seconds: Annotated[int, Meta(ge=1, le=3600, description="How long the events are the caller's.")] = 60
+    from_beginning: Annotated[bool, Meta(description="A new group begins at the oldest event that is kept.")] = False
+
+
+class PulledEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """An event in the caller's hands until `lease_until`; `delivery` is what ack, nack and extend name."""
+
+    delivery: str
+    event: dict[str, Any]
+    attempt: int
+    replay: bool
+    lease_until: str
+
+
+class Deliveries(msgspec.Struct, frozen=True, kw_only=True):
+    deliveries: list[PulledEvent]
+
+
+_Tokens = Annotated[list[str], Meta(min_length=1, max_length=MAX_PULLED_EVENTS)]
+
+
+class AckAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The events are handled. `publish` are envelopes that exist if, and only if, the acknowledgement counts."""
+
+    deliveries: _Tokens
+    publish: Annotated[list[dict[str, Any]], Meta(max_length=MAX_PULLED_EVENTS)] = []
+
+
+class NackAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The events failed: they come back by the type's retries, or with `dead` are dead letters at once."""
+
+    deliveries: _Tokens
+    code: Annotated[str, Meta(max_length=200)] = ""
+    detail: Annotated[str, Meta(max_length=4000)] = ""
+    dead: bool = False
+    retry_after_seconds: Annotated[int, Meta(ge=0, le=86400)] = 0
+
+
+class ExtendAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    deliveries: _Tokens
+    lease_seconds: Annotated[int, Meta(ge=1, le=3600)] = 60
+
+
+class SettledDeliveries(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of each: handled, later, dead, extended, or lost: the lease ran out, and another has the event."""
+
+    deliveries: dict[str, str]
+    published: list[Answer] = []
 
 
 class Happened(msgspec.Struct, frozen=True, kw_only=True):
@@ -201,19 +329,38 @@ def answer(outcome: Outcome) -> Answer:
     match outcome:
         case Published(event_id=event_id, duplicate=duplicate):
             return Answer(event_id=event_id, duplicate=duplicate)
-        case Refused(code=code, place=place, detail=detail):
-            return Answer(code=code.value, place=place, detail=detail)
+        case Refused(code=code, place=place, detail=detail, others=others):
+            return Answer(code=code.value, place=place, detail=detail, errors=errors(outcome) if others else [])
+
+
+def errors(refused: Refused) -> list[Defect]:
+    """Everything that is wrong, the first included, where there is more than one."""
+    return [Defect(code=one.code.value, place=one.place, detail=one.detail) for one in (refused, *refused.others)]
 
 
 def problem(refused: Refused) -> Problem:
     """A refusal of the bus as the one who asked sees it."""
+    if refused.code in NOT_ADOPTED:  # the fault of this process, not of the one who asked: another may take it
+        return Problem(503, refused.code.value, refused.code.text, refused.detail, {"place": refused.place})
+    if refused.code in (Reason.PUBLISHER, Reason.CONSUMER):
+        return Problem(403, refused.code.value, refused.code.text, refused.detail, {"place": refused.place})
     status = 409 if refused.code in CONFLICTS else 404 if refused.code in UNKNOWN else 400
-    return Problem(status, refused.code.value, refused.code.text, refused.detail, {"place": refused.place})
+    more: dict[str, Any] = {"errors": msgspec.to_builtins(errors(refused))} if refused.others else {}
+    return Problem(status, refused.code.value, refused.code.text, refused.detail, {"place": refused.place, **more})
 
 
-def shown(value: Any, kind: type[T]) -> T:
-    """A struct of the bus as one of the above: instants become text."""
-    return msgspec.convert(instants(msgspec.to_builtins(value)), kind)
+def shown(value: Any, kind: type[T], **more: Any) -> T:
+    """A struct of the bus as one of the above, with more fields: instants become text, what people wrote is masked."""
+    return msgspec.convert(masked(instants(msgspec.to_builtins(value))) | more, kind)
+
+
+MASKED = frozenset({"detail", "error_detail", "reason", "suspended_reason", "payload", "extensions"})
+"""Fields that hold what handlers, people and senders wrote; ids are left as they are, since others ask by them."""
+
+
+def masked(fields: dict[str, Any]) -> dict[str, Any]:
+    """Plain data without secrets and personal data in what others wrote, as the rest of the product shows it."""
+    return {name: redact(value) if name in MASKED else value for name, value in fields.items()}
 
 
 def instants(value: Any) -> Any:

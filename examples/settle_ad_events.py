@@ -1,0 +1,33 @@
+"""Send ad events to a running Patra as an unreliable SDK does: everything twice, and one event with a field missing.
+
+python settle_ad_events.py [http://127.0.0.1:8642]
+"""
+
+import sys
+from datetime import UTC, datetime
+
+import urllib3
+
+url = sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8642"
+http = urllib3.PoolManager(retries=urllib3.Retry(10, backoff_factor=0.2, allowed_methods=None))  # it may be starting
+now = datetime.now(UTC).isoformat()
+keys = {"traceKey": "t1", "requestKey": "r1", "attemptKey": "a1", "opportunityKey": "o1"}
+common = {"eventAt": now, "eventVersion": "1", **keys}
+rendered = {"responseReference": "answer-1", "renderAttemptId": "render-1", "creativeId": "creative-1"}
+batch = {
+    "batchId": "batch-1",
+    "appId": "shop",
+    "sdkVersion": "1.0",
+    "sentAt": now,
+    "schemaVersion": "1",
+    "events": [
+        {"eventId": "e1", "eventType": "opportunity_created", "placementKey": "home", **common},
+        {"eventId": "e2", "eventType": "impression", **common, **rendered},
+        {"eventId": "e3", "eventType": "click", **common, **rendered, "clickTarget": "https://shop.example/"},
+        {"eventId": "e4", "eventType": "impression", **common},  # lacks responseReference
+    ],
+}
+for attempt in ("first", "again"):
+    answer = http.request("POST", f"{url}/events", json=batch).json()
+    for item in answer["ackItems"]:
+        print(f"{attempt}: {item['eventId']} {item['ackStatus']:9} {item['ackReasonCode']}", item.get("extensions", ""))

@@ -1,0 +1,1 @@
+"""Each engine built from the settings, with its loops and health checks."""

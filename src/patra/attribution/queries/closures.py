@@ -1,0 +1,110 @@
+"""Closures by key or in pages, and how far the records of one have come in the archive."""
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+
+import msgspec
+
+from patra.attribution.contract.reasons import Reason
+from patra.attribution.decision.closure_rules import BILLABLE_IMPRESSION, Status
+from patra.attribution.decision.closure_state import Closure, ClosureState
+from patra.attribution.decision.output_records import RecordType
+from patra.attribution.storage.key_search import Found, find
+from patra.attribution.storage.read import Archived, closures_after, place_of, untold
+from patra.attribution.storage.sql import Q
+from patra.attribution.storage.write import closure_of
+from patra.kernel.canonical import key16
+from patra.kernel.clock import format_instant
+from patra.kernel.db import Tx
+
+
+class Aggregate(StrEnum):
+    """How far the records of one closure have come in the archive (§3.8.29.4)."""
+
+    COMMITTED = "consistent_committed"
+    NON_BILLABLE = "consistent_non_billable"
+    PENDING = "partial_pending"
+    TIMEOUT = "partial_timeout"
+
+
+class ClosureView(msgspec.Struct, frozen=True, kw_only=True):
+    """A closure for people: where it stands, what ended it, its click, its records as a whole."""
+
+    closureKey: str  # noqa: N815  names of the specification
+    appId: str  # noqa: N815
+    state: str
+    terminalSource: str | None  # noqa: N815
+    openedAt: str  # noqa: N815
+    nextDeadline: str | None  # noqa: N815
+    click: str | None
+    aggregate: str | msgspec.UnsetType | None = msgspec.UNSET
+    """Of one closure, not of a list; None once what was decided about it has been purged."""
+
+
+def closure_by_key(tx: Tx, closure_key: str) -> ClosureView | None:
+    """One closure with its aggregate state, as far as that can be known; None where there is no closure."""
+    rows = tx.fetch(Q["closure_by_key"], {"key": key16(closure_key)})
+    if not rows:
+        return None
+    closure, found = closure_of(rows[0]), _of_closure(tx, closure_key)
+    underway = bool(untold(tx, [one.archived for one in found]))
+    complete = bool(found) if closure.state is not ClosureState.CLOSED_SUCCESS else _billing(found)
+    return msgspec.structs.replace(_closure_view(closure), aggregate=aggregate(found, underway) if complete else None)
+
+
+def closures_by_key(tx: Tx, closure_keys: Iterable[str]) -> list[ClosureView]:
+    """Closures as a list shows them, without their aggregate states, by their keys."""
+    keys = [key16(key) for key in closure_keys]
+    found = {bytes(row[0]): row for row in tx.fetch(Q["closures_of_keys"], rows=[(key,) for key in sorted(keys)])}
+    return [_closure_view(closure_of(found[key])) for key in keys if key in found]
+
+
+def _billing(found: Sequence[Found]) -> bool:
+    """Whether the impression is among the decisions: if a closure has succeeded without one, it was purged."""
+    return any(one.archived.decision.billable == BILLABLE_IMPRESSION for one in found)
+
+
+def _of_closure(tx: Tx, closure_key: str) -> list[Found]:
+    """Every decision on a closure; another key that happens to be the same text is not asked for."""
+    found: list[Found] = []
+    after: int | None = -1
+    while after is not None:
+        page = find(tx, closure_key, after=after)
+        found += [one for one in page.found if one.archived.decision.subject.closure == closure_key]
+        after = page.next
+    return found
+
+
+def closures(tx: Tx, *, state: str | None, after: bytes, limit: int) -> list[tuple[bytes, ClosureView]]:
+    """Closures that follow a place, each with its own, of one state or of any."""
+    return [(place_of(one), _closure_view(one)) for one in closures_after(tx, after, limit, state or "")]
+
+
+def aggregate(found: Sequence[Found], underway: bool = False) -> Aggregate:
+    """The aggregate state of all records of one closure; `underway`: the archive lacks a supersession."""
+    records = [record for one in found for record in one.archived.records]
+    if any(_is_unwritten(one.archived, underway) for one in found):
+        return Aggregate.TIMEOUT
+    if underway or any(record.status is Status.NEW for record in records):
+        return Aggregate.PENDING
+    billed = any(one.archived.last_status(RecordType.BILLABLE) is Status.COMMITTED for one in found)
+    return Aggregate.COMMITTED if billed else Aggregate.NON_BILLABLE
+
+
+def _is_unwritten(one: Archived, underway: bool) -> bool:
+    """Whether the archive still lacks a record, or the news that it was superseded, after the time for it ran out."""
+    exhausted = one.settled_code == Reason.COMPENSATION_EXHAUSTED.value
+    return exhausted and (bool(one.not_taken) or (one.is_superseded_untold and not underway))
+
+
+def _closure_view(closure: Closure) -> ClosureView:
+    due = closure.next_due
+    return ClosureView(
+        closureKey=closure.closure,
+        appId=closure.app,
+        state=closure.state.value,
+        terminalSource=closure.source.value if closure.source else None,
+        openedAt=format_instant(closure.opened_at),
+        nextDeadline=format_instant(due) if due is not None else None,
+        click=closure.click.value if closure.click else None,
+    )

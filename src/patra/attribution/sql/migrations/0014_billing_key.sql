@@ -1,0 +1,2 @@
+-- Nothing on SQLite: one process writes, a tree of random keys would cost a page an event, and `patra attribution verify`
+-- looks for a billing key that was billed twice.

@@ -1,0 +1,361 @@
+"""The bus in a program of your own: open a store, declare contracts, publish, consume. `from patra import Bus`.
+
+bus = Bus.open("sqlite:///shop.db")
+bus.declare("order.placed", OrderPlaced, producer="Shop", example=OrderPlaced(order_id="o1", cents=500))
+
+@bus.consume("order.placed", group="mailer")
+def mail(tx, event): ...
+
+bus.publish("order.placed", OrderPlaced(order_id="o2", cents=900), tenant="acme", key="o2")
+bus.run_until_idle()     # or bus.start(), bus.close()
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar, cast
+
+import msgspec
+
+from patra.bus.bus import Bus as Core
+from patra.bus.catalogue.catalogue import Catalogue, EventType, load, parse
+from patra.bus.catalogue.reasons import Reason
+from patra.bus.consuming.consumer import HandlerFailure
+from patra.bus.dispatch.dispatcher import Dispatcher
+from patra.bus.dispatch.long_worker import LongWorker
+from patra.bus.publishing.dual_publishing import Translate
+from patra.bus.publishing.envelope import DELIVER_AT, Refused
+from patra.bus.publishing.publisher_tokens import Publisher
+from patra.bus.runtime import BusEngine, Duty
+from patra.kernel.clock import SECOND, Clock, SystemClock, format_instant
+from patra.kernel.db import Database, Tx, migrate, open_database
+from patra.kernel.errors import ConfigInvalid, Permanent, counted
+from patra.kernel.ids import new_id
+from patra.kernel.safety.redact import redact_text
+from patra.kernel.safety.untrusted_text import without_controls
+from patra.kernel.telemetry import get_logger
+
+log = get_logger()
+LOG = logging.getLogger("patra.bus")
+"""Of failures of the program's own handlers: the program decides by `logging` where they go, by default to stderr."""
+
+H = TypeVar("H", bound=Callable[..., Any])
+T = TypeVar("T")
+PACKAGES = ("patra.kernel", "patra.bus")
+RETRY_SECONDS = 1.0  # after an error at a loop's edge
+
+
+class EventRefused(Permanent):
+    """The bus did not take an event; `refused` says why, with the place in the envelope."""
+
+    def __init__(self, refused: Refused) -> None:
+        super().__init__(refused.code.value, f"{refused.place}: {refused.detail}")
+        self.refused = refused
+
+
+class HandlersFailed(Permanent):
+    """Handlers raised while `run_until_idle` ran; `failures` has each, with its traceback."""
+
+    def __init__(self, failures: Sequence[HandlerFailure]) -> None:
+        first = failures[0]
+        ends = "a dead letter" if first.due_at is None else f"comes back at {format_instant(first.due_at)}"
+        more = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
+        detail = f"{first.group} on {first.event_type} {first.event_id}, try {first.attempt}, {ends}{more}"
+        super().__init__(first.trouble.code, f"{detail}: {first.trouble.detail}\n{first.trouble.traceback}")
+        self.failures = tuple(failures)
+
+
+class Bus:
+    """Contracts and consumers are declared first; the first publish or run puts them in force on the store."""
+
+    def __init__(self, db: Database, clock: Clock, types: Iterable[EventType] = (), nats_url: str = "") -> None:
+        self.db = db
+        self.clock = clock
+        self._types = {kind.name: kind for kind in types}
+        self._declarations: list[Callable[[Core], object]] = []
+        self._nats_url = nats_url
+        self._engine: BusEngine | None = None
+        self._threads: list[threading.Thread] = []
+        self._stop = threading.Event()
+
+    @classmethod
+    def open(
+        cls,
+        url: str,
+        *,
+        contracts: Iterable[str | Path] = (),
+        built_in: bool = False,
+        clock: Clock | None = None,
+        nats_url: str = "",
+    ) -> Self:
+        """The bus on a store, whose tables are made where they are missing.
+
+        `contracts` are folders of YAML contracts; `built_in` adds those that come with Patra. Programs and a Patra may
+        share a store with different types: each leaves those of the others as they are.
+        """
+        db = open_database(url)
+        migrate(db, list(PACKAGES))
+        known = load([Path(folder) for folder in contracts], built_in=built_in)
+        return cls(db, clock or SystemClock(), known.types.values(), nats_url)
+
+    def declare(
+        self, event_type: str, payload: type[Any], *, producer: str, example: Any, version: str = "1.0", **more: Any
+    ) -> None:
+        """A contract from a type that msgspec or pydantic can describe; `more` as in a contract file (`retry` …)."""
+        file = {
+            "type": event_type,
+            "title": event_type,
+            "description": (payload.__doc__ or event_type).strip(),
+            "producer": producer,
+            "versions": [{"version": version, "schema": _schema(payload), "examples": [_plain(example)]}],
+            **more,
+        }
+        self._add(parse(msgspec.json.encode(file).decode(), event_type))
+
+    def declare_file(self, path: str | Path) -> None:
+        """A contract from a YAML file."""
+        self._add(parse(Path(path).read_text("utf-8"), Path(path).name))
+
+    def _add(self, kind: EventType) -> None:
+        if self._engine is not None or kind.name in self._types:
+            detail = "contracts are declared once, before the first publish or run"
+            raise ConfigInvalid(Reason.CATALOGUE_INVALID, detail, place=kind.name)
+        self._types[kind.name] = kind
+
+    def consume(
+        self, event_type: str, *, group: str, kind: Literal["single", "batch", "long"] = "single", **more: Any
+    ) -> Callable[[H], H]:
+        """Declare a handler: `handle(tx, event)`, a batch `handle(tx, events)`, long `work(event, hold) -> finish`."""
+
+        def declare(handler: H) -> H:
+            def declaration(core: Core) -> object:
+                chosen = {"single": core.consumer, "batch": core.batch_consumer, "long": core.long_consumer}[kind]
+                return cast("Any", chosen)(event_type, group=group, **more)(handler)
+
+            if self._engine is not None:
+                declaration(self._engine.bus)
+                self.db.run(self._engine.bus.join)
+            self._declarations.append(declaration)
+            return handler
+
+        return declare
+
+    def translate(self, event_type: str, *, given: int, made: int) -> Callable[[Translate], Translate]:
+        """Declare how a payload of one major version becomes another: what is published in one is in both."""
+
+        def declare(translate: Translate) -> Translate:
+            def declaration(core: Core) -> object:
+                return core.translations.add(event_type, given, made, translate)
+
+            if self._engine is not None:
+                declaration(self._engine.bus)
+            self._declarations.append(declaration)
+            return translate
+
+        return declare
+
+    def publish(
+        self,
+        event_type: str,
+        payload: Any,
+        *,
+        tenant: str,
+        key: str,
+        project: str = "default",
+        trace: str = "",
+        correlation: str = "",
+        causation: str | None = None,
+        publisher: Publisher | str | None = None,
+        deliver_at: datetime | None = None,
+        tx: Tx | None = None,
+    ) -> str:
+        """Publish an event; gives its id, or that of the first when `key` was used before. Raises EventRefused.
+
+        With `tx` it is published if, and only if, that transaction commits; begin it by `transaction`, or `prepare` the
+        bus before. Ids, time and trace are filled in. With `deliver_at` no group handles it before that time.
+        """
+        if tx is not None and self._engine is None:
+            detail = (
+                "the bus is not prepared: begin the transaction by `bus.transaction`, or call `bus.prepare()` before"
+            )
+            raise ConfigInvalid(Reason.CATALOGUE_INVALID, detail, place=event_type)
+        core = self.engine.bus
+        if event_type not in core.catalogue.types:
+            unknown = Refused(
+                code=Reason.TYPE_UNKNOWN, place="/event_type", detail=f"the catalogue has no {event_type}"
+            )
+            raise EventRefused(unknown)
+        made = core.envelope(
+            event_type,
+            _plain(payload),
+            tenant_id=tenant,
+            project_id=project,
+            trace_id=trace or new_id(),
+            correlation_id=correlation or trace or key,
+            causation_id=causation,
+            idempotency_key=key,
+        )
+        if deliver_at is not None:
+            made = msgspec.structs.replace(made, extensions={DELIVER_AT: format_instant(_instant(deliver_at))})
+        if tx is not None:
+            outcome = core.publish(tx, made, publisher=publisher)
+        else:
+            outcome = self.db.run(lambda own: core.publish(own, made, publisher=publisher))
+        if isinstance(outcome, Refused):
+            raise EventRefused(outcome)
+        return outcome.event_id
+
+    def transaction(self, work: Callable[[Tx], T]) -> T:
+        """Run `work(tx)` in one transaction; it is run again when it loses a race."""
+        self.prepare()
+        return self.db.run(work)
+
+    def prepare(self) -> None:
+        """Put contracts and consumers in force on the store, where that has not happened yet."""
+        _ = self.engine
+
+    @property
+    def engine(self) -> BusEngine:
+        """The engine below, built and put in force on the store when it is first needed."""
+        if self._engine is None:
+            made = BusEngine(self.db, self.clock, Catalogue(dict(self._types)), nats_url=self._nats_url)
+            for declaration in self._declarations:
+                declaration(made.bus)
+            made.adopt()
+            self.db.run(made.bus.join)
+            self._engine = made
+        return self._engine
+
+    def run_until_idle(self, *, raise_failures: bool = True) -> int:
+        """Handle everything that is due now, in this thread; gives how many events were handled. For tests and scripts.
+
+        Raises HandlersFailed at the end when a handler failed; with `raise_failures=False` a warning says how many did.
+        What failed and waits for its retry is not due: set the clock forward (`ManualClock`) and run again.
+        """
+        handled = 0
+        core = self.engine.bus
+        failures: list[HandlerFailure] = []
+        before, core.on_failure = core.on_failure, failures.append
+        workers = {group: LongWorker(self.db, core, group) for group in core.groups()}
+        try:
+            busy = True
+            while busy:
+                busy = False
+                for group, worker in workers.items():
+                    step = Dispatcher(self.db, core, group, slow_start=False).run_once()
+                    long = worker.run_once(1.0 if worker.in_hand else 0.0)
+                    handled += step.handled + long.handled
+                    busy = busy or step.busy or long.started > 0 or worker.in_hand > 0
+        finally:
+            core.on_failure = before
+            for worker in workers.values():
+                worker.close()
+        if failures and raise_failures:
+            raise HandlersFailed(failures)
+        if failures:
+            LOG.warning("%s failed; the first: %s", counted(len(failures), "attempt"), _failure_text(failures[0]))
+        return handled
+
+    def start(self, *, workers: int = 1) -> None:
+        """Handle events in threads of this process, until `close`. What a handler raises is logged as a warning."""
+        engine = self.engine
+        engine.bus.on_failure = _log_failure
+        duties = engine.duties() + [d for g in engine.bus.groups() for d in engine.group_duties(g, workers=workers)]
+        for duty in duties:
+            thread = threading.Thread(target=self._loop, args=(duty,), name=duty.name, daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def _loop(self, duty: Duty) -> None:
+        while not self._stop.is_set():
+            try:
+                turn = duty.run_once()
+                if not getattr(turn, "done", 0):
+                    self._stop.wait(duty.every / SECOND)
+            except Exception as error:  # noqa: BLE001  the edge of a loop: it goes on when the store is back
+                log.warning("bus_loop_failed", loop=duty.name, error=str(error))
+                self._stop.wait(RETRY_SECONDS)
+
+    def close(self) -> None:
+        """Stop the threads, return deliveries that are not finished, close the store."""
+        self._stop.set()
+        if self._engine is not None:
+            self._engine.close()
+        for thread in self._threads:
+            thread.join(5)
+        self.db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+def _log_failure(failure: HandlerFailure) -> None:
+    LOG.warning("%s", _failure_text(failure))
+
+
+def _failure_text(failure: HandlerFailure) -> str:
+    after = "it is a dead letter" if failure.due_at is None else f"it comes back at {format_instant(failure.due_at)}"
+    about = f"{failure.group} failed on {failure.event_type} {failure.event_id}, attempt {failure.attempt}"
+    error = without_controls(redact_text(f"{failure.trouble.code}: {failure.trouble.detail}"))
+    return f"{about}; {after}: {error}"
+
+
+def _instant(at: datetime) -> int:
+    if at.tzinfo is None:
+        raise ValueError("a time without its zone: say datetime(…, tzinfo=UTC)")
+    return int(at.timestamp() * SECOND)
+
+
+def _schema(payload: type[Any]) -> dict[str, Any]:
+    """The JSON Schema of a type as the catalogue takes it: closed objects, no defaults, the object itself in front."""
+    model_schema = getattr(payload, "model_json_schema", None)  # a pydantic model; pydantic itself is not needed
+    found = msgspec.json.schema(payload) if model_schema is None else _untitled(model_schema())
+    defs: dict[str, Any] = {name: _closed(part) for name, part in found.get("$defs", {}).items()}
+    if "$ref" not in found:
+        return _closed(found)
+    name = str(found["$ref"]).removeprefix("#/$defs/")
+    root = defs.pop(name)
+    return {**root, "$defs": defs} if defs else root
+
+
+def _plain(payload: Any) -> Any:
+    """A payload as JSON has it."""
+    dump = getattr(payload, "model_dump", None)
+    return msgspec.to_builtins(payload) if dump is None else dump(mode="json")
+
+
+def _untitled(part: Any) -> Any:
+    """Without the titles that pydantic gives to each field: they say no more than its name."""
+    if isinstance(part, list):
+        return [_untitled(one) for one in cast("list[Any]", part)]
+    if not isinstance(part, dict):
+        return part
+    made: dict[str, Any] = {}
+    for name, one in cast("dict[str, Any]", part).items():
+        if name in {"properties", "$defs"}:
+            made[name] = {field: _untitled(inner) for field, inner in cast("dict[str, Any]", one).items()}
+        elif name != "title":
+            made[name] = _untitled(one)
+    return made
+
+
+def _closed(part: Any) -> Any:
+    if isinstance(part, list):
+        return [_closed(one) for one in cast("list[Any]", part)]
+    if not isinstance(part, dict):
+        return part
+    made: dict[str, Any] = {}
+    for name, one in cast("dict[str, Any]", part).items():
+        if name == "properties":  # names of fields, whatever they are
+            made[name] = {field: _closed(inner) for field, inner in cast("dict[str, Any]", one).items()}
+        elif name != "default":
+            made[name] = _closed(one)
+    if made.get("type") == "object":
+        made.setdefault("additionalProperties", False)
+    return made

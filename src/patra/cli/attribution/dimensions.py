@@ -1,0 +1,42 @@
+"""`patra attribution settle` in combinations of dimensions and with filters."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from patra.cli.terminal.options import opened, spare_the_store, table
+
+
+def settle_by_dimensions(
+    config: str | None,
+    span: tuple[int, int],
+    dimensions: Sequence[Any],
+    filters: Mapping[Any, str],
+    form: str,
+    out: str | None,
+) -> None:
+    """Count and write in the form that was asked for."""
+    import msgspec
+
+    from patra.attribution.settlement.dimensions import counts_by
+    from patra.attribution.settlement.export import rows_as_csv, rows_as_parquet
+    from patra.attribution.settlement.facts import settled_facts
+
+    begin, end = span
+    with opened(config) as patra:
+        if out is not None:
+            spare_the_store(patra, out)
+        found = counts_by(settled_facts(patra.db, begin, end, filters.get("app", "")), dimensions, filters)
+    columns = [*dimensions, "impressions", "clicks"]
+    match form:
+        case "parquet":
+            types = dict.fromkeys(dimensions, "VARCHAR") | {"impressions": "BIGINT", "clicks": "BIGINT"}
+            rows_as_parquet(types, found.rows(), out or "")
+        case "table":
+            total = ["total", *[""] * (len(dimensions) - 1), found.impressions, found.clicks]
+            table(columns, [*([row[name] for name in columns] for row in found.rows()), total])
+        case _:
+            text = rows_as_csv(columns, found.rows()) if form == "csv" else msgspec.json.encode(found).decode() + "\n"
+            with click.open_file(out or "-", "w", encoding="utf-8") as file:
+                file.write(text)

@@ -1,0 +1,1 @@
+"""The installation, inspected and maintained: settings, migrations, tokens, audit, outbox, backup, doctor."""

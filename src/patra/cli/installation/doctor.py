@@ -1,0 +1,34 @@
+"""`patra doctor`: what works, what is broken, what to do."""
+
+import click
+
+from patra.cli.terminal.options import config_option, json_option, loaded, log_quietly, show, table
+
+EPILOG = """\b
+ok       as it should be
+warning  works, but look at it
+broken   needs a fix; the exit code is 1
+off      optional, and not in use
+
+\b
+Examples:
+  patra doctor
+  patra doctor --json | jq '.[] | select(.health == "broken")'"""
+
+
+@click.command("doctor", epilog=EPILOG)
+@config_option
+@json_option
+def command(config: str | None, as_json: bool) -> int:
+    """Check this installation and say what to do."""
+    from patra.app.component import Health
+    from patra.app.doctor import examine
+
+    found = loaded(config)
+    log_quietly(found.settings)
+    checks = list(examine(found))
+    if as_json:
+        show(checks, as_json=True)
+    else:
+        table(["health", "check", "found", "what to do"], [[c.health.value, c.name, c.found, c.advice] for c in checks])
+    return 1 if any(check.health is Health.BROKEN for check in checks) else 0

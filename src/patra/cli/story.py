@@ -1,0 +1,86 @@
+"""`patra story KEY`: everything that happened to a key, across all engines."""
+
+import shlex
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from patra.cli.terminal.options import config_option, json_option, opened, show, table
+
+if TYPE_CHECKING:  # imported late, so that --help starts fast
+    from patra.app.story.model import Story
+
+EPILOG = """\b
+Examples:
+  patra story batch-17/evt-3                 one event of a batch
+  patra story 'resp-7|ra-1'                  a closure, by its closureKey
+  patra story 10.1000/182                    a record, by its DOI
+  patra story p0123456789abcdef.t000017.r1/3 a batch of a run
+  patra story 0190a1b2-… --json | jq '.pending'
+  patra story e-1 --kind eventId             where a key stands for several things
+Exit codes: 0 found, 1 unknown or ambiguous."""
+
+
+@click.command("story", epilog=EPILOG)
+@click.argument("key")
+@click.option("--kind", default="", metavar="KIND", help="What the key is, such as batchId, ingest.run or event_id.")
+@click.option("--limit", type=click.IntRange(1, 500), default=100, show_default=True, help="How many entries.")
+@click.option("--after", default="", metavar="PLACE", help="Go on after this place: what `next` of a page says.")
+@config_option
+@json_option
+def command(key: str, kind: str, limit: int, after: str, config: str | None, as_json: bool) -> None:
+    """Show what happened to a key of any kind, why, what followed from it, and what is still pending."""
+    from patra.app.story.search import story
+
+    with opened(config) as patra:
+        found = story(patra.db, key, kind=kind, limit=limit, after=after)
+    if as_json:
+        show(found, as_json=True)
+    else:
+        _print_story(found)
+    if found.outcome != "found":
+        raise SystemExit(1)
+
+
+def _print_story(found: "Story") -> None:
+    match found.outcome:
+        case "unknown":
+            click.echo(f"{found.key} was not found. It was looked for as")
+            for place in found.searched:
+                kinds = ", ".join(kind.partition(".")[2] for kind in place.kinds)
+                click.echo(f"  {place.engine}: {kinds or 'nothing, by its form it is no key of this engine'}")
+            for line in found.advice:
+                click.echo(line)
+        case "ambiguous":
+            click.echo(f"{found.key} stands for several things:")
+            for one in found.candidates:
+                click.echo(f"  patra story {shlex.quote(one.key)} --kind {one.kind}    {one.label}")
+            for line in found.advice:
+                click.echo(line)
+        case _:
+            _entries(found)
+
+
+def _entries(found: "Story") -> None:
+    click.echo(f"{found.kind} {found.key}")
+    if found.verdict:
+        click.echo(found.verdict)
+    texts = [f"{entry.text}{f'  [{entry.code}]' if entry.code else ''}" for entry in found.entries]
+    if sys.stdout.isatty():
+        rows = [[entry.at, entry.engine, text] for entry, text in zip(found.entries, texts, strict=True)]
+        table(["when", "engine", "what happened"], rows)
+    else:
+        for entry, text in zip(found.entries, texts, strict=True):
+            click.echo(f"{entry.at}  {entry.engine:<11}  {entry.what:<26}  {text}")
+    if found.next:
+        click.echo(f"more: --after '{found.next}'")
+    for pending in found.pending:
+        click.echo(f"pending  {pending.due or 'waits'}  {pending.engine}  {pending.text}")
+    for related in found.related:
+        click.echo(f"related  {related.relation}: {related.kind} {related.key}")
+    for place in found.searched:
+        if not place.complete:
+            click.echo(f"{place.engine} knows more than is listed here: ask for a related key")
+    for line in found.advice:
+        click.echo(line)

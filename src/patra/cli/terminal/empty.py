@@ -1,0 +1,83 @@
+"""What an empty result says: what was looked for, in which store, and what to do next."""
+
+from typing import Any
+
+import click
+
+ADVICE = {
+    "attribution find": "An id must be complete; `patra attribution rejects` lists what was not accepted.",
+    "attribution event": "`patra attribution turned-away` lists batches that were not read.",
+    "attribution closures": "A closure begins with the first impression, failure or click of a render attempt.",
+    "attribution history list": "Nothing was older than `attribution.keep_log_days`, or no place is set.",
+    "attribution rejects": "`patra attribution turned-away` lists batches that were not even read.",
+    "attribution app list": "`patra attribution app add APP` registers an app and prints its key.",
+    "attribution list": "`patra attribution send-sample` sends events to try it with.",
+    "attribution rate list": "`patra attribution rate add impression 2500 EUR --from 2026-01-01` adds a price.",
+    "attribution refused": "`patra attribution rejects` lists single events that were rejected.",
+    "attribution statement list": "`patra attribution period close PERIOD --app APP` makes a statement.",
+    "attribution turned-away": "Every batch that arrived was read; `patra attribution rejects` lists rejected events.",
+    "audit": "Acts of operators and commands that change something are listed here.",
+    "bus acts": "`patra bus replay-all` and `discard-all` begin such an act.",
+    "bus dead-letters": "`--state replaying` lists those under replay, `all` also those closed; "
+    "retries are `failing` in `patra bus groups`.",
+    "bus freeze": "No event type is frozen.",
+    "bus groups": "A group appears when its consumer first runs.",
+    "bus stage": "Every event type has one major version, or its newest is in force everywhere.",
+    "bus timeline": "`patra bus tail` shows recent events with their ids.",
+    "bus webhooks": "`patra bus webhooks add NAME URL TYPE` adds an endpoint.",
+    "ingest coverage": "Nothing was read of it yet: `patra ingest run SOURCE ENDPOINT`.",
+    "ingest cursor-timeline": "`patra ingest cursors` lists the watermarks that there are.",
+    "ingest cursors": "A watermark appears with the first run: `patra ingest run SOURCE ENDPOINT`.",
+    "ingest errors": "No batch and no run has failed.",
+    "ingest batches": "`patra ingest runs` lists the runs whose batches are kept, `history list` those moved away.",
+    "ingest runs": "`patra ingest tasks` shows whether anything waits to be run.",
+    "ingest signals": "No record waits to be fetched again.",
+    "ingest history list": "Nothing was older than `ingest.keep_history_days` so far.",
+    "ingest lineage": "`patra ingest plans`, `tasks` and `runs` list the ids that can be asked for.",
+    "ingest plans": "`patra ingest plan SOURCE ENDPOINT` makes one, `patra ingest run` also does its work.",
+    "ingest quarantine": "Every record that was read was also taken in.",
+    "ingest queue": "`patra ingest plan SOURCE ENDPOINT` puts work into it.",
+    "ingest rate": "No source was asked so far: `patra ingest run SOURCE ENDPOINT`.",
+    "ingest windows": "No window of it was planned: `patra ingest plan SOURCE ENDPOINT`.",
+    "ingest refused": "No trigger was refused.",
+    "ingest schedule history": "Schedules fire while `patra up` runs; `patra ingest schedule list` shows which are on.",
+    "ingest schedule list": "`patra ingest schedule add SOURCE/NAME ENDPOINT --at 03:00` adds one; packs bring others.",
+    "ingest schedules": "Schedules are part of a pack: `patra ingest pack load FILE`.",
+    "ingest secret list": "`patra ingest secret allow SOURCE env:NAME` allows a source to read one.",
+    "ingest sources": "`patra ingest packs` lists the packs that come with Patra; load one.",
+    "ingest tasks": "`patra ingest plans` shows whether anything was planned.",
+    "ingest top-errors": "No batch and no run has failed.",
+    "outbox": "Everything was delivered.",
+    "studio shots": "`patra studio show RUN` says how far the run is; shots are there once it is planned.",
+    "token list": "`patra token new ROLE` makes one; tokens of the settings are not listed here.",
+    "studio runs": "`patra studio make CHAPTER.txt` makes a film.",
+}
+
+
+def explanation() -> str:
+    """The sentences for the command that is running."""
+    ctx = click.get_current_context(silent=True)
+    if ctx is None:
+        return "nothing found"
+    path = ctx.command_path.partition(" ")[2]
+    asked = _asked(ctx)
+    said = f"nothing found: patra {path}{' with ' + asked if asked else ''}"
+    store = ctx.find_root().meta.get("patra.store", "")
+    said += f"; looked in {store}" if store else ""
+    advice = ADVICE.get(path)
+    return f"{said}\n{advice}" if advice else said
+
+
+def _asked(ctx: click.Context) -> str:
+    """What narrowed the search: the arguments, and the options that were given."""
+    given: list[str] = []
+    for parameter in ctx.command.params:
+        value: Any = ctx.params.get(parameter.name or "")
+        source = ctx.get_parameter_source(parameter.name or "")
+        if source is not click.core.ParameterSource.COMMANDLINE or value is True:
+            continue
+        if parameter.name in {"config", "limit", "as_json"}:
+            continue
+        label = parameter.opts[0] if isinstance(parameter, click.Option) else parameter.human_readable_name
+        given.append(f"{label} {value}")
+    return ", ".join(given)

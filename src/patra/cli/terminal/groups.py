@@ -1,0 +1,65 @@
+"""Command groups: complete one-line summaries in `--help`, and a suggestion for a mistyped command at every level."""
+
+import difflib
+import re
+from collections.abc import Mapping
+from importlib import import_module
+from typing import ClassVar
+
+import click
+
+
+class Group(click.Group):
+    """A group whose help shows the whole first sentence of each command, and that knows what was nearly typed."""
+
+    def summary(self, ctx: click.Context, name: str) -> str | None:
+        """The line of a command in the list; None hides it."""
+        command = self.get_command(ctx, name)
+        return None if command is None or command.hidden else first_sentence(command)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        lines = [(name, self.summary(ctx, name)) for name in self.list_commands(ctx)]
+        rows = [(name, line) for name, line in lines if line is not None]
+        if rows:
+            with formatter.section("Commands"):
+                formatter.write_dl(rows)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        names = self.list_commands(ctx)
+        if args and args[0] not in names and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], names, n=1)
+            hint = f" Did you mean {near[0]}?" if near else f" `{ctx.command_path} --help` lists them."
+            raise click.UsageError(f"There is no command {args[0]!r}.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+Group.group_class = Group  # a group inside a group suggests names, too, and has no commands of its parent
+
+
+class LazyGroup(Group):
+    """A group with commands in modules of their own, imported when they are asked for."""
+
+    elsewhere: ClassVar[Mapping[str, tuple[str, str]]] = {}
+    """Name: module and attribute, and the line for `--help`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), *self.elsewhere])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in self.elsewhere:
+            module, _, name = self.elsewhere[cmd_name][0].partition(":")
+            return getattr(import_module(module), name)
+        return super().get_command(ctx, cmd_name)
+
+    def summary(self, ctx: click.Context, name: str) -> str | None:
+        return self.elsewhere[name][1] if name in self.elsewhere else super().summary(ctx, name)
+
+
+def first_sentence(command: click.Command) -> str:
+    """The first sentence of a command's help, on one line."""
+    if command.short_help:
+        return command.short_help
+    paragraph = " ".join((command.help or "").strip().partition("\n\n")[0].split())
+    return re.split(r"(?<=[.!?]) (?=[A-Z`])", paragraph)[0]

@@ -1,0 +1,163 @@
+"""Turns what providers write of people, pages, subjects, grants, publishers and licences into one form.
+
+Pure rules behind the cleaners.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+MAX_ABSTRACT_WORDS = 200_000
+_DEGREE = re.compile(
+    r"(?:jr|sr|[ivx]{2,}|ph\.?d|m\.?d|d\.?phil|d\.?sc|m\.?sc|b\.?sc|m\.?a|b\.?a|m\.?s|b\.?s|m\.?p\.?h|mba|rn|dds|dvm|pharm\.?d|ed\.?d"
+    r"|j\.?d|frcp|facp|esq|et al|prof|dr)\.?",
+    re.IGNORECASE,
+)
+_INITIALS = re.compile(r"(?:[A-Z]\.?){1,3}")
+
+
+def person(name: str) -> dict[str, str] | None:
+    """A name as {name, given, family}: `Lovelace, Ada` is turned round, `Ada Lovelace, PhD` is left alone."""
+    whole = name.strip(" ,;")
+    family, comma, rest = whole.partition(", ")
+    parts = [part.strip() for part in rest.split(",") if part.strip()]
+    given, after = (parts[0], parts[1:]) if parts else ("", [])
+    alone = (
+        " " not in family and _INITIALS.fullmatch(given) and given.rstrip(".").lower() not in {"jr", "sr", "ii", "iii"}
+    )
+    if not comma or not given or (not (alone and not after) and all(map(_DEGREE.fullmatch, parts))):
+        return {"name": whole} if whole else None
+    if after and not all(map(_DEGREE.fullmatch, after)):
+        if " " in family and all(" " in part for part in parts):
+            return {"name": whole}  # several people in one text: nobody can say which name is whose
+        given, after = ", ".join(parts), []
+    behind = "".join(f", {part}" for part in after)
+    return {"name": f"{given} {family.strip(' ,')}{behind}", "given": given, "family": family.strip(" ,")}
+
+
+_LAST_INITIALS = re.compile(r"(.+) ([A-Z](?:-?[A-Z]){0,3})")
+
+
+def surname_first(name: str) -> dict[str, str]:
+    """A name as indexes write it, with initials at its end: `Vázquez-Arreguín K`, `Thiery JP`; a group has none."""
+    found = _LAST_INITIALS.fullmatch(name)
+    return {"name": name} if found is None else {"name": name, "given": found[2], "family": found[1]}
+
+
+_PUBLISHER_ITEM = re.compile(r"S\d{4}-?\d{3}[\dX]\(\d\d\)\d{5}-?[\dX]", re.IGNORECASE)
+"""The publisher's number of an article that has no pages yet (PII), which indexes write in their place."""
+_DASHES = re.compile(r"\s*(?:--+|[\u2010-\u2015\u2212-])\s*")
+_NO_PAGES = frozenset({"n/a", "na", "null", "undefined", "none"})
+_NUMBERS = re.compile(r"([0-9]+)(?:-([0-9]+))?").fullmatch
+
+
+def pages(text: str) -> str | None:
+    """Pages as `253-277`: one hyphen, no `pp.`; what only stands in their place is nothing."""
+    if numbers := _NUMBERS(text):  # so it is with most: nothing below changes them
+        return numbers[1] if numbers[1] == numbers[2] else text
+    plain = re.sub(r"^\s*pp?\.?\s+(?=\w)", "", " ".join(text.split()), flags=re.IGNORECASE)
+    plain = re.sub(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])", "", plain)  # J-STAGE: _2304-1_-_2304-8_
+    plain = _DASHES.sub("-", plain).strip(" -,;.")
+    if not plain or _PUBLISHER_ITEM.fullmatch(plain):
+        return None
+    first, last = page_range(plain)
+    if {first.lower(), (last or first).lower()} <= _NO_PAGES:
+        return None
+    return first if first == last else plain
+
+
+def page_range(text: str) -> tuple[str, str | None]:
+    """First and last page. The hyphen in the middle parts them: `2304-1-2304-8`, but not `jmg-2025-110769`."""
+    parts = text.split("-")
+    if len(parts) % 2 or "," in text:
+        return text, None
+    half = len(parts) // 2
+    return "-".join(parts[:half]), "-".join(parts[half:])
+
+
+_MOST_COMMAS = 3
+_LIST_COMMA = ", "
+
+
+def terms(texts: Iterable[str]) -> list[str] | None:
+    """Keywords, each once: several in one text are parted at their semicolons, or at many commas.
+
+    A heading turned round has few of those: `Receptors, Antigen, T-Cell, gamma-delta`. A comma without a space behind
+    it belongs to its word: `1,2,3,4,6-penta-O-galloyl-beta-D-glucose`.
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        for part in text.split(_LIST_COMMA if ";" not in text and text.count(_LIST_COMMA) > _MOST_COMMAS else ";"):
+            if term := part.strip(" ,"):
+                found.setdefault(term.casefold(), term)
+    return list(found.values()) or None
+
+
+def grants(entries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]] | None:
+    """Grants of one funder put together: each funder once, with all its awards."""
+    found: dict[Any, dict[str, Any]] = {}
+    for entry in entries:
+        if (key := entry.get("id") or entry.get("name")) is None:
+            continue
+        known = found.setdefault(key, {name: value for name, value in entry.items() if name != "awards"})
+        awards = [*known.get("awards", ()), *(entry.get("awards") or ())]
+        if awards:
+            known["awards"] = list(dict.fromkeys(awards))
+    return list(found.values()) or None
+
+
+_ABBREVIATION = re.compile(
+    r"(?:^|[\s.(])(?:[A-Z]|St|Ste|Mt|Ft|Dr|Mr|Mrs|Prof|Dept|Univ|Inst|Natl|Assn|Assoc|Bros|Inc|Ltd|Co|Corp)$"
+)
+_MAX_ABBREVIATION_CHARS = 8
+_ADDRESS = re.compile(r"\d|\b(?:P\. ?O\. |PO Box|(?:Available|Tel|Fax|Web ?site|e-?mail)\b)", re.IGNORECASE)
+
+
+def publisher_name(text: str) -> str:
+    """The name before an address; the full stop of an abbreviation (`U.S. Department`, `St. Martin's`) ends none.
+
+    What follows a name is an address where it begins as one or, behind a whole word, holds the signs of one.
+    """
+    signs = [found.start() for found in _ADDRESS.finditer(text)]
+    last = signs[-1] if signs else -1
+    for stop in re.finditer(r"\. ", text[: last + 1]):
+        at, rest = stop.span()
+        shortened = _ABBREVIATION.search(text, max(0, at - _MAX_ABBREVIATION_CHARS), at) is not None
+        if _ADDRESS.match(text, rest) or not (shortened or text[rest].islower()):
+            return text[: at + 1] if shortened else text[:at]
+    return text
+
+
+_CREATIVE = re.compile(r"creativecommons\.org/(licenses|publicdomain)/([a-z-]+)(?:/(\d\.\d))?", re.IGNORECASE)
+_SHORT = re.compile(
+    r"(?:CC|Creative Commons)[ -]+((?:by|nc|nd|sa)(?:[ -]+(?:by|nc|nd|sa))*)(?:[ -]+v?(\d\.\d))?(?: .*)?", re.IGNORECASE
+)
+_RUN_TOGETHER = re.compile(r"cc(by(?:nc|nd|sa)*)", re.IGNORECASE)
+
+
+def licence(text: str) -> str | None:
+    """A licence of Creative Commons as `cc-by-4.0`; anything else stays."""
+    if found := _CREATIVE.search(text):
+        name = {"zero": "cc0", "mark": "public-domain"}.get(found[2].lower(), f"cc-{found[2].lower()}")
+        return f"{name}-{found[3]}" if found[3] else name
+    if text.lower() in {"cc0", "cc-0", "cc zero", "cc-zero"}:
+        return "cc0"
+    if found := _RUN_TOGETHER.fullmatch(text):
+        return "cc-" + "-".join(re.findall("..", found[1].lower()))
+    if found := _SHORT.fullmatch(text):
+        name = "cc-" + "-".join(found[1].lower().replace("-", " ").split())
+        return f"{name}-{found[2]}" if found[2] else name
+    return text or None
+
+
+def uninvert(value: Any) -> str | None:
+    """An inverted abstract (word to its places) put back together."""
+    if not isinstance(value, Mapping):
+        return None
+    words: dict[int, str] = {}
+    for word, places in cast("Mapping[str, Any]", value).items():
+        if isinstance(places, list):
+            for place in cast("list[Any]", places):
+                if isinstance(place, int) and 0 <= place < MAX_ABSTRACT_WORDS:
+                    words[place] = word
+    return " ".join(words[place] for place in sorted(words)) or None

@@ -1,0 +1,109 @@
+"""Where a list stands, what a page held, and where it leads: the next page, a second look, the end, or a stop."""
+
+from typing import TypeAlias
+
+import msgspec
+
+from patra.ingest.vocabulary.run_reasons import RunReason
+
+
+class Trail(msgspec.Struct, frozen=True, kw_only=True):
+    """The latest pages, and Brent's memory: an earlier page, how long ago, and when a newer one takes its place."""
+
+    recent: tuple[str, ...] = ()
+    mark: str = ""
+    steps: int = 0
+    power: int = 1
+
+
+class PagePosition(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the next request stands. It is the checkpoint: a run that begins here goes on as if nothing had been."""
+
+    index: int = 0
+    page: int | None = None
+    offset: int | None = None
+    token: str | None = None
+    url: str | None = None
+    since: int | None = None
+    size: int | None = None
+    before: int = 0
+    """Places of the list before the slice's own first page."""
+    seen: int = 0
+    null_items: int = 0
+    without_id: int = 0
+    suppressed: int = 0
+    total: int | None = None
+    total_first: int | None = None
+    """Its total when this reading began: by time, and where a list grows at its head. What came since stands above."""
+    empties: int = 0
+    probes: int = 0
+    slips: int = 0
+    drifted: bool = False
+    grew: bool = False
+    """A list that grows at its end did so while it was read: a record that left it meanwhile would not show."""
+    passes: int = 0
+    reread: bool = False
+    """The last page was read, and is read once more."""
+    trail: Trail = Trail()
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """What a page held. `digest` identifies it; `newest` is the latest update time on it."""
+
+    items: int
+    """Places of the list on it, nulls and items without an id among them."""
+    null_items: int = 0
+    without_id: int = 0
+    has_more: bool | None = None
+    token: str | None = None
+    url: str | None = None
+    total: int | None = None
+    digest: str = ""
+    newest: int | None = None
+
+
+class Range(msgspec.Struct, frozen=True, kw_only=True):
+    """What the slice itself bounds: pages, or the end of a window of time."""
+
+    last_page: int | None = None
+    until_offset: int | None = None
+    """OFFSET: the pages of the slice end here, however many requests they took."""
+    until: int | None = None
+    splittable: bool = False
+    max_depth: int | None = None
+    """No page begins deeper than this; the last one of a list by offset asks for what is left up to it."""
+    grows: bool = False
+    """New records get larger keys: only a total that falls says that the list moved."""
+    grows_at_head: bool = False
+    """The same, with the largest first: the new ones are not in this reading."""
+
+
+class Next(msgspec.Struct, frozen=True):
+    """Go on here."""
+
+    place: PagePosition
+
+
+class Probe(msgspec.Struct, frozen=True):
+    """Ask for the same page once more: its end, or its repetition, is not believed yet."""
+
+    place: PagePosition
+    code: RunReason
+
+
+class End(msgspec.Struct, frozen=True):
+    """The list is over."""
+
+    code: RunReason
+    place: PagePosition
+
+
+class Stop(msgspec.Struct, frozen=True):
+    """The list is not over, but cannot be followed: BRIDGE asks for smaller windows, the others are loud."""
+
+    code: RunReason
+    detail: str
+    place: PagePosition
+
+
+Move: TypeAlias = Next | Probe | End | Stop

@@ -1,0 +1,374 @@
+"""Turns where a list stands and what its last page held into the next place, or why there is none (ch. 4.3.3).
+
+The order of evidence is the specification's: an explicit `hasMore`, then the next token or URL, then the size of the
+page, then `maxPage`. A full page without any evidence means that there may be more. What providers do beyond
+that is declared by the pack: whether a repeated token, an empty or a short page is the end. Whatever it says, no list
+is followed for ever: repeated pages are found with Brent's cycle detection in constant memory.
+"""
+
+from msgspec.structs import replace
+
+from patra.ingest.extraction.completeness import Shortfall, Walked, shortfall, shortfall_by_time
+from patra.ingest.extraction.page_moves import End, Move, Next, Page, PagePosition, Probe, Range, Stop, Trail
+from patra.ingest.packs.sections import Pagination
+from patra.ingest.vocabulary.codes import EmptyPage, PaginationType, RepeatedToken, ShortPage, Step, TotalMeaning
+from patra.ingest.vocabulary.run_reasons import RunReason
+
+RECENT_PAGES = 16  # pages whose repetition is noticed at once; longer circles are noticed after a few turns
+MAX_PROBES = 3  # times that a repeated page is asked for again before it is a circle
+MAX_SLIPS = 8  # repeated pages of one list that are forgiven
+MAX_PASSES = 3  # times that a list is read again because it changed while it was read
+MAX_RECOUNTS = 2  # times that a page is asked for again because less came than the total promises
+MAX_EMPTY = 3  # pages without records in a row, where nothing says that they may be
+MAX_EMPTY_ALLOWED = 1000  # the same where the pack says that an empty page means nothing
+
+
+def first(pagination: Pagination, *, from_page: int | None = None, since: int | None = None) -> PagePosition:
+    """Where a slice begins."""
+    initial, size = pagination.initial, pagination.page_size
+    match pagination.type:
+        case PaginationType.OFFSET:
+            before = _before(pagination, from_page)
+            return PagePosition(offset=initial.offset + before, size=size, before=before)
+        case PaginationType.PAGE:
+            page = from_page if from_page is not None else pagination.first_page
+            return PagePosition(page=page, size=size, before=_before(pagination, from_page))
+        case PaginationType.TOKEN:
+            return PagePosition(token=initial.token, size=size)
+        case PaginationType.URL:
+            return PagePosition(url=initial.url, size=size)
+        case PaginationType.TIME | None:
+            return PagePosition(since=since, size=size)
+
+
+def _before(pagination: Pagination, from_page: int | None) -> int:
+    """Places of the list before a slice that begins at a page of its own."""
+    if from_page is None or pagination.page_size is None:
+        return 0
+    return (from_page - pagination.first_page) * pagination.page_size
+
+
+def follow(pagination: Pagination, place: PagePosition, page: Page, bounds: Range | None = None) -> Move:
+    """What comes after a page that was asked for at `place`."""
+    bounds = bounds or Range()
+    here = _counted(pagination, place, page, bounds)
+    if page.items and _turned(place, page):
+        if not _pushed_down(here, page):
+            return _repeated(pagination, place, page, here)
+        here = replace(here, slips=here.slips + 1)
+    end = _end(pagination, place, page, here)
+    if isinstance(end, End):
+        end = doubted(pagination, place, end, page.items)
+    if end is not None:
+        return end
+    following = _next(pagination, place, page, here, bounds)
+    if isinstance(following, End):
+        return following
+    if _range_is_over(following.place, here, bounds):
+        return End(RunReason.END_RANGE, here)
+    open_ended = bounds.last_page is None  # a range of pages is no longer than `maxPage` from the beginning
+    if pagination.max_page is not None and open_ended and here.index >= pagination.max_page:
+        return _at_max_page(pagination, following.place, bounds)
+    if here.empties > (MAX_EMPTY_ALLOWED if pagination.empty_page is EmptyPage.CONTINUE else MAX_EMPTY):
+        return Stop(RunReason.LOOP, f"{here.empties} pages without records in a row", here)
+    return following
+
+
+def _range_is_over(following: PagePosition, here: PagePosition, bounds: Range) -> bool:
+    """Pages may be asked for in smaller ones, or come short: then their number says nothing of where they end."""
+    if bounds.until_offset is not None:
+        return (following.offset or 0) >= bounds.until_offset
+    return bounds.last_page is not None and here.index >= bounds.last_page
+
+
+def doubted(pagination: Pagination, place: PagePosition, end: End, items: int) -> Move | None:
+    """An end before the total is reached is not believed at once: the same page is asked for again, a few times.
+
+    A page that stays short does not end a list by page or offset while its total promises more: None says to go on.
+    """
+    if short_of(pagination, end.place, items) is None:
+        return end
+    if place.probes < MAX_RECOUNTS and not stateful(pagination):
+        return Probe(replace(place, probes=place.probes + 1), RunReason.PROBE)
+    kinds = {PaginationType.OFFSET, PaginationType.PAGE}
+    return None if end.code is RunReason.END_SHORT and pagination.type in kinds and items else end
+
+
+def walked(pagination: Pagination, place: PagePosition, items: int) -> Walked:
+    """What has been walked over when a page of so many places ended at `place`."""
+    by_time = pagination.type in {PaginationType.TIME, None}
+    return Walked(
+        positions=items if by_time else place.seen,
+        null_items=place.null_items,
+        without_id=place.without_id,
+        suppressed=place.suppressed,
+        skipped=place.before,
+    )
+
+
+def short_of(
+    pagination: Pagination, place: PagePosition, items: int, distinct_ids: int | None = None
+) -> Shortfall | None:
+    """What a list that ended at `place`, with a page of so many places, lacks of its total."""
+    found = walked(pagination, place, items)
+    if pagination.type is PaginationType.TIME:
+        return shortfall(pagination, found, place.total) or shortfall_by_time(
+            pagination, found, place.total_first, distinct_ids
+        )
+    total = place.total if place.total_first is None else place.total_first
+    return shortfall(pagination, found, total, distinct_ids)
+
+
+def passed(pagination: Pagination, place: PagePosition) -> tuple[int, int | None]:
+    """How many records of the list stand before a place, and how many there are in all as far as a page has said so.
+
+    A list by time is requested again from each instant on: what it said of the rest is not comparable.
+    """
+    match pagination.type:
+        case PaginationType.TIME | None:
+            return 0, None
+        case PaginationType.OFFSET:
+            before = (place.offset or 0) - pagination.initial.offset
+        case PaginationType.PAGE:
+            before = ((place.page or 0) - pagination.first_page) * (place.size or 0)
+        case PaginationType.TOKEN | PaginationType.URL:
+            before = 0
+    return max(place.seen, before), place.total
+
+
+def stateful(pagination: Pagination) -> bool:
+    """Whether the provider's cursor moves with every request: a page that got lost cannot be asked for again.
+
+    Then a failure that may have reached the provider, and a crash, start the list again.
+    """
+    return pagination.type is PaginationType.TOKEN and pagination.repeated_token is RepeatedToken.CONTINUE
+
+
+def again(pagination: Pagination, end: End, start: PagePosition, *, short: bool = False) -> PagePosition | None:
+    """Where to read the list once more because it changed under the reader; None where it did not, or too often.
+
+    Offsets and page numbers shift when a record leaves the list: the one behind it is skipped. The total shows
+    it: it changed meanwhile. Where more was promised than came (`short`), one more reading must show it again; so it
+    must where a list grew at its end, as that may hide a record that left it.
+    """
+    if start.passes >= MAX_PASSES or pagination.type is None:
+        return None
+    once = (short or (end.place.grew and pagination.type in {PaginationType.OFFSET, PaginationType.PAGE})) and (
+        not start.passes
+    )
+    return replace(start, passes=start.passes + 1) if moved(pagination, end) or once else None
+
+
+def moved(pagination: Pagination, end: End) -> bool:
+    """Whether a list by page or offset changed while it was read: then records may have been skipped.
+
+    Only a total that counts the records says so.
+    """
+    counts = pagination.total in {TotalMeaning.EXACT, TotalMeaning.UPPER_BOUND}
+    return end.place.drifted and counts and pagination.type in {PaginationType.OFFSET, PaginationType.PAGE}
+
+
+def last_again(pagination: Pagination, place: PagePosition, items: int) -> PagePosition | None:
+    """The last page once more, as a safeguard against records that move while they are read (ch. 4.5); once a list.
+
+    A cursor that moves by itself cannot be asked again, and an empty page has nothing that could have moved.
+    """
+    if place.reread or not items or stateful(pagination):
+        return None
+    return replace(place, reread=True, probes=0)
+
+
+def too_deep(total: int | None, max_depth: int | None, place: PagePosition) -> bool:
+    """Whether the list goes deeper than the provider pages (ruling I4); asked when the first page is read."""
+    return total is not None and max_depth is not None and total > max_depth and place.index == 0
+
+
+def capped(pagination: Pagination, end: PagePosition, items: int, max_depth: int | None) -> bool:
+    """Whether a list ended where the provider pages no deeper, and nothing says that this is its end.
+
+    Asked at the end of a list: `end` is the place behind its last page, which had so many `items`. A total below the
+    depth is believed; one that is the depth itself may be cut off there as the list is.
+    """
+    if max_depth is None or pagination.type is PaginationType.TIME:
+        return False
+    if end.total is not None and end.total < max_depth:
+        return False
+    return end.seen >= max_depth or (items == 0 and end.seen > 0 and end.seen + (end.size or 0) > max_depth)
+
+
+def _counted(pagination: Pagination, place: PagePosition, page: Page, bounds: Range) -> PagePosition:
+    total = page.total if page.total is not None else place.total
+    change = 0 if page.total is None or place.total is None else page.total - place.total
+    first = place.total if place.total_first is None else place.total_first
+    return replace(
+        place,
+        index=place.index + 1,
+        seen=place.seen + page.items,
+        null_items=place.null_items + page.null_items,
+        without_id=place.without_id + page.without_id,
+        suppressed=place.suppressed + _suppressed(pagination, place, page, total),
+        total=total,
+        total_first=(total if first is None else first) if _keeps_first(pagination, bounds) else None,
+        drifted=place.drifted or (change < 0 if bounds.grows else change != 0),
+        grew=place.grew or (bounds.grows and not bounds.grows_at_head and change > 0),
+        empties=0 if page.items else place.empties + 1,
+        trail=_trodden(place.trail, page.digest) if page.items else place.trail,
+    )
+
+
+def _keeps_first(pagination: Pagination, bounds: Range) -> bool:
+    """Whether the total of the first page is the one to add up to: later ones say less, or more, of another list."""
+    return bounds.grows_at_head or pagination.type is PaginationType.TIME
+
+
+def _suppressed(pagination: Pagination, place: PagePosition, page: Page, total: int | None) -> int:
+    """Places of a page that the provider leaves empty, where the pack declares it; none lies beyond the total."""
+    if pagination.short_page is not ShortPage.SUPPRESSED or total is None or place.size is None:
+        return 0
+    left = total - place.before - place.seen - place.suppressed
+    return max(min(place.size, left) - page.items, 0)
+
+
+def _trodden(trail: Trail, digest: str) -> Trail:
+    recent = (*trail.recent, digest)[-RECENT_PAGES:]
+    if trail.steps + 1 >= trail.power:
+        return Trail(recent=recent, mark=digest, steps=0, power=trail.power * 2)
+    return replace(trail, recent=recent, steps=trail.steps + 1)
+
+
+def _turned(place: PagePosition, page: Page) -> bool:
+    return bool(page.digest) and (page.digest == place.trail.mark or page.digest in place.trail.recent)
+
+
+def _pushed_down(here: PagePosition, page: Page) -> bool:
+    """Whether records that came at the head since explain a page that was there before: they push others down.
+
+    As often as there are so many new ones, so that a provider that gives one page for ever is a circle still.
+    """
+    if here.total is None or here.total_first is None:
+        return False
+    return (here.slips + 1) * page.items <= here.total - here.total_first
+
+
+def _repeated(pagination: Pagination, place: PagePosition, page: Page, here: PagePosition) -> Move:
+    """A page that was there before: a few times may be a slip of the provider, always is a circle.
+
+    It is the end only where the token came back, too, and the pack says that this means so: a circle of tokens is none.
+    """
+    if place.probes < MAX_PROBES and place.slips < MAX_SLIPS:
+        return Probe(replace(place, probes=place.probes + 1, slips=place.slips + 1), RunReason.LOOP)
+    ends = pagination.repeated_token is RepeatedToken.END and pagination.type is PaginationType.TOKEN
+    if ends and page.token == place.token:
+        return End(RunReason.END_REPEATED, here)
+    return Stop(RunReason.LOOP, f"page {here.index} has the records of an earlier page", here)
+
+
+def _end(pagination: Pagination, place: PagePosition, page: Page, here: PagePosition) -> Move | None:
+    """The end of the list by the order of 4.3.3, or None where there may be more."""
+    if page.has_more is not None:
+        return None if page.has_more else End(RunReason.END_HAS_MORE, here)
+    if pagination.type in {PaginationType.TOKEN, PaginationType.URL}:
+        return _end_of_chain(pagination, place, page, here)
+    if pagination.short_page is ShortPage.SUPPRESSED and here.total is not None:
+        return End(RunReason.END_TOTAL, here) if _all_walked(here) else None
+    if page.items == 0:
+        return _empty(pagination, place, here)
+    if pagination.type is PaginationType.TIME or place.size is None:
+        return None if place.size is None or page.items >= place.size else End(RunReason.END_SHORT, here)
+    if page.items < place.size:
+        if pagination.short_page in {None, ShortPage.END}:
+            return End(RunReason.END_SHORT, here)
+        if _all_walked(here):
+            return End(RunReason.END_TOTAL, here)
+    return None
+
+
+def _all_walked(here: PagePosition) -> bool:
+    return here.total is not None and here.before + here.seen + here.suppressed >= here.total
+
+
+def _end_of_chain(pagination: Pagination, place: PagePosition, page: Page, here: PagePosition) -> Move | None:
+    following = page.token if pagination.type is PaginationType.TOKEN else page.url
+    sent = place.token if pagination.type is PaginationType.TOKEN else place.url
+    if not following:
+        full = place.size is None or page.items >= place.size
+        done = _all_walked(here)
+        if pagination.last_page_probe and place.probes == 0 and full and page.items and not done:
+            return Probe(replace(place, probes=1), RunReason.PROBE)
+        return End(RunReason.END_NO_NEXT, here)
+    if page.items == 0 and pagination.empty_page is not EmptyPage.CONTINUE:
+        return _empty(pagination, place, here)
+    if following == sent:
+        if pagination.repeated_token is RepeatedToken.END:
+            return End(RunReason.END_REPEATED, here)
+        if pagination.repeated_token is RepeatedToken.FAIL:
+            return Stop(RunReason.LOOP, "the token or URL that was sent came back", here)
+    short = place.size is not None and page.items < place.size
+    if short and pagination.short_page is ShortPage.END:
+        return End(RunReason.END_SHORT, here)
+    return None
+
+
+def _empty(pagination: Pagination, place: PagePosition, here: PagePosition) -> Move | None:
+    match pagination.empty_page:
+        case EmptyPage.END:
+            return End(RunReason.END_EMPTY, here)
+        case EmptyPage.PROBE:
+            return End(RunReason.END_EMPTY, here) if place.probes else Probe(replace(place, probes=1), RunReason.PROBE)
+        case EmptyPage.CONTINUE:
+            return End(RunReason.END_TOTAL, here) if _all_walked(here) else None
+
+
+def _at_max_page(pagination: Pagination, here: PagePosition, bounds: Range) -> Move:
+    if pagination.bridge_to_time and bounds.splittable:
+        return Stop(RunReason.BRIDGE, f"maxPage {pagination.max_page} is reached", here)
+    return Stop(RunReason.MAX_PAGE, f"maxPage {pagination.max_page} is reached and the slice cannot be cut", here)
+
+
+def _next(pagination: Pagination, place: PagePosition, page: Page, here: PagePosition, bounds: Range) -> Move:
+    here = replace(here, probes=0)
+    match pagination.type:
+        case PaginationType.OFFSET:
+            whole = pagination.step is Step.REQUESTED or pagination.short_page is ShortPage.SUPPRESSED
+            asked = place.size if whole and place.size is not None else page.items
+            if asked == 0:
+                return Stop(RunReason.LOOP, "an empty page does not move the offset", here)
+            offset = (place.offset or 0) + asked
+            if bounds.max_depth is None or place.size is None:
+                return Next(replace(here, offset=offset))
+            left = bounds.max_depth - (offset - pagination.initial.offset)
+            following = replace(here, offset=offset)
+            if left <= 0:
+                over = _range_is_over(following, here, bounds)  # what lies deeper is another slice's
+                return Next(following) if over else End(RunReason.TOO_DEEP, here)
+            return Next(replace(following, size=min(place.size, left)))
+        case PaginationType.PAGE:
+            page_no = (place.page or 0) + 1
+            before = (page_no - pagination.first_page) * (place.size or 0)
+            following = replace(here, page=page_no)
+            over = _range_is_over(following, here, bounds)  # what lies deeper is another slice's
+            if bounds.max_depth is not None and before >= bounds.max_depth and not over:  # it would be refused
+                return End(RunReason.TOO_DEEP, here)
+            return Next(following)
+        case PaginationType.TOKEN:
+            return _chained(here, page.token, "token")
+        case PaginationType.URL:
+            return _chained(here, page.url, "url")
+        case PaginationType.TIME | None:
+            return _later(place, page, here, bounds)
+
+
+def _chained(here: PagePosition, following: str | None, name: str) -> Move:
+    if not following:  # hasMore says yes, and nothing says where
+        return Stop(RunReason.LOOP, f"there is more, but no next {name}", here)
+    return Next(replace(here, token=following) if name == "token" else replace(here, url=following))
+
+
+def _later(place: PagePosition, page: Page, here: PagePosition, bounds: Range) -> Move:
+    if page.newest is None:
+        return End(RunReason.END_EMPTY, here)
+    if bounds.until is not None and page.newest >= bounds.until:
+        return End(RunReason.END_WINDOW, here)
+    if place.since is not None and page.newest <= place.since:
+        return Stop(RunReason.STUCK_INSTANT, "a full page of records of one instant; ask for larger pages", here)
+    return Next(replace(here, since=page.newest))

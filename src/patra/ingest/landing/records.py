@@ -1,0 +1,275 @@
+"""Decides from records as they came and what is stored of them what is new, newer, equal and older (ch. 4.9, 11.1).
+
+The business key is (source, endpoint, provider id). A record is written over by one that was updated later, or at the
+same time in a higher version; an equal one changes nothing, an older one is dropped and counted. Where the source's
+update time does not move with its records (`onEqual: CONTENT`, ruling I14), other content under the same time is newer,
+in the order of fetching, and counted by itself. An UPDATE may write an equal record again if another mapping made the
+stored one: that is what it was sent for (ch. 6.3). The rule is applied to rows that are locked, so that two executors
+with one record cannot undo each other.
+"""
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+from typing import Any, cast
+
+import msgspec
+import zstandard
+from msgspec import Raw
+from msgspec.structs import replace
+
+from patra.ingest.expressions.cleaners import clean
+from patra.ingest.landing.watermark import ordered_id
+from patra.ingest.vocabulary.run_reasons import RunReason
+from patra.kernel.errors import StoreCorrupt
+from patra.kernel.safety.known_secrets import holds_secret, scrub_known
+
+PACKED = b"\x28\xb5\x2f\xfd"  # the magic number of zstd
+PACK_FROM_BYTES = 400  # smaller contents are not worth packing
+MAX_CONTENT = 16 * 1024 * 1024
+SAMPLE_BYTES = 1024
+GONE_CONTENT = b'{"fields":{},"raw":"gone"}'
+GONE_HASH = sha256(GONE_CONTENT).hexdigest()
+"""What is kept of a record that the provider has no more; nothing that a provider sends is kept in this form."""
+
+SHORT_IDS = ("pmid", "pmcid", "arxiv", "openalex")
+MAX_KEY_BYTES = 2_300
+"""Of an identifier and the id that it leads to: an index of PostgreSQL holds some 2,700 bytes a row."""
+
+_encode = msgspec.json.Encoder().encode
+_local = threading.local()
+
+
+class Incoming(msgspec.Struct, frozen=True, kw_only=True):
+    """A record that passed every check, ready to be stored."""
+
+    id: str
+    updated_at: int
+    version: str | None
+    deleted: bool
+    content: bytes
+    content_hash: str
+    identifiers: tuple[str, ...] = ()
+    """Under which it is found beside its id."""
+    gone: bool = False
+    """The provider no longer has it, and gives no time: it is deleted where it is known, and ignored otherwise."""
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """What the store knows of a record."""
+
+    updated_at: int
+    version: str | None
+    expr_hash: str
+    content_hash: str
+
+
+class Bad(msgspec.Struct, frozen=True, kw_only=True):
+    """A record that goes to the quarantine (L3)."""
+
+    key: str
+    id: str | None
+    code: RunReason
+    path: str
+    detail: str
+    sample: bytes
+    sample_hash: str
+
+
+class Sorted(msgspec.Struct, frozen=True, kw_only=True):
+    """The records of a batch by what becomes of them; `repeated` counts those that stood twice on one page."""
+
+    new: list[Incoming]
+    newer: list[tuple[Incoming, Stored]]
+    equal: list[str]
+    older: list[str]
+    repeated: int = 0
+    absent: list[str] = []
+    """The provider has them no more, and they were never stored: nothing landed for them."""
+    same_time: int = 0
+    """How many of the newer ones have the update time and version of the stored record, and other content."""
+
+
+def newest(records: Iterable[Incoming], *, by_content: bool = False) -> tuple[list[Incoming], int]:
+    """One record for each id, the latest version of it, in the order of the ids; and how many were left out."""
+    best: dict[str, Incoming] = {}
+    count = 0
+    for record in records:
+        count += 1
+        other = best.get(record.id)
+        if other is None or _rank(record) > _rank(other) or (by_content and _rank(record) == _rank(other)):
+            best[record.id] = record
+    return [best[key] for key in sorted(best)], count - len(best)
+
+
+def sort_out(
+    records: Iterable[Incoming],
+    stored: Mapping[str, Stored],
+    expr_hash: str,
+    *,
+    remap: bool,
+    by_content: bool = False,
+) -> Sorted:
+    """What is to be done with each record. `by_content`: the source declares `onEqual: CONTENT`."""
+    kept, repeated = newest(records, by_content=by_content)
+    same_time = 0
+    out = Sorted(new=[], newer=[], equal=[], older=[], absent=[], repeated=repeated)
+    for record in kept:
+        known = stored.get(record.id)
+        if record.gone:
+            if known is None:
+                out.absent.append(record.id)
+            elif known.content_hash != GONE_HASH:
+                same = replace(record, updated_at=known.updated_at, version=known.version)
+                out.newer.append((same, known))
+            else:
+                out.equal.append(record.id)
+            continue
+        if known is None:
+            out.new.append(record)
+            continue
+        there, here = (known.updated_at, _version(known.version)), _rank(record)
+        back = known.content_hash == GONE_HASH
+        other = (by_content or back) and here == there and known.content_hash != record.content_hash
+        if here > there or other or (here == there and remap and known.expr_hash != expr_hash):
+            out.newer.append((record, known))
+            same_time += other
+        elif here == there:
+            out.equal.append(record.id)
+        else:
+            out.older.append(record.id)
+    return msgspec.structs.replace(out, same_time=same_time)
+
+
+def incoming(
+    identifier: str, updated_at: int, version: str | None, fields: Mapping[str, Any], raw: Any, *, deleted: bool
+) -> Incoming | None:
+    """A record with its content packed; None where it is larger than a row may be. `raw` None is left out."""
+    parts = [b'{"fields":', _encode({} if deleted else fields)]
+    if raw is not None:
+        parts += (b',"raw":', raw if type(raw) is Raw else _encode(raw))
+    body = b"".join((*parts, b"}"))
+    if holds_secret(body):  # a provider that repeats our key does not get it stored
+        body = _encode(_scrubbed(msgspec.json.decode(body)))
+    if len(body) > MAX_CONTENT:
+        return None
+    return Incoming(
+        id=identifier,
+        updated_at=updated_at,
+        version=version,
+        deleted=deleted,
+        content=packed(body),
+        content_hash=sha256(body).hexdigest(),
+        identifiers=() if deleted else _identifiers(identifier, fields),
+    )
+
+
+def _identifiers(own: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
+    """The DOI of a record, and its own id without the address that some providers put around it."""
+    short = (fields.get(name) for name in SHORT_IDS)
+    found = (
+        clean(("doi",), fields.get("doi")),
+        *(one for one in short if one != own and isinstance(one, str) and one in own),
+    )
+    return tuple(
+        dict.fromkeys(
+            one
+            for one in found
+            if isinstance(one, str)
+            and one.isprintable()
+            and 0 < len(one.encode()) <= MAX_KEY_BYTES - len(own.encode())
+            and not holds_secret(one.encode())
+        )
+    )
+
+
+def alias(asked: str, record: Incoming) -> Incoming | None:
+    """What is kept under an id that leads to a record with another one (a DOI that became an alias: Crossref's 301).
+
+    None where the two are the same DOI in another case: then the record itself is the answer.
+    """
+    own, other = clean(("doi",), asked), clean(("doi",), record.id)
+    if own is not None and own == other:
+        return None
+    same = {"type": "is-identical-to", "id": f"doi:{other}"}
+    fields: dict[str, Any] = (
+        {"alias_of": record.id} if own is None or other is None else {"doi": own, "relations": [same]}
+    )
+    return incoming(asked, record.updated_at, record.version, fields, None, deleted=False)
+
+
+def gone(identifier: str) -> Incoming:
+    """A record that the provider says it has no more: it takes the time of the stored one, which it deletes."""
+    return Incoming(
+        id=identifier, updated_at=0, version=None, deleted=True, content=GONE_CONTENT, content_hash=GONE_HASH, gone=True
+    )
+
+
+def _scrubbed(value: Any) -> Any:
+    """The value with every known secret masked in its texts and names."""
+    match value:
+        case str():
+            return scrub_known(value)
+        case list():
+            return [_scrubbed(item) for item in cast("list[Any]", value)]
+        case dict():
+            return {scrub_known(name): _scrubbed(item) for name, item in cast("dict[str, Any]", value).items()}
+        case _:
+            return value
+
+
+def packed(body: bytes) -> bytes:
+    """The bytes, smaller where that pays."""
+    if len(body) < PACK_FROM_BYTES:
+        return body
+    compressor = getattr(_local, "compressor", None)
+    if compressor is None:  # one a thread: they must not be shared
+        compressor = _local.compressor = zstandard.ZstdCompressor(level=1, write_content_size=True, write_checksum=True)
+    return compressor.compress(body)
+
+
+def content_of(stored: bytes) -> bytes:
+    """The JSON of a stored record: `{"fields": {…}, "raw": …}`."""
+    if not stored.startswith(PACKED):
+        return bytes(stored)
+    decompressor = getattr(_local, "decompressor", None)
+    if decompressor is None:  # as above; making one costs more than most records
+        decompressor = _local.decompressor = zstandard.ZstdDecompressor()
+    try:
+        return decompressor.decompress(stored, max_output_size=4 * MAX_CONTENT)
+    except zstandard.ZstdError as error:
+        detail = f"a packed record or body was changed since it was written ({error}); `patra verify` says which"
+        raise StoreCorrupt("store_corrupt", detail) from error
+
+
+def bad(item: Any, identifier: str | None, code: RunReason, path: str, detail: str) -> Bad:
+    """A record for the quarantine, with a sample of it and a key that finds it again."""
+    try:
+        body = item.encode() if isinstance(item, str) else _encode(item)
+    except (TypeError, UnicodeEncodeError):
+        body = repr(item).encode("utf-8", "replace")
+    if holds_secret(body):
+        body = scrub_known(body.decode("utf-8", "replace")).encode()
+    digest = sha256(body).hexdigest()
+    return Bad(
+        key=identifier if identifier is not None else f"sha256:{digest}",
+        id=identifier,
+        code=code,
+        path=path,
+        detail=scrub_known(detail),
+        sample=body[:SAMPLE_BYTES],
+        sample_hash=digest,
+    )
+
+
+def unique_bad(found: Sequence[Bad]) -> list[Bad]:
+    """One for each key, sorted: a statement touches a row once."""
+    return [one for _, one in sorted({one.key: one for one in found}.items())]
+
+
+def _rank(record: Incoming) -> tuple[int, tuple[int, int, str]]:
+    return record.updated_at, _version(record.version)
+
+
+def _version(version: str | None) -> tuple[int, int, str]:
+    return (-1, 0, "") if version is None else ordered_id(version)

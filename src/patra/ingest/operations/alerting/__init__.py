@@ -1,0 +1,1 @@
+"""Conditions that need a person: rules, their state, acknowledgements, the loop that looks."""

@@ -1,0 +1,15 @@
+"""From a trigger to queued tasks (ch. 5.3, 8); the planner sends no requests (I3).
+
+| module | for |
+|---|---|
+| `trigger`, `schedule`, `own_schedules` | triggers (ch. 5.2.1); ticks that are due; schedules of operators |
+| `window_intent`, `earlier_watermark` | which window is planned (ch. 6); after a change of watermark |
+| `update_candidates` | records that an UPDATE fetches again (ch. 4.14, 6.3.2) |
+| `slicing/`, `slicer` | windows cut into slices, pure; slices and their tasks written (ch. 8.2, 8.5) |
+| `limits/` | quota and budget, back-pressure, cost (ch. 4.12, 5.7, 4.16) |
+| `planner`, `store`, `plan_rows` | all of it, once per key; its SQL; rows of plans, slices, tasks (ch. 7) |
+| `snapshot_cache` | compiled snapshots kept for the next trigger (ch. 3.7) |
+| `reslice` | online re-slicing (ch. 8.4) |
+| `states` | state machines of plans, slices and tasks (ch. 7.9) |
+| `operations` | what operators may do to plans, tasks and sources (ch. 5.9) |
+"""

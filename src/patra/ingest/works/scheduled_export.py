@@ -1,0 +1,85 @@
+"""Exports that schedules ask for: when the plan of a tick is done, its file is written again and replaces the old one.
+
+A plan that begins before the last one is done does not hold back the export of the last, and one that does not end
+within a day holds back none: plans that overlap night after night would postpone the file for ever.
+
+The tick's line in the history is the order: it is claimed by one process, and says in the end what was written.
+"""
+
+from pathlib import Path
+
+import msgspec
+
+from patra.ingest.planning import store
+from patra.ingest.planning.schedule import ScheduledExport
+from patra.ingest.works.export import JOINED, RECORDS, WORKS, joined_rows, record_rows, work_rows
+from patra.ingest.works.file_writers import export, format_of, sink
+from patra.kernel.clock import DAY, HOUR, Clock
+from patra.kernel.db import Database
+from patra.kernel.errors import Invalid, PatraError
+from patra.kernel.telemetry import get_logger
+
+log = get_logger()
+CLAIM_TIMEOUT = HOUR
+"""An export that was begun longer ago than this was given up by its process, and another starts over."""
+
+PLAN_TIMEOUT = DAY
+"""An export waits no longer than this for the plans of its tick and of those before it."""
+
+
+class ExportCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """What one turn did."""
+
+    written: int = 0
+    failed: int = 0
+
+
+def write_export(db: Database, wanted: ScheduledExport) -> int:
+    """Write a file and put it in the place of the one before, complete or not at all; gives the number of rows."""
+    out = Path(wanted.out)
+    if db.holds(out):
+        raise Invalid("file_is_the_store", f"{out} is the store itself", advice="name another file")
+    match wanted.what, wanted.dedupe:
+        case "works", True:
+            pages, table = joined_rows(db, out.parent, wanted.sources, topic=wanted.topic), JOINED
+        case "works", False:
+            pages, table = work_rows(db, wanted.sources, topic=wanted.topic), WORKS
+        case _:
+            pages, table = record_rows(db, wanted.sources, topic=wanted.topic), RECORDS
+    return export(pages, sink(out, format_of(out, None), table))
+
+
+class ScheduledExports:
+    """Writes due exports; any number of processes may."""
+
+    def __init__(self, db: Database, clock: Clock) -> None:
+        self._db = db
+        self._clock = clock
+
+    def run_once(self) -> ExportCounts:
+        """Write the files of all ticks whose plans are done."""
+        counts = ExportCounts()
+        lost, late = self._clock.now() - CLAIM_TIMEOUT, self._clock.now() - PLAN_TIMEOUT
+        due = self._db.read(lambda tx: tx.fetch(store.Q["pending_exports"], {"lost": lost, "late": late}))
+        for job, tick, cfg, failed, unfinished in due:
+            place, now = {"job": job, "tick": tick}, self._clock.now()
+            claim = {**place, "now": now, "lost": lost}
+            if not self._db.run(lambda tx, c=claim: tx.execute(store.Q["claim_export"], c)):
+                continue
+            status, detail = self._write(job, msgspec.json.decode(cfg, type=ScheduledExport), failed, unfinished)
+            done = {**place, "status": status, "detail": detail, "now": self._clock.now()}
+            self._db.run(lambda tx, d=done: tx.execute(store.Q["settle_export"], d))
+            self._db.run(lambda tx, p=place: tx.execute(store.Q["supersede_exports"], p))
+            good = status == "DONE"
+            counts = ExportCounts(written=counts.written + int(good), failed=counts.failed + int(not good))
+        return counts
+
+    def _write(self, job: str, wanted: ScheduledExport, failed: int, unfinished: int) -> tuple[str, str]:
+        try:
+            rows = write_export(self._db, wanted)
+        except (PatraError, OSError, ValueError) as error:
+            log.warning("scheduled_export_failed", job=job, out=wanted.out, error=str(error))
+            return "FAILED", str(error)
+        note = f"; {failed} windows of the plan failed" if failed else ""
+        note += f"; plans still under way: {unfinished}" if unfinished else ""
+        return "DONE", f"{rows} rows in {wanted.out}{note}"

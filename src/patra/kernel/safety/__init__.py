@@ -1,0 +1,1 @@
+"""Protection against leaks, untrusted input and want: URLs, addresses, known secrets, redaction, text, threads."""

@@ -1,0 +1,1 @@
+"""Places without people: sky, terrain, water, weather, rooms."""

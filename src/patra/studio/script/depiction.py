@@ -1,0 +1,152 @@
+"""Decides which parts of a sentence are there to be seen: not what is denied, compared with, or only spoken of (C§2.3).
+
+What is left out is replaced by blanks of the same length, so that places in the text stay the same. "No moon" shows
+no moon, "hands like spades" shows no spade, and who remembers the sea is not at the sea.
+"""
+
+# ruff: noqa: E501  patterns read better unbroken
+
+import re
+from collections.abc import Sequence
+
+_NP = r"(?:(?:\w|['’-])+\s+){0,2}?(?:\w|['’-])+"
+_STOP = r"(?=\s+(?:in|on|at|by|near|over|under|through|across|along|behind|above|below|beside|around|to|from|for|with|and|but|or|nor|that|which|who|when|where|as|of|is|was|were|are|could|would|had|has|left|came|fell|rose|stood)\b|[,.;:!?—)\"”’]|$)"
+_DENIED_EN = (
+    re.compile(
+        r"\b(?:have you seen|did you see|where is|where are|do you have|look(?:ed|s|ing) for|search(?:ed|es|ing) for)\s+([^?.!,;]*)",
+        re.IGNORECASE,
+    ),
+    re.compile(rf"\bno\s+{_NP}\s+or\s+({_NP}){_STOP}", re.IGNORECASE),
+    re.compile(
+        rf"\b(?:no|neither|nor|without(?:\s+(?:a|an|the|any|his|her|their|its))?|not\s+(?:a|an|any|one|the)(?:\s+single)?)\s+({_NP}){_STOP}",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        r"\b(?:did|does|do|is|was|were|are|had|has|have|could|would|will|can)(?:\s+not|n['’]t|\s+never)\s+((?:rain(?:ed)?|snow(?:ed)?|see|find|have|own|go|come|get|reach|know|want|need|allowed|permitted|able|been?|hear|any|there)\b[^,.;:!?—]*?)(?=\s+(?:but|because|until|so)\b|[,.;:!?—]|$)",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        r"^\W*(?:do not|don['’]t|never)\s+(?:\w+\s+)([^,.;:!?—]*?)(?=\s+(?:near|in|on|at)\b|[,.;:!?—]|$)", re.IGNORECASE
+    ),
+    re.compile(r"\bnever\s+((?:saw|seen|had|went|gone|came|come|been|reached|heard)\b[^,.;:!?—]*)", re.IGNORECASE),
+    re.compile(
+        rf"\bnothing (?:is|was|remains|remained)(?: left)? of (?:the |its |their )?({_NP}){_STOP}", re.IGNORECASE
+    ),
+    re.compile(rf"\bno need (?:of|for)\s+({_NP}){_STOP}", re.IGNORECASE),
+    re.compile(rf"\b(?:instead of|rather than|far from|free of|lack of)\s+({_NP}){_STOP}", re.IGNORECASE),
+)
+_LIKE_EN = (
+    re.compile(
+        r"(?<!\bi )(?<!\byou )(?<!\bwe )(?<!\bthey )(?<!\bwould )(?<!'d )(?<!\bto )(?<!\bnot )(?<!n't )\blike\s+([^,.;:!?—]+?)(?=\s+(?:and|but|when|while|as)\b|[,.;:!?—]|$)",
+        re.IGNORECASE,
+    ),
+    re.compile(r"\bas\s+(?:if|though)\s+([^,.;:!?—]+)", re.IGNORECASE),
+    re.compile(
+        r"\b(?:cold|white|black|quiet|still|soft|hard|old|light|heavy|red|dark|bright|sharp|thin|big|small|pale|warm|hot|strong|"
+        r"fast|slow|smooth|clear|dry|deep|round|flat|green|blue)\s+as\s+([^,.;:!?—]+)",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        r"\bas\s+\w+(?:\s+and\s+\w+)?\s+as\s+([^,.;:!?—]+?)(?=\s+(?:and|but|when|while)\b|[,.;:!?—]|$)", re.IGNORECASE
+    ),
+    re.compile(
+        r"\b(?:resembl\w+|similar to|reminded \w+ of|the (?:size|shape|colou?r) of)\s+([^,.;:!?—]+)", re.IGNORECASE
+    ),
+)
+_THOUGHT_EN = (
+    re.compile(
+        r"\b(?:remember(?:s|ed|ing)?|dream(?:s|ed|t|ing)? (?:of|about)|imagin(?:e|es|ed|ing)|thought (?:of|about)|thinking (?:of|about)|spoke of|talk(?:s|ed|ing) (?:of|about)|wish(?:ed|es)? for|longed for|missed|stories (?:of|about)|(?:an?|the|this|that|his|her)(?: \w+)? (?:picture|painting|photograph|photo|portrait|statue|drawing|story) of|used to)\s+([^.;:!?—]*)",
+        re.IGNORECASE,
+    ),
+    re.compile(r"\bif\s+([^,.;:!?—]+)", re.IGNORECASE),
+)
+_DENIED_ZH = (
+    re.compile(
+        r"(?:不要放|不用放|不要加|不用|不要|没有|看不见|看不到|不见|不是|并非|毫无|不再有|从未有过|没去|不去|不许|不准|不让|不能|没见过|没)([^，。；！？、：“”但而却就便]{1,8})"
+    ),
+    re.compile(r"(?<![从毫])无(?![数论边垠穷尽限])([^，。；！？、：]{1,2})"),
+)
+_LIKE_ZH = (
+    re.compile(
+        r"(?<![图头画偶雕录影])(?:好像|仿佛|如同|犹如|宛如|好似|像)(?!素)([^，。；！？：”]{1,14}?)(?=一样|一般|似的|那样|般|[，。；！？：”]|$)"
+    ),
+)
+_THOUGHT_ZH = (
+    re.compile(r"(?:印着|画着|刻着|绣着|写着)([^，。；！？：]{1,10})"),
+    re.compile(r"(?:想起|想到|想象|梦见|梦到|回忆|记得|怀念|如果|要是|假如)([^，。；！？：]{1,16})"),
+)
+_SALUTATION = re.compile(
+    r"\W*(?:My dear(?:est)?|Dear(?:est)?)\s+[^.!?]{1,60}[,:]\s*$|(?:亲爱的|尊敬的)[^。！？]{1,20}[：:，,]\s*$"
+)
+_GONE = re.compile(
+    r"(?:早就|早已|早|已经|[一二三四五六七八九十几]年前)?(?:去世|过世|离世|死了|牺牲|不在了)|出[海门征远][^，。]{0,6}没|"
+    r"(?: had| has)? (?:died|passed away|was dead)(?=[,.;]| before| when| long| years| in the war)| never (?:came|returned|come)"
+)
+_CLOSED_BY = {"“": "”", "「": "」", "『": "』", '"': '"'}
+_SPEECH = re.compile(r"[“「『\"][^”」』\"]*[”」』\"]?")
+
+
+def without_speech(sentence: str) -> str:
+    """The sentence without what is said in quotation marks: a place in dialogue is not where the speaker is."""
+    return _SPEECH.sub(lambda found: " " * len(found[0]), sentence)
+
+
+def with_open_speech(sentences: Sequence[str], paragraphs: Sequence[int]) -> list[str]:
+    """Sentences in order, each that goes on with the speech of the one before opened by a quotation mark.
+
+    Speech ends with its paragraph, closed or not: one that goes on is opened again by who wrote it, and a mark that is
+    none (5'9") reaches no further.
+    """
+    told: list[str] = []
+    mark, before = "", -1
+    for sentence, paragraph in zip(sentences, paragraphs, strict=True):
+        mark, before = mark if paragraph == before else "", paragraph
+        told.append(mark + sentence)
+        for letter in sentence:
+            if mark and letter == _CLOSED_BY[mark]:
+                mark = ""
+            elif letter in _CLOSED_BY:
+                mark = letter
+    return told
+
+
+def seen_part(sentence: str, language: str) -> str:
+    """The sentence without what is denied and what is only compared with."""
+    rules = (*_DENIED_ZH, *_LIKE_ZH) if language == "zh" else (*_DENIED_EN, *_LIKE_EN)
+    return _blanked(sentence, rules)
+
+
+def undenied_part(sentence: str, language: str) -> str:
+    """The sentence without what is denied."""
+    return _blanked(sentence, _DENIED_ZH if language == "zh" else _DENIED_EN)
+
+
+def here_part(sentence: str, language: str) -> str:
+    """The sentence without speech, and without what a person only remembers, imagines or would do."""
+    return unthought_part(seen_part(without_speech(sentence), language), language)
+
+
+def is_salutation(sentence: str) -> bool:
+    """Whether a letter begins: whom it greets is not here."""
+    return _SALUTATION.match(sentence) is not None
+
+
+def is_gone(rest: str) -> bool:
+    """Whether the words behind a person say that they are no more, or never came back."""
+    return _GONE.match(rest) is not None
+
+
+def unthought_part(sentence: str, language: str) -> str:
+    """The sentence without what a person only remembers, imagines or would do."""
+    return _blanked(sentence, _THOUGHT_ZH if language == "zh" else _THOUGHT_EN)
+
+
+def _blanked(sentence: str, rules: tuple["re.Pattern[str]", ...]) -> str:
+    for rule in rules:
+        sentence = rule.sub(_blank, sentence)
+    return sentence
+
+
+def _blank(found: "re.Match[str]") -> str:
+    start, end = (edge - found.start() for edge in found.span(1))
+    return found[0][:start] + " " * (end - start) + found[0][end:]

@@ -1,0 +1,139 @@
+"""Decides who says what to whom: each quotation of a chapter with its speaker (C§2.3).
+
+The speaker is whom the words beside the quotation name ("said Anna", "she asked", 小满说). Without such words it is who
+spoke before in the paragraph, or who acts in it; else the two who are talking take turns.
+"""
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from patra.studio.script.lexicon import CHILDREN
+from patra.studio.script.people import People
+from patra.studio.script.sentences import Chapter
+
+_QUOTE = re.compile(r"“[^”]*”?|「[^」]*」?|『[^』]*』?|\"[^\"]*\"?")
+_SAYS_EN = re.compile(
+    r"\b(?:said|says|say|asked|asks|cried|whispered|shouted|answered|replied|called|told|murmured|added|laughed|sighed|"
+    r"muttered|explained|began|continued|agreed|warned|begged|exclaimed|wondered|suggested|insisted|promised|thought)\b"
+)
+_SAYS_ZH = re.compile(r"说|道|问|答|喊|叫|笑着|回答|嘀咕|低声|大声|告诉")
+_TO_EN = re.compile(
+    r"\b(?:said|whispered|spoke|called|shouted|explained)\s+to\s+|\b(?:asked|told|answered|warned|begged)\s+"
+)
+_TO_ZH = re.compile(r"(?:对|向|跟|问|告诉)")
+_CHILD = re.compile(
+    r"小朋友|孩子，|娃|\b(?:my (?:boy|girl|child|dear)|little one|young (?:man|lady)|sonny)\b", re.IGNORECASE
+)
+NEAR = 90  # characters beside a quotation in which its speaker is looked for
+
+
+class Utterance(msgspec.Struct, frozen=True, kw_only=True):
+    """A quotation, from and to which place of the chapter, by whom and to whom; empty where it is unknown."""
+
+    start: int
+    end: int
+    speaker: str
+    to: str = ""
+
+
+def utterances_of(chapter: Chapter, text: str, people: People) -> tuple[Utterance, ...]:
+    found: list[Utterance] = []
+    spoke = here = 0  # where the utterances of the paragraph before begin, and those of this one
+    for start, end in _paragraph_spans(chapter):
+        spoke, here = here, len(found)
+        quotes = [(start + m.start(), start + m.end()) for m in _QUOTE.finditer(text[start:end])]
+        quotes = [span for span in quotes if _is_speech(text[slice(*span)], chapter.language)]
+        in_paragraph = ""
+        for number, (begins, ends) in enumerate(quotes):
+            before = (quotes[number - 1][1] if number else start, begins)
+            after = (ends, quotes[number + 1][0] if number + 1 < len(quotes) else end)
+            speaker, to = _tagged(chapter, text, people, before, after)
+            beat = _beat(text, before, begins=number == 0)
+            speaker = speaker or _acting(people, *beat) or in_paragraph or _acting(people, ends, end)
+            speaker = speaker or _turn(found, people)
+            in_paragraph = speaker
+            to = to or _called(text[begins:ends], people, speaker)
+            to = to if to != speaker else ""
+            lately = found[spoke:][-4:]  # after a paragraph without speech someone else may be there
+            other = next((u.speaker for u in reversed(lately) if u.speaker and u.speaker != speaker), "")
+            found.append(Utterance(start=begins, end=ends, speaker=speaker, to=to or other))
+    return tuple(found)
+
+
+def _called(quote: str, people: People, speaker: str) -> str:
+    """Whom the words themselves address: by name, or as a child where there is only one."""
+    if by_name := next((n for n in people.names if re.search(rf"[“「『\"，,]\s*{re.escape(n)}[，,！!？?]", quote)), ""):
+        return by_name
+    young = [name for name, kind in people.kinds.items() if kind in CHILDREN and name != speaker]
+    return young[0] if len(young) == 1 and _CHILD.search(quote) else ""
+
+
+def _paragraph_spans(chapter: Chapter) -> list[tuple[int, int]]:
+    spans: dict[int, tuple[int, int]] = {}
+    for sentence in chapter.sentences:
+        first, _ = spans.get(sentence.paragraph, (sentence.start, 0))
+        spans[sentence.paragraph] = (first, sentence.end)
+    return list(spans.values())
+
+
+def _is_speech(quote: str, language: str) -> bool:
+    """A quotation that ends like a sentence or a clause; a single quoted word is a name or a title."""
+    inner = quote.strip('“”「」『』" ')
+    ends = inner[-1:] in set(".,!?…—;。，！？；~")
+    return bool(inner) and (ends or len(inner) > (6 if language == "zh" else 24))
+
+
+def _tagged(
+    chapter: Chapter, text: str, people: People, before: tuple[int, int], after: tuple[int, int]
+) -> tuple[str, str]:
+    says, to = (_SAYS_ZH, _TO_ZH) if chapter.language == "zh" else (_SAYS_EN, _TO_EN)
+    follows = text[after[0] : min(after[1], after[0] + NEAR)]
+    clause = re.split(r"[.!?。！？]", follows, maxsplit=1)[0]
+    lead = text[max(before[0], before[1] - NEAR) : before[1]]
+    lead = re.split(r"[.!?。！？]", lead)[-1]
+    begins_tag = chapter.language != "zh" or not lead.rstrip().endswith(("：", ":"))
+    if begins_tag and says.search(clause) and not clause.lstrip().startswith("\n"):
+        return _who(people, after[0], clause, to)
+    if says.search(lead) and lead.rstrip().endswith((":", ",", "：", "，", "—", "道", "说")):
+        return _who(people, before[1] - len(lead), lead, to)
+    return "", ""
+
+
+def _who(people: People, start: int, clause: str, to: "re.Pattern[str]") -> tuple[str, str]:
+    """The speaker and the one spoken to, by the places of those whom a clause names."""
+    here = [m for m in people.mentions if start <= m.at < start + len(clause)]
+    spoken_to = ""
+    if found := to.search(clause):
+        heard = [m for m in here if start + found.end() <= m.at <= start + found.end() + 14]
+        rest = [m for m in here if m not in heard[:1]]
+        if heard and rest:
+            spoken_to, here = heard[0].name, rest
+    strong = [m.name for m in here if not m.weak] or [m.name for m in here]
+    return (strong[0] if strong else ""), spoken_to
+
+
+def _acting(people: People, start: int, end: int) -> str:
+    return next(iter(people.within(start, end)), "")
+
+
+def _beat(text: str, before: tuple[int, int], *, begins: bool) -> tuple[int, int]:
+    """The sentence of narration right before a quotation; after another quotation its own tag does not count."""
+    between = text[slice(*before)]
+    cuts = [m.end() for m in re.finditer(r"[.!?。！？]\s*", between) if between[m.end() :].strip()]
+    if not cuts:
+        return before if begins else (before[1], before[1])
+    return before[0] + cuts[-1], before[1]
+
+
+def _turn(found: Sequence[Utterance], people: People) -> str:
+    """The other one of the two who are talking."""
+    if not found:
+        return ""
+    last = found[-1]
+    other = next((u.speaker for u in reversed(found) if u.speaker and u.speaker != last.speaker), last.to)
+    known = list(people.kinds)
+    if not other and len(known) == 2 and last.speaker in known:
+        return known[1 - known.index(last.speaker)]
+    return other

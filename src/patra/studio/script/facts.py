@@ -1,0 +1,178 @@
+"""Finds what a sentence says in figures and lists: numbers, comparisons, enumerations, definitions (C§2.3).
+
+Such a sentence is drawn as a chart, a list or lettering. What is not certain is left alone: a wrong chart is worse
+than none.
+"""
+
+# ruff: noqa: E501, SIM905  patterns and tables read better unbroken
+
+import re
+
+import msgspec
+
+from patra.studio.script.language import READ
+
+MOST_ITEMS = 6
+_UNITS = (
+    "percent|per cent|%|degrees?|kilomet(?:re|er)s?|met(?:re|er)s?|centimet(?:re|er)s?|millimet(?:re|er)s?|kilograms?|"
+    "grams?|litres?|liters?|tonnes?|tons?|watt-hours?|kilowatt-hours?|watts?|volts?|hours?|minutes?|seconds?|days?|weeks?|"
+    "months?|years?|miles?|feet|people|households|homes|dollars|euros|pounds|million|billion|times|km|kg|cm|mm|ml|kWh|MW|GW"
+)
+_WORDS = {
+    "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11,
+    "twelve": 12, "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "eighty": 80, "ninety": 90,
+}  # fmt: skip
+_AMOUNT = rf"(?:\d[\d,]*(?:\.\d+)?|{'|'.join(_WORDS)})"
+_NUMBER_EN = re.compile(rf"\b({_AMOUNT})\s*(?:(million|billion|thousand|hundred)\s+)?({_UNITS})(?!\w)", re.IGNORECASE)
+_NUMBER_ZH = re.compile(
+    r"(?<![零〇一二三四五六七八九十百千两0-9第])([0-9]+(?:\.[0-9]+)?|[一二三四五六七八九十百千两]+)\s*(万|亿)?(%|度|公里|千米|米|厘米|公斤|千克|克|升|毫升|吨|小时|分钟|秒|天|年|个月|人|元|瓦时|瓦|伏|倍|户)|百分之([一二三四五六七八九十百]+|[0-9]+)"
+)
+_YEAR = re.compile(
+    r"\b(?:in|by|since|until|of)\s+(1[0-9]{3}|20[0-9]{2})\b|([0-9]{4}|[一二][零〇一二三四五六七八九]{3})年"
+)
+_DEFINITION_EN = re.compile(
+    r"^(?:An?\s+|The\s+)?([A-Za-z][A-Za-z -]{1,30}?)\s+(?:is|are|means)\s+((?:an?|the|any|one|what|tiny|small|a kind of)\s[^.;!?]{10,140})",
+    re.IGNORECASE,
+)
+_CALLED = re.compile(r"\b(?:is|are)\s+called\s+(?:an?\s+|the\s+)?([a-z][a-z -]{2,30})", re.IGNORECASE)
+_DEFINITION_ZH = re.compile(
+    r"^(?:所谓)?([\u4e00-\u9fff]{1,10}?)(?:是|指的是|就是)(?:一种|指|一个|把|由|用|能)([^。；！？]{4,60})"
+)
+_NOT_DEFINED = frozenset(
+    "he she it they this that there what who i we you here his her their everything nothing one time all".split()
+)
+_ITEM = r"(?:[\w'’%-]+\s+){0,4}?[\w'’%-]+"
+_LIST_EN = re.compile(
+    rf"({_ITEM}(?:,\s+{_ITEM})+,?\s+(?:and|or)\s+{_ITEM})(?=[.;:!?]|\s+(?:in|on|to|for|with|that|which|until|into|from)\b|$)"
+)
+_LIST_LEAD = re.compile(
+    r"^.*?\b(?:needs?|has|have|had|are|is|was|were|includes?|of|with|contains?|takes?|took|adds?|mix|bring|brought|like|for|by|"
+    r"buys?|packs?|gather|use|uses|gives?|makes?|eats?|grows?|carries|means|between|from|into|the parts|both|as|say|"
+    r"wanted|brought|carried|packed|bought)\s+(?=\S+(?:\s+\S+){0,3}$)", re.IGNORECASE,
+)  # fmt: skip
+_LIST_ZH = re.compile(
+    r"((?:[^，。；：！？、有需要是把和与用]{1,8}、)+[^，。；：！？、和与]{1,8}(?:和|与|以及)[^，。；：！？、]{1,8}?)(?=[，。；：！？]|等|$)"
+)
+_ARTICLE = re.compile(r"^(?:an?|the|some|and|or|its|his|her|their|then)\s+", re.IGNORECASE)
+
+
+class Card(msgspec.Struct, frozen=True, kw_only=True):
+    """What is drawn instead of a place: `number`, `bars`, `list`, `steps`, `definition`, `date`, `words`."""
+
+    kind: str
+    title: str = ""
+    items: tuple[str, ...] = ()
+    values: tuple[float, ...] = ()
+
+
+def card_of(sentence: str, language: str) -> Card | None:
+    """The card of one sentence, if its content is better seen as one."""
+    if language not in READ:
+        return None
+    text = sentence.strip(' “”"')
+    numbers = _numbers(text, language)
+    if len(numbers) >= 2 and len({unit for _, unit, _ in numbers}) == 1 and (bars := _bars(text, numbers, language)):
+        return bars
+    if items := _items(text, language):
+        return Card(kind="list", items=items[:MOST_ITEMS])
+    if found := _definition(text, language):
+        return found
+    if numbers:
+        value, unit, shown = numbers[0]
+        del value
+        return Card(kind="number", title=shown, items=(_rest_of(text, shown, unit),), values=(numbers[0][0],))
+    if year := _YEAR.search(text):
+        return Card(kind="date", title=year[1] or year[2], items=(text,))
+    return None
+
+
+def _numbers(text: str, language: str) -> list[tuple[float, str, str]]:
+    """Value, unit and the words of each amount."""
+    found: list[tuple[float, str, str]] = []
+    if language == "zh":
+        for m in _NUMBER_ZH.finditer(text):
+            value = _chinese_number(m[4] or m[1])
+            if value is not None and not (m[3] == "年" and value > 1000):
+                found.append((value * {"万": 1e4, "亿": 1e8}.get(m[2] or "", 1), "%" if m[4] else m[3], m[0]))
+        return found
+    for m in _NUMBER_EN.finditer(text):
+        value = _WORDS.get(m[1].lower()) or float(m[1].replace(",", ""))
+        scale = {"million": 1e6, "billion": 1e9, "thousand": 1e3, "hundred": 1e2}.get((m[2] or "").lower(), 1)
+        found.append((value * scale, m[3].lower().rstrip("s"), m[0]))
+    return found
+
+
+def _chinese_number(text: str) -> float | None:
+    if re.fullmatch(r"[0-9.]+", text):
+        return float(text)
+    digits = {c: n for n, c in enumerate("零一二三四五六七八九")} | {"两": 2}
+    total, current = 0, 0
+    for letter in text:
+        if letter in digits:
+            current = digits[letter]
+        else:
+            total += (current or 1) * {"十": 10, "百": 100, "千": 1000}[letter]
+            current = 0
+    return float(total + current)
+
+
+def _bars(text: str, numbers: list[tuple[float, str, str]], language: str) -> Card | None:
+    """Two or three amounts of one unit, each with the words before it as its label."""
+    items: list[str] = []
+    at = 0
+    for _, _, shown in numbers[:3]:
+        place = text.find(shown, at)
+        label = re.split(r"[,，;；]|\b(?:and|while|but|whereas)\b|而|但", text[at:place])[-1].strip(" :：")
+        label = re.split(
+            r"\b(?:stores?|holds?|has|is|are|was|were|takes?|lasts?|weighs?|travels?|runs?|gives?|makes?|costs?|reaches|needs?|lives?|about|only|for|at|up|around|nearly)\b|有|约|大约|能|只|可以|需要|是|重|长|高|达到",
+            label,
+        )[0]
+        label = _ARTICLE.sub("", label.strip())
+        if not label or len(label) > (14 if language == "zh" else 32):
+            return None
+        items.append(label)
+        at = place + len(shown)
+    shown = tuple(f"{item}|{number[2]}" for item, number in zip(items, numbers, strict=False))
+    return Card(kind="bars", items=shown, values=tuple(value for value, _, _ in numbers[:3]))
+
+
+def _items(text: str, language: str) -> tuple[str, ...]:
+    if language == "zh":
+        found = _LIST_ZH.search(text)
+        parts = re.split(r"、|和|与|以及", found[1]) if found else []
+    else:
+        _, colon, after = text.partition(": ")
+        found = _LIST_EN.search(after if colon else text)
+        if not found:
+            return ()
+        first, *rest = [part for part in re.split(r",\s*(?:and\s+|or\s+)?|\s+(?:and|or)\s+", found[1]) if part]
+        if not colon and not _LIST_LEAD.match(first):
+            return ()  # names in a row, or a tired and cold end of a sentence
+        parts = [_LIST_LEAD.sub("", first), *rest]
+    items = tuple(_ARTICLE.sub("", part.strip()).rpartition("的")[2] for part in parts)
+    short = 8 if language == "zh" else 28
+    fits = len(items) >= 3 and all(0 < len(item) <= short and len(item.split()) <= 4 for item in items)
+    verbs = r"\b(?:leaves?|runs?|goes|go|comes?|makes?|takes?|turns?|puts?|gives?|falls?|rises?|becomes?)\b"
+    clause = any(re.search(verbs, item) for item in items) or any(
+        re.search(r"\b(?:was|were|is|are|he|she|they|it|had|his|her)\b", item) for item in items
+    )
+    begins = any(re.match(r"(?:with|in|on|at|to|for|by|without|from|into)\b", item) for item in items)
+    return items if fits and not clause and not begins else ()
+
+
+def _definition(text: str, language: str) -> Card | None:
+    if language == "zh":
+        found = _DEFINITION_ZH.match(text)
+        title = re.sub(r"(?:主要|大多|通常|一般|其实|往往|都|也|就)+$", "", found[1]) if found else ""
+        return Card(kind="definition", title=title, items=(found[2],)) if found and title else None
+    if called := _CALLED.search(text):
+        return Card(kind="definition", title=called[1].strip(), items=(text.rstrip("."),))
+    found = _DEFINITION_EN.match(text)
+    if found is None or found[1].split()[0].lower() in _NOT_DEFINED or len(found[1].split()) > 3:
+        return None
+    return Card(kind="definition", title=found[1], items=(found[2],))
+
+
+def _rest_of(text: str, shown: str, unit: str) -> str:
+    del unit
+    return text.replace(shown, "…", 1) if len(text) > 90 else text

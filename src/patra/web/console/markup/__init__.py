@@ -1,0 +1,11 @@
+"""What templates are made of, without templates: words for values, drawings as SVG, JSON in colours.
+
+| module | what it makes |
+|---|---|
+| `tones` | the tone and shape of every state of every machine |
+| `formats` | instants, spans of time, numbers, keys, as a reader expects them |
+| `json_view` | JSON coloured on the server, and the difference of two documents |
+| `schema_diff` | a payload compared with its schema, field by field |
+| `flow_drawing`, `story_axis` | the flow of events and the axis of a story as SVG |
+| `drawings` | sparks, bars and window strips as SVG without inline style |
+"""

@@ -1,0 +1,69 @@
+"""What fires, since when, who knows about it, and what is silent until when."""
+
+from typing import Any
+
+from patra.web.console.markup.formats import link, number_text, plural
+from patra.web.console.needs import Need
+from patra.web.console.view import Page, Route, View
+
+STATES = (("", "All"), ("FIRING", "Firing"), ("PENDING", "Pending"), ("OVER", "Over"), ("silenced", "Silent"))
+
+
+def alerts(view: View) -> Page:
+    state = view.asked("state")
+    found: list[dict[str, Any]] = view.ask("/ingest/alerts")["alerts"]
+    shown = [alert for alert in found if _is_asked(alert, state)]
+    return Page(title=_title(found), template="alerts.html", values={"alerts": shown, "state": state, "states": STATES})
+
+
+def _is_asked(alert: dict[str, Any], state: str) -> bool:
+    if state == "silenced":
+        return alert["silenced"] is not None
+    return not state or alert["state"] == state
+
+
+def _title(found: list[dict[str, Any]]) -> str:
+    firing = [alert for alert in found if alert["state"] == "FIRING"]
+    if not firing:
+        pending = sum(1 for alert in found if alert["state"] == "PENDING")
+        return f"No alert fires; {number_text(pending)} may soon" if pending else "No alert fires"
+    known = sum(1 for alert in firing if alert["acknowledged"] or alert["silenced"])
+    fires = plural(len(firing), "alert fires", "alerts fire")
+    if not known:
+        return fires
+    return f"{fires}; {'all' if known == len(firing) else known} acknowledged or silenced"
+
+
+def alert_need(alert: dict[str, Any]) -> Need:
+    """A firing alert needs a person until it is acknowledged; then it is worth watching."""
+    known, silent = alert["acknowledged"], alert["silenced"]
+    name = alert["alert"].replace("_", " ")
+    fields = {"alert": alert["alert"], "subject": alert["subject"]}
+    if known or silent:
+        note = known or silent
+        said = f"{'known to' if known else 'silenced by'} {note['by']}{': ' + note['why'] if note['why'] else ''}"
+        return Need(
+            tone="hold",
+            subject=alert["subject"],
+            href=link("/alerts"),
+            what=name,
+            why=said,
+            since=alert["since"],
+            door="Open alerts",
+        )
+    return Need(
+        tone="bad" if alert["state"] == "FIRING" else "warn",
+        subject=alert["subject"],
+        href=link("/alerts"),
+        what=name,
+        why=alert["detail"],
+        consequence=alert["advice"],
+        since=alert["since"],
+        door="Open alerts",
+        act="ingest.acknowledge",
+        act_label="Acknowledge…",
+        fields=fields,
+    )
+
+
+ROUTES = (Route(path="/alerts", handler=alerts, nav="/alerts"),)

@@ -1,0 +1,276 @@
+"""Bus: who sends what to whom, how far behind each group is, what failed permanently, and what is frozen."""
+
+from typing import Any
+
+from patra.bus.consuming.dead_letter import DeadLetterState
+from patra.bus.store.dead_letters import MAX_COUNTED_LETTERS
+from patra.web.console.calls import Refusal
+from patra.web.console.markup.drawings import Part, shares
+from patra.web.console.markup.flow_drawing import Stream, flow_drawing
+from patra.web.console.markup.formats import instant, link, number_text, plural, span_text
+from patra.web.console.markup.json_view import json_lines
+from patra.web.console.markup.schema_diff import FieldDifference, differences
+from patra.web.console.reads.attention import dead_letters_waiting
+from patra.web.console.view import PAGE_SIZE, Page, Route, View
+from patra.web.problem import Problem
+
+LETTER_STATES = ("open", "replaying", "replayed", "discarded", "all")
+MAX_DRAWN_TYPES = 24
+TEN = 10
+ACT_TONES = {"running": ("run", "running"), "done": ("ok", "done"), "stopped": ("off", "stopped")}
+
+
+def flow(view: View) -> Page:
+    """Producer, type, groups: drawn for what flows or fails, and as a table that reads at forty types."""
+    found, health = view.ask("/bus/flow"), view.ask("/bus/health")
+    groups = {group["name"]: {**_with_lag(group, view.now), "tone": _group_tone(group)} for group in found["groups"]}
+    frozen = {one["event_type"] for one in health["frozen"]}
+    rows: list[dict[str, Any]] = [
+        {
+            **kind,
+            "frozen": kind["type"] in frozen,
+            "dead": health["dead_letters"].get(kind["type"], 0),
+            "groups": [groups[name] for name in kind["readers"]],
+            "rate": _rate_text(kind),
+        }
+        for kind in found["types"]
+    ]
+    rows.sort(key=lambda row: (-row["dead"], not row["frozen"], -row["events"], not row["readers"], row["type"]))
+    flowing = [row for row in rows if row["events"] or row["dead"] or row["frozen"]][:MAX_DRAWN_TYPES]
+    busy = sum(1 for row in rows if row["events"])
+    return Page(
+        title=f"{plural(busy, 'type flows', 'types flow')} now, {plural(len(groups), 'group reads', 'groups read')}",
+        template="bus/flow.html",
+        values={
+            "rows": rows,
+            "troubles": health["troubles"],
+            "drawing": flow_drawing([_stream(row) for row in flowing]) if flowing else "",
+            "drawn": len(flowing),
+            "minutes": found["window_s"] // 60,
+        },
+    )
+
+
+def _stream(row: dict[str, Any]) -> Stream:
+    return Stream(
+        producer=row["producer"],
+        type=row["type"],
+        href=link(f"/bus/type/{row['type']}"),
+        per_minute=float(row["per_minute"]),
+        rate_text=row["rate"],
+        tone="hold" if row["frozen"] else "bad" if row["dead"] else "",
+        readers=tuple((group["name"], group["tone"]) for group in row["groups"]),
+    )
+
+
+def _rate_text(kind: dict[str, Any]) -> str:
+    if not kind["events"]:
+        return "0"
+    rate = float(kind["per_minute"])
+    return f"{'over ' if kind['more'] else ''}{rate:,.0f}" if rate >= TEN else f"{rate:.1f}"
+
+
+def _group_tone(group: dict[str, Any]) -> str:
+    if group["state"] == "paused":
+        return "hold"
+    return "bad" if group["dead"] else "warn" if group["failing"] else "done"
+
+
+def groups(view: View) -> Page:
+    found = [_with_lag(group, view.now) for group in view.ask("/bus/groups")["groups"]]
+    found.sort(key=lambda group: (-group["dead"], group["oldest"] or "9", group["name"]))
+    waiting = sum(group["waiting"] for group in found)
+    title = f"{plural(waiting, 'event waits', 'events wait')} for {plural(len(found), 'group')}"
+    return Page(title=title, template="bus/groups.html", values={"groups": found})
+
+
+def types(view: View) -> Page:
+    found = view.ask("/bus/catalogue")["types"]
+    frozen = {one["event_type"]: one for one in view.ask("/bus/health")["frozen"]}
+    return Page(
+        title=plural(len(found), "event type"), template="bus/types.html", values={"types": found, "frozen": frozen}
+    )
+
+
+def event_type(view: View) -> Page:
+    name = view.path["type"]
+    found = next((kind for kind in view.ask("/bus/catalogue")["types"] if kind["type"] == name), None)
+    if found is None:
+        raise Refusal(Problem(404, "b_type_unknown", "There is no such event type", name))
+    health = view.ask("/bus/health")
+    document = view.ask("/bus/catalogue/asyncapi")
+    key = name.replace(".", "_")
+    messages = document["channels"][key]["messages"]
+    contracts = [document["components"]["messages"][message] for message in messages]
+    return Page(
+        title=name,
+        template="bus/type.html",
+        values={
+            "kind": found,
+            "description": document["channels"][key].get("description", ""),
+            "frozen": next((one for one in health["frozen"] if one["event_type"] == name), None),
+            "dead": health["dead_letters"].get(name, 0),
+            "readers": [g for g in view.ask("/bus/groups")["groups"] if name in g["subscriptions"]],
+            "contracts": contracts,
+        },
+    )
+
+
+def dead_letters(view: View) -> Page:
+    filters = view.filters("group", "type", "error_code")
+    state = view.asked("state", "open")
+    page = view.ask("/bus/dead-letters", **filters, state=state, before=view.asked("before"), limit=PAGE_SIZE)
+    letters = page["dead_letters"]
+    waiting = dead_letters_waiting(view.calls)
+    replaying = waiting[DeadLetterState.REPLAYING]
+    ever = bool(letters) or bool(view.ask("/bus/dead-letters", **filters, state="all", limit=1)["dead_letters"])
+    return Page(
+        title=letters_title(waiting[DeadLetterState.OPEN], replaying),
+        template="bus/dead_letters.html",
+        values={
+            "letters": letters,
+            "causes": _causes(view, state, filters),
+            "state": state,
+            "states": LETTER_STATES,
+            "filters": filters,
+            "ever": ever,
+            "replaying": replaying,
+            "older": view.here(before=page["next"]) if page["next"] else "",
+        },
+    )
+
+
+def letters_title(open_count: int, replaying: int) -> str:
+    """How many wait for a person, and how many are on their way: both are in the backlog of the groups."""
+    waiting = _counted(open_count, "dead letter is", "dead letters are") if open_count else "No dead letter is"
+    on_their_way = f", {_counted(replaying, 'is', 'are')} being replayed" if replaying else ""
+    return f"{waiting} open{on_their_way}"
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    """`4 are`; where counting ended at its bound, `100,000+ are`."""
+    return plural(count, one, many) if count < MAX_COUNTED_LETTERS else f"{number_text(count)}+ {many}"
+
+
+def dead_letter(view: View) -> Page:
+    path = {"group": view.path["group"], "event_id": view.path["event_id"]}
+    found = view.ask("/bus/dead-letters/{group}/{event_id}", path)
+    letter, tab = found["dead_letter"], view.asked("tab", "contract")
+    timeline = view.ask("/bus/timeline/{key}", {"key": letter["event_id"]})["entries"]
+    return Page(
+        title=f"Dead letter of {letter['group']}",
+        template="bus/dead_letter.html",
+        values={
+            "letter": letter,
+            "violations": found["violations"],
+            "fields": _against_contract(view, letter, found["violations"]),
+            "lines": _marked(letter["envelope"].get("payload"), found["violations"]),
+            "tab": tab,
+            "timeline": timeline,
+            "searched": letter["event_id"],
+        },
+    )
+
+
+def acts(view: View) -> Page:
+    page = view.ask("/bus/acts", before=view.asked("before"), limit=PAGE_SIZE)
+    older = view.here(before=page["next"]) if page["next"] else ""
+    values = {"acts": page["acts"], "tones": ACT_TONES, "older": older}
+    return Page(title="Acts on many", template="bus/acts.html", values=values)
+
+
+def act(view: View) -> Page:
+    found = view.ask("/bus/acts/{act_id}", {"act_id": view.path["act"]})
+    failed = found["letters"].get("open", 0) if found["act"] == "replay" else 0
+    handled = found["moved"] - failed
+    drawing = shares(
+        [
+            Part(count=handled, tone="done", label=f"{handled} taken"),
+            Part(count=failed, tone="bad", label=f"{failed} failed again"),
+            Part(count=found["refused"], tone="off", label=f"{found['refused']} not open any more"),
+            Part(count=found["left"], tone="wait", label=f"{found['left']} to go"),
+        ]
+    )
+    verb = {"replay": "Replay of", "discard": "Discard of"}[found["act"]]
+    return Page(
+        title=f"{verb} {plural(found['total'], 'dead letter')} of {found['group']}",
+        template="bus/act.html",
+        values={"found": found, "failed": failed, "drawing": drawing, "tone": ACT_TONES[found["state"]]},
+    )
+
+
+def refusals(view: View) -> Page:
+    before = view.asked("before")
+    page = view.ask("/bus/refusals", code=view.asked("code"), before=before, limit=PAGE_SIZE)
+    return Page(
+        title="Refusals",
+        template="bus/refusals.html",
+        values={
+            "rows": page["refusals"],
+            "filters": view.filters("code"),
+            "older": view.here(before=page["next"]) if page["next"] else "",
+            "newest": view.here(before="") if before else "",
+        },
+    )
+
+
+def webhooks(view: View) -> Page:
+    hooks = view.ask("/bus/webhooks")["webhooks"]
+    groups = {group["name"]: _with_lag(group, view.now) for group in view.ask("/bus/groups")["groups"]}
+    return Page(
+        title="Webhooks",
+        template="bus/webhooks.html",
+        values={"hooks": [{**hook, "group": groups.get(hook["group"])} for hook in hooks]},
+    )
+
+
+def _with_lag(group: dict[str, Any], now: int) -> dict[str, Any]:
+    oldest = instant(group["oldest"])
+    return {**group, "lag": span_text(now - oldest) if oldest is not None else ""}
+
+
+def _causes(view: View, state: str, filters: dict[str, str]) -> list[dict[str, Any]]:
+    """Dead letters grouped by group, type and code; of all states there would be too many."""
+    if state == "all":
+        return []
+    return [
+        {**one, "type": one["event_type"], "code": one["error_code"], "count": one["letters"]}
+        for one in view.ask("/bus/dead-letters/causes", **filters, state=state)["causes"]
+    ]
+
+
+def _against_contract(view: View, letter: dict[str, Any], broken: list[dict[str, Any]]) -> list[FieldDifference]:
+    """The payload field by field against the schema of its version; empty where the catalogue has none."""
+    document = view.ask("/bus/catalogue/asyncapi")
+    major = str(letter["event_version"]).partition(".")[0]
+    message = document["components"]["messages"].get(f"{letter['event_type'].replace('.', '_')}_v{major}")
+    if message is None:
+        return []
+    schema = message["payload"]["schema"]["properties"]["payload"]
+    inside = [{**one, "place": str(one["place"]).removeprefix("/payload")} for one in broken]
+    return differences(schema, letter["envelope"].get("payload"), inside)
+
+
+def _marked(payload: Any, violations: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The payload line by line, each violation under the line of its field."""
+    lines: list[dict[str, Any]] = [{"text": text, "violations": []} for text in json_lines(payload)]
+    for violation in violations:
+        place = str(violation.get("place") or violation.get("path") or "")
+        name = f'"{place.rpartition("/")[2]}":'
+        at = next((line for line in lines if line["text"].lstrip().startswith(name)), lines[0])
+        at["violations"].append({**violation, "place": place})
+    return lines
+
+
+ROUTES = (
+    Route(path="/bus", handler=flow, nav="/bus"),
+    Route(path="/bus/groups", handler=groups, nav="/bus/groups"),
+    Route(path="/bus/types", handler=types, nav="/bus/types"),
+    Route(path="/bus/type/{type}", handler=event_type, nav="/bus/types"),
+    Route(path="/bus/dead-letters", handler=dead_letters, nav="/bus/dead-letters"),
+    Route(path="/bus/dead-letter/{group}/{event_id}", handler=dead_letter, nav="/bus/dead-letters"),
+    Route(path="/bus/acts", handler=acts, nav="/bus/dead-letters"),
+    Route(path="/bus/act/{act}", handler=act, nav="/bus/dead-letters"),
+    Route(path="/bus/refusals", handler=refusals, nav="/bus/refusals"),
+    Route(path="/bus/webhooks", handler=webhooks, nav="/bus/webhooks"),
+)

@@ -1,0 +1,146 @@
+"""What happened to a key, across all engines: found, ambiguous, or unknown with where was looked."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from patra.web.console.markup.formats import instant, link, plural, span_text
+from patra.web.console.markup.story_axis import axis
+from patra.web.console.view import Page, Route, View
+
+SHAPES = {
+    "in": ("In", "in"),
+    "rule": ("Rule", "rule"),
+    "written": ("Written", "write"),
+    "out": ("Out", "out"),
+    "act": ("Act", "person"),
+}
+ENGINES = {"attribution": "Attribution", "ingest": "Ingest", "bus": "Bus", "studio": "Studio"}
+BAD = frozenset({"rejected", "refused", "failed", "FAILED", "dead", "conflicted", "open_dead_letter", "given_up"})
+WARN = frozenset({"waiting", "PARTIAL", "quarantined", "OPEN"})
+OFF = frozenset({"duplicate", "discarded", "CANCELLED", "cancelled", "superseded", "SKIPPED", "skipped"})
+PENDING_BAD = frozenset({"dead_letter", "quarantine"})
+PAGES = {
+    "ingest.plan": "/ingest/plan/{}",
+    "ingest.task": "/ingest/task/{}",
+    "ingest.run": "/ingest/run/{}",
+    "studio.run": "/studio/run/{}",
+}
+"""Kinds of key that have a page of their own besides their story."""
+FILTERS = {"": "All", "problems": "Problems", "ways": "In and out"}
+
+
+def story(view: View) -> Page:
+    key, kind = view.asked("key"), view.asked("kind")
+    if not key:
+        return Page(title="Find a key", template="story.html", values={"key": "", "told": None, "searched": ""})
+    told = view.ask("/story", key=key, kind=kind, after=view.asked("after"), limit=200)
+    entries = [_shown(entry, number) for number, entry in enumerate(told["entries"])]
+    only = view.asked("only")
+    chosen = [entry for entry in entries if _wanted(entry, only)]
+    lanes = [engine for engine in ENGINES if any(entry["engine"] == engine for entry in entries)]
+    values: dict[str, Any] = {
+        "key": key,
+        "kind": told["kind"] or "",
+        "told": told,
+        "searched": told["key"],
+        "entries": entries,
+        "groups": _groups(chosen),
+        "axis": axis(entries, lanes, view.now) if len(entries) > 1 else "",
+        "lanes": [ENGINES[lane] for lane in lanes],
+        "pending": [one | {"tone": _pending_tone(one)} for one in told["pending"]],
+        "rail": _rail(told["related"]),
+        "page_of": _page_of(told["kind"] or "", key),
+        "verdict": _verdict(told, entries, lanes),
+        "tabs": [(name, label, view.here(only=name, after="")) for name, label in FILTERS.items()],
+        "only": only,
+        "problems": sum(entry["tone"] == "bad" for entry in entries),
+        "more": view.here(after=told["next"]) if told["next"] else "",
+        "first": view.here(after="") if view.asked("after") else "",
+        "candidates": [one | {"href": link("/story", key=one["key"], kind=one["kind"])} for one in told["candidates"]],
+        "command": f"patra story {shlex.quote(told['key'])}" + (f" --kind {kind}" if kind else ""),
+        "engine_names": ENGINES,
+    }
+    return Page(title=f"Story of {told['key']}", template="story.html", values=values)
+
+
+def tone(entry: Mapping[str, Any]) -> str:
+    """Whether an entry is a problem, a delay or a repetition; most are none of it."""
+    state, what = entry["state"], entry["what"]
+    if state in BAD or what in {"dead_letter_written", "publish_refused"}:
+        return "bad"
+    if what == "delivery_failed" or state in WARN:
+        return "warn"
+    return "off" if state in OFF else ""
+
+
+def _shown(entry: Mapping[str, Any], number: int) -> dict[str, Any]:
+    word, icon = SHAPES[entry["shape"]]
+    return {**entry, "anchor": f"e{number}", "tone": tone(entry), "word": word, "icon": icon}
+
+
+def _wanted(entry: Mapping[str, Any], only: str) -> bool:
+    match only:
+        case "problems":
+            return entry["tone"] in {"bad", "warn"}
+        case "ways":
+            return entry["shape"] in {"in", "out", "act"}
+        case _:
+            return True
+
+
+def _groups(entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Entries of one instant and engine under one time, with the span to the group before."""
+    groups: list[dict[str, Any]] = []
+    for entry in entries:
+        if groups and groups[-1]["at"] == entry["at"] and groups[-1]["engine"] == entry["engine"]:
+            groups[-1]["rows"].append(entry)
+            continue
+        gap = (instant(entry["at"]) or 0) - (instant(groups[-1]["at"]) or 0) if groups else 0
+        groups.append(
+            {"at": entry["at"], "engine": entry["engine"], "gap": span_text(gap) if gap else "", "rows": [entry]}
+        )
+    return groups
+
+
+def _rail(related: Sequence[Mapping[str, str]]) -> dict[str, list[dict[str, str]]]:
+    """Related keys by their relation."""
+    found: dict[str, list[dict[str, str]]] = {}
+    for one in related:
+        name = one["kind"].partition(".")[2]
+        row = {"name": name, "key": one["key"], "href": link("/story", key=one["key"], kind=one["kind"])}
+        found.setdefault(one["relation"], []).append(row)
+    return found
+
+
+def _page_of(kind: str, key: str) -> str:
+    return link(PAGES[kind].format(key)) if kind in PAGES else ""
+
+
+def _pending_tone(one: Mapping[str, Any]) -> str:
+    return "bad" if one["what"] in PENDING_BAD else "due"
+
+
+def _verdict(told: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], lanes: Sequence[str]) -> str:
+    """The answer in a sentence or two: how much is known, whether something went wrong, what is still to come."""
+    match told["outcome"]:
+        case "ambiguous":
+            many = "more than " if not all(place["complete"] for place in told["searched"]) else ""
+            return f"This key stands for {many}{len(told['candidates'])} things. Choose the one that you mean."
+        case "unknown":
+            return "Nothing is known of this key."
+        case _:
+            names = [ENGINES[lane] for lane in lanes]
+            where = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+            problems = sum(entry["tone"] == "bad" for entry in entries)
+            waiting = len(told["pending"])
+            said = [told["verdict"]] if told["verdict"] else []
+            said.append(f"{plural(len(entries), 'entry', 'entries')} in {where}.")
+            said += [f"{plural(problems, 'problem')}."] if problems else []
+            said.append(
+                f"{plural(waiting, 'thing is', 'things are')} still to come." if waiting else "Nothing is pending."
+            )
+            return " ".join(said)
+
+
+ROUTES = (Route(path="/story", handler=story, nav="/story"),)

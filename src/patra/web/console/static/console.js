@@ -1,0 +1,262 @@
+// What a page cannot do with HTML alone: copy, theme, keyboard, dialogs, and live updates that never move what is read.
+const $ = (selector, root = document) => root.querySelector(selector);
+const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
+
+const toast = (text) => {
+  const box = $("#toast");
+  box.textContent = text;
+  box.hidden = false;
+  clearTimeout(toast.timer);
+  toast.timer = setTimeout(() => { box.hidden = true; }, 2400);
+};
+
+// --- copy, rows that are links, dialogs
+
+document.addEventListener("click", async (event) => {
+  const copy = event.target.closest("[data-copy]");
+  if (copy) {
+    const text = copy.dataset.copy.startsWith("/console") ? location.origin + copy.dataset.copy : copy.dataset.copy;
+    try { await navigator.clipboard.writeText(text); toast("Copied " + text); }
+    catch { toast("The browser does not let this page copy"); }
+    return;
+  }
+  if (event.target.closest("[data-close]")) { dialog.close(); return; }
+  const again = event.target.closest("[data-again]");
+  if (again) { htmx.ajax("GET", again.dataset.again, { source: dialog, target: dialog, swap: "innerHTML" }); return; }
+  const row = event.target.closest("tr[data-href]");
+  if (row && !event.target.closest("a, button, input")) location.href = row.dataset.href;
+});
+
+// On a phone the row of an engine's views scrolls sideways: the open one is brought into sight.
+const openView = $(".subnav [aria-current]");
+if (openView) {
+  const row = openView.parentElement;
+  const [box, place] = [row.getBoundingClientRect(), openView.getBoundingClientRect()];
+  row.scrollLeft += place.left + place.width / 2 - box.left - box.width / 2;
+}
+
+const dialog = $("#dialog");
+const ready = () => {
+  const typed = $("[data-confirm]", dialog);
+  const button = $("[data-act]", dialog);
+  if (typed && button) button.disabled = typed.value.trim() !== typed.dataset.confirm;
+};
+const openDialog = () => {
+  if (!dialog.open) dialog.showModal();
+  ready();
+  const field = "[autofocus], input:not([type=hidden]), textarea, select";
+  ($(field, dialog) ?? $("[data-act], [data-again]", dialog))?.focus();
+};
+const isOfDialog = (ctx) => ctx?.target === dialog;
+let loading = null; // the request for the dialog that is under way
+document.addEventListener("htmx:before:request", ({ detail }) => { if (isOfDialog(detail.ctx)) loading = detail.ctx; });
+document.addEventListener("htmx:finally:request", ({ detail }) => {
+  if (detail.ctx !== loading) return;
+  loading = null;
+  showHeld();
+});
+document.addEventListener("htmx:after:swap", ({ detail }) => { if (isOfDialog(detail.ctx)) openDialog(); });
+// What could not be loaded says so in the dialog, and can be tried again; what is not of this server is not shown.
+const sayFailed = (heading, ctx) => {
+  dialog.replaceChildren($("#dialog-failed").content.cloneNode(true));
+  $("h2", dialog).textContent = heading;
+  $("[data-again]", dialog).dataset.again = ctx.request.action;
+  openDialog();
+};
+document.addEventListener("htmx:error", ({ detail }) => {
+  if (isOfDialog(detail.ctx)) sayFailed("The server does not answer", detail.ctx);
+});
+document.addEventListener("htmx:before:response", (event) => {
+  const ctx = event.detail.ctx;
+  if (!isOfDialog(ctx) || ctx.hx.reswap || ctx.hx.redirect) return;
+  event.preventDefault();
+  sayFailed(`The server answered ${ctx.response.status}`, ctx);
+});
+dialog?.addEventListener("input", ready);
+dialog?.addEventListener("close", () => {
+  loading?.request.abort();
+  dialog.replaceChildren();
+  showHeld();
+});
+
+// A form is sent once: the second click finds its button off. The server takes it for one act in any case.
+document.addEventListener("submit", (event) => {
+  if (event.target.method !== "post") return;
+  setTimeout(() => $$("button[type=submit]", event.target).forEach((button) => { button.disabled = true; }), 0);
+});
+
+// A page that the browser kept holds a form that was sent; and what an act did is said once.
+addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
+const address = new URL(location.href);
+if (address.searchParams.has("did")) {
+  address.searchParams.delete("did");
+  history.replaceState(history.state, "", address);
+}
+
+// --- theme: kept in a cookie, so that the server draws the first paint right
+
+const themeNow = () => document.documentElement.dataset.theme
+  || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+$("#theme")?.addEventListener("click", () => {
+  const next = themeNow() === "dark" ? "light" : "dark";
+  document.documentElement.dataset.theme = next;
+  document.cookie = `patra_theme=${next}; path=/console; max-age=31536000; samesite=strict`;
+});
+
+// --- live: new rows wait behind a button, pause freezes everything until it is ended by hand
+
+const content = $("#content");
+const live = $("#live");
+const pill = $("#newrows");
+const CONNECT_AGAIN_MS = 2000;
+let paused = false;
+let pressed = false; // between press and release a click must find what it was aimed at
+let held = false; // `latest` is not shown
+let latest = null;
+let since = null;
+
+const parsed = (html) => {
+  const template = document.createElement("template");
+  template.innerHTML = html;
+  return template.content;
+};
+// Rows keep their identity: the one with the focus never becomes another.
+const identified = (root) => {
+  for (const row of $$("[data-rows][id] > [data-key]:not([id])", root)) row.id = `${row.parentElement.id} ${row.dataset.key}`;
+  return root;
+};
+const keysOf = (list) => new Set($$(":scope > [data-key]", list).map((row) => row.dataset.key));
+
+// Keep the rows that are on the page where they are; give back how many new ones wait.
+const withoutNewRows = (fragment) => {
+  let waiting = 0;
+  for (const list of $$("[data-rows][id]", fragment)) {
+    const shown = document.getElementById(list.id);
+    if (!shown) continue;
+    const known = keysOf(shown);
+    if (!known.size) continue;
+    const fresh = new Map($$(":scope > [data-key]", list).map((row) => [row.dataset.key, row]));
+    const added = [...fresh.keys()].filter((key) => !known.has(key)).length;
+    if (!added) continue;
+    waiting += added;
+    const kept = $$(":scope > *", shown).map((row) => fresh.get(row.dataset.key) ?? row.cloneNode(true));
+    for (const row of kept) row.classList.toggle("old", !fresh.has(row.dataset.key));
+    list.replaceChildren(...kept);
+  }
+  return waiting;
+};
+const setWaiting = (count) => {
+  pill.hidden = count === 0;
+  $("button", pill).textContent = count === 1 ? "1 new row" : `${count} new rows`;
+};
+const setCounts = (fragment) => {
+  for (const count of $$("data", $("#counts", fragment)?.content ?? fragment)) {
+    for (const shown of $$(`[data-count="${count.value}"]`)) {
+      shown.hidden = count.textContent === "0";
+      $("span", shown).textContent = count.textContent;
+    }
+  }
+};
+// What a message shows: the page with its rows where they are, or with all rows.
+const arranged = (html, { all }) => {
+  const fragment = identified(parsed(html));
+  identified(content);
+  setWaiting(all ? 0 : withoutNewRows(fragment));
+  return fragment;
+};
+const textOf = (fragment) => {
+  const box = document.createElement("div");
+  box.append(fragment);
+  return box.innerHTML;
+};
+const show = (all) => {
+  if (latest === null) return;
+  held = false;
+  const fragment = arranged(latest, { all });
+  setCounts(fragment);
+  htmx.swap({ text: textOf(fragment), sourceElement: content, target: content, swap: "innerMorph" });
+};
+const isHeld = () => paused || pressed || loading !== null || Boolean(dialog?.open);
+const showHeld = () => { if (held && !isHeld()) show(false); };
+pill?.addEventListener("click", () => show(true));
+document.addEventListener("pointerdown", (event) => { pressed = event.button === 0 && content.contains(event.target); }, true);
+const released = () => setTimeout(() => { pressed = false; showHeld(); });
+// A context menu, another window or another tab may keep the release for itself.
+for (const type of ["pointerup", "pointercancel", "contextmenu", "visibilitychange"]) document.addEventListener(type, released, true);
+window.addEventListener("blur", released);
+
+document.addEventListener("htmx:sse:before:message", (event) => {
+  const detail = event.detail;
+  if (detail.message.event) return;
+  latest = detail.message.data;
+  const fragment = arranged(latest, { all: false });
+  held = isHeld();
+  if (held) { detail.cancelled = true; event.preventDefault(); return; }
+  setCounts(fragment);
+  detail.message.data = textOf(fragment);
+});
+const stale = (is, why = "the server does not answer") => {
+  const banner = $("#stale");
+  if (!is) { banner.hidden = true; since = null; document.body.classList.remove("stale-page"); return; }
+  since ??= new Date();
+  const time = since.toISOString().slice(11, 19);
+  $("#stale-text").textContent = `Since ${time} UTC ${why}. The page keeps trying; figures are of then.`;
+  banner.hidden = false;
+  document.body.classList.add("stale-page");
+};
+document.addEventListener("htmx:sse:after:connection", () => stale(false));
+document.addEventListener("htmx:sse:error", ({ detail }) => { if (detail.status === 401) location.reload(); else stale(true); });
+document.addEventListener("signed-out", () => { location.reload(); });
+// The extension comes back only to a stream that it once had: a first connection that failed or was refused is ours to repeat.
+const connectAgain = (why) => {
+  stale(true, why);
+  setTimeout(() => htmx.ajax("GET", content.getAttribute("hx-sse:connect"), { source: content }), CONNECT_AGAIN_MS);
+};
+document.addEventListener("htmx:error", (event) => {
+  if (event.target === content && event.detail.ctx) connectAgain();
+});
+document.addEventListener("htmx:before:response", (event) => {
+  if (event.target !== content || event.detail.ctx.response.status === 200) return;
+  if (event.detail.ctx.hx.redirect) return; // the session has ended
+  event.preventDefault(); // the page keeps what it shows
+  connectAgain(event.detail.ctx.response.status === 503 ? "the server has no stream left for this page" : undefined);
+});
+
+live?.addEventListener("click", () => {
+  paused = !paused;
+  live.setAttribute("aria-pressed", String(!paused));
+  document.body.classList.toggle("paused", paused);
+  $(".live", live).textContent = paused ? "Paused" : "Live";
+  if (!paused) show(true);
+});
+
+// --- keyboard: never while typing
+
+const rows = () => $$("[data-rows] > [tabindex]");
+const places = {
+  o: "/console/", s: "/console/story", e: "/console/attribution/events", i: "/console/ingest",
+  d: "/console/bus/dead-letters", u: "/console/studio", a: "/console/audit",
+};
+let wentG = false;
+document.addEventListener("keydown", (event) => {
+  if (event.target.matches("input, textarea, select") || event.metaKey || event.ctrlKey || event.altKey) return;
+  if (dialog?.open) return;
+  if (wentG && places[event.key]) { location.href = places[event.key]; return; }
+  wentG = event.key === "g";
+  const list = rows();
+  const at = list.indexOf(document.activeElement);
+  const row = list[at];
+  const keys = {
+    "/": () => $("#q").focus(),
+    p: () => live?.click(),
+    t: () => $("#theme").click(),
+    j: () => list[Math.min(at + 1, list.length - 1)]?.focus(),
+    k: () => list[Math.max(at - 1, 0)]?.focus(),
+    Enter: () => { const href = row?.dataset.href ?? (row && $("a", row)?.href); if (href) location.href = href; },
+    c: () => { if (row) $("[data-copy]", row)?.click(); },
+    s: () => { const key = row && $("[data-copy]", row)?.dataset.copy; if (key) location.href = "/console/story?key=" + encodeURIComponent(key); },
+    "?": () => { location.href = "/console/keys"; },
+  };
+  if (event.key === "Enter" && !row) return;
+  if (keys[event.key]) { event.preventDefault(); keys[event.key](); }
+});

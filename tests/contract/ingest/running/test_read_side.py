@@ -1,0 +1,325 @@
+"""The read side: the same set over HTTP and on the command line, paged by key, every page by an index (ch. 14.7, 13.6)."""
+
+from typing import Any
+
+import click
+import pytest
+
+from patra.cli.ingest.group import group
+from patra.cli.ingest.operations import OUTCOMES
+from patra.ingest.operations.reads import views
+from patra.ingest.operations.reads.listing import explained, page
+from patra.ingest.operations.reads.read_models import READ_MODELS, error_top, read_list
+from patra.ingest.planning import store
+from patra.ingest.planning.operations import pause
+from patra.ingest.vocabulary.codes import Operation
+from patra.kernel.clock import DAY, HOUR
+from patra.kernel.db import Database, Statement
+from patra.kernel.db.queries import statement
+from patra.kernel.errors import Invalid
+from patra.web.api import ingest
+from tests.contract.ingest.running.world import T0, T1, World, pack, world
+from tests.support.hostile_provider import crowded
+
+SMALL = crowded(120, T0, T1, crowd=False)
+OTHER_NAMES = {
+    "plans/{plan}": "lineage",
+    "errors/top": "top-errors",
+    "sources/{source}/pack": "pack show",
+    "sources/{source}/trial": "pack trial",
+    "sources/{source}/specs/{endpoint}": "spec show",
+    "history": "history list",
+    "preview": "plan",
+    "requeue/preview": "requeue",
+    "tasks/{task}": "show",
+    "runs/{run}": "show",
+    "runs/{run}/batches/{batch}": "show",
+}
+"""Reads that are called otherwise on the command line."""
+PAGING = {"limit", "after"}
+ONLY_THERE = {"spec show": {"all"}, "pack show": {"version", "versions"}, "coverage": {"out", "pdf"}}
+
+
+def http_reads() -> dict[str, set[str]]:
+    """Parameters by read, as the command line would call it."""
+    found: dict[str, set[str]] = {}
+    for route in ingest.routes(None):  # type: ignore[arg-type]
+        if route.method == "GET":
+            path = route.path.removeprefix("/ingest/")
+            query = set(route.query.__struct_fields__) if route.query is not None else set()
+            found[OTHER_NAMES.get(path, path)] = query
+    return found
+
+
+def command(name: str) -> click.Command | None:
+    found: Any = group
+    for part in name.split(" "):
+        found = found.get_command(click.Context(found), part)
+        if found is None:
+            return None
+    return found
+
+
+def test_what_http_reads_the_command_line_reads_with_the_same_filters() -> None:
+    for name, query in http_reads().items():
+        found = command(name)
+        assert found is not None, f"GET /ingest/{name} has no command"
+        options = {option.removeprefix("--") for one in found.params for option in one.opts}
+        options |= {str(one.name).removesuffix("_id") for one in found.params}
+        assert query - options - ({"source"} if name in {"coverage", "windows"} else set()) <= set(), (
+            name,
+            query - options,
+        )
+
+
+def test_what_operators_do_on_the_command_line_they_do_over_http() -> None:
+    """`tests/contract/app/test_acts_of_both_interfaces.py` compares the commands of all engines."""
+    assert set(OUTCOMES) <= {route.act for route in ingest.routes(None)}  # type: ignore[arg-type]
+
+
+def test_what_the_command_line_lists_http_lists_with_the_same_filters() -> None:
+    reads = http_reads()
+    for name in READ_MODELS:
+        filters = set(READ_MODELS[name].listing.filters) | PAGING
+        assert name in reads
+        assert reads[name] == filters, name
+    wanted = {"queue", "lineage", "cursor-timeline", "top-errors", "runs", "batches", "quarantine", "cursors"}
+    wanted |= {"coverage", "alerts", "schedules", "signals", "spec show", "packs", "pack show", "sources", "errors"}
+    assert wanted <= set(reads)
+    acts = {route.path for route in ingest.routes(None) if route.method == "POST"}  # type: ignore[arg-type]
+    assert {"/ingest/packs", "/ingest/packs/diff"} <= acts
+
+
+@pytest.fixture
+def filled(database: Database):
+    with world(database, SMALL) as w:
+        broken = {"fields": {"title": {"path": "$.title", "enum": ["none such"]}}}
+        w.load(pack(w.url, "OFFSET", pagination={"pageSize": 5}, window={"maxWindow": "PT6H"}))
+        w.trigger()
+        w.drain()
+        w.load(pack(w.url, "OFFSET", output=broken))
+        w.trigger(operation=Operation.BACKFILL, activity="broken", until=T0 + HOUR * 12)
+        w.drain()
+        yield w
+
+
+def every_page(w: World, name: str, limit: int, **wanted: Any) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    after: str | None = ""
+    while after is not None:
+        found = w.db.read(lambda tx, a=after: read_list(tx, name, wanted, limit=limit, after=a))
+        assert len(found.rows) <= limit
+        assert found.rows or found.next is None
+        rows += found.rows
+        after = found.next
+    return rows
+
+
+def test_pages_of_every_list_together_are_the_list(filled: World) -> None:
+    w = filled
+    namespace = w.one("SELECT namespace_key FROM ing_cursor WHERE operation_code = 'HARVEST'")
+    plan = w.one("SELECT min(plan_id) FROM ing_plan")
+    cases: list[tuple[str, dict[str, Any], str]] = [
+        ("plans", {}, "ing_plan"),
+        ("plans", {"source": "hostile", "operation": "HARVEST"}, "ing_plan WHERE operation_code = 'HARVEST'"),
+        ("tasks", {}, "ing_task"),
+        ("tasks", {"plan": plan}, f"ing_task WHERE plan_id = '{plan}'"),
+        ("tasks", {"source": "hostile", "status": "SUCCEEDED"}, "ing_task WHERE status_code = 'SUCCEEDED'"),
+        ("tasks", {"operation": "BACKFILL"}, "ing_task WHERE operation_code = 'BACKFILL'"),
+        ("tasks", {"status": "FAILED"}, "ing_task WHERE status_code = 'FAILED'"),
+        ("runs", {}, "ing_task_run"),
+        ("runs", {"source": "hostile"}, "ing_task_run"),
+        ("runs", {"plan": plan}, f"ing_task_run WHERE plan_id = '{plan}'"),
+        ("batches", {}, "ing_task_run_batch"),
+        ("batches", {"plan": plan}, f"ing_task_run_batch WHERE plan_id = '{plan}'"),
+        ("quarantine", {}, "ing_quarantine"),
+        ("quarantine", {"source": "hostile", "status": "OPEN"}, "ing_quarantine"),
+        ("cursors", {"source": "hostile"}, "ing_cursor"),
+        (
+            "cursor-timeline",
+            {"source": "hostile", "operation": "HARVEST", "namespace": namespace},
+            "ing_cursor_event WHERE operation_code = 'HARVEST'",
+        ),
+        ("signals", {}, "ing_signal WHERE plan_id IS NULL"),
+    ]
+    for name, wanted, where in cases:
+        found = every_page(w, name, 3, **wanted)
+        key = [tuple(row[column] for column in READ_MODELS[name].listing.order) for row in found]
+        assert len(set(key)) == len(key) == w.one(f"SELECT count(*) FROM {where}"), (name, wanted)
+        assert found == every_page(w, name, 1000, **wanted)
+    assert every_page(w, "tasks", 3, source="another") == []
+
+
+def test_refused_triggers_are_those_that_could_not_be_planned(filled: World) -> None:
+    """What was planned, found nothing to do or was missed is not refused; everything else is, and is paged."""
+    w = filled
+    assert every_page(w, "refused", 3) == []
+    for params in ({"colour": "red"}, {"colour": "blue"}, {"size": "9"}):
+        w.clock.advance(1)
+        assert w.trigger(params=params).outcome == "i_compile_failed"
+    w.clock.advance(1)
+    assert w.trigger(activity="harvests have none").outcome == "i_option_unused"
+    assert w.trigger().outcome == "i_window_covered"
+    assert w.trigger(since=w.clock.now(), until=None).outcome == "i_window_empty"
+    assert w.trigger(operation=Operation.UPDATE, since=None, until=None, ids=("r000001",)).outcome == "i_planned"
+    w.db.run(lambda tx: pause(tx, "hostile", "", by="me", why="a rest", now=w.clock.now()))
+    w.clock.advance(1)
+    assert w.trigger(operation=Operation.BACKFILL, activity="paused").outcome == "i_paused"
+    expected = ["i_paused", "i_option_unused", "i_compile_failed", "i_compile_failed", "i_compile_failed"]
+    assert [row["outcome_code"] for row in every_page(w, "refused", 2)] == expected
+    assert [row["outcome_code"] for row in every_page(w, "refused", 2, operation="BACKFILL")] == ["i_paused"]
+
+
+def test_places_and_filters_that_are_none_are_refused(filled: World) -> None:
+    def ask(name: str, after: str = "", **wanted: Any) -> None:
+        filled.db.read(lambda tx: read_list(tx, name, wanted, limit=2, after=after))
+
+    place = filled.db.read(lambda tx: read_list(tx, "tasks", {}, limit=2)).next
+    assert place
+    for after in ("rubbish", "W10", "bnVsbA", "\x00", place + "AA"):
+        with pytest.raises(Invalid, match="is no place in this list"):
+            ask("tasks", after)
+    with pytest.raises(Invalid, match="is no place in this list"):
+        ask("tasks", place, source="hostile")  # of another order
+    with pytest.raises(Invalid, match="cannot be filtered by colour"):
+        ask("tasks", colour="red")
+
+
+def test_the_queue_is_counted_without_reading_it(filled: World) -> None:
+    w = filled
+    w.trigger(operation=Operation.BACKFILL, activity="waits", until=T0 + DAY)
+
+    def counted() -> dict[tuple[str, ...], int]:
+        rows = w.db.read(views.queue)
+        return {(one.source, one.endpoint, one.operation, one.status): one.tasks for one in rows}
+
+    def truth() -> dict[tuple[str, ...], int]:
+        rows = w.rows(
+            "SELECT provenance_code, endpoint_name, operation_code, status_code, count(*) FROM ing_task GROUP BY 1,2,3,4"
+        )
+        return {tuple(row[:4]): row[4] for row in rows}
+
+    assert counted() == truth()
+    waiting = [one for one in w.db.read(lambda tx: views.queue(tx, "hostile", "BACKFILL")) if one.status == "QUEUED"]
+    assert [one.earliest for one in waiting] != [None]
+    assert w.db.read(lambda tx: views.queue(tx, "another")) == []
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(store, "TASK_COUNT_CHANGES", 1)
+        store.fold_task_counts(w.db)
+    assert w.one("SELECT count(*) FROM ing_task_count_change") == 0
+    w.drain()
+    assert counted() == truth()
+    w.run("DELETE FROM ing_task WHERE status_code = 'SUCCEEDED'")
+    assert counted() == truth()
+
+
+def test_the_lineage_goes_down_to_the_batch(filled: World) -> None:
+    plan = filled.one("SELECT min(plan_id) FROM ing_plan WHERE operation_code = 'HARVEST'")
+    found = filled.db.read(lambda tx: views.lineage(tx, plan, limit=2))
+    assert found.more
+    again = filled.db.read(lambda tx: views.lineage(tx, plan, after=found.slices[-1].slice))
+    slices = [*found.slices, *again.slices]
+    batches = [batch for one in slices for run in one.runs for batch in run["batches"]]
+    assert len(batches) == filled.one("SELECT count(*) FROM ing_task_run_batch WHERE plan_id = :p", p=plan)
+
+
+def test_errors_are_counted_by_what_they_are(filled: World) -> None:
+    w = filled
+    w.run("UPDATE ing_task_run_batch SET error_level = 'L1', reason_code = 'i_timeout' WHERE batch_no = 1")
+    now = w.clock.now()
+    top = w.db.read(lambda tx: error_top(tx, {}, since=0, until=now + 1, limit=10))
+    assert {(one["operation_code"], one["reason_code"]) for one in top} == {
+        ("HARVEST", "i_timeout"), ("BACKFILL", "i_timeout"),
+    }  # fmt: skip
+    assert sum(one["errors"] for one in top) == w.one("SELECT count(*) FROM ing_task_run_batch WHERE batch_no = 1")
+    assert w.db.read(lambda tx: error_top(tx, {"level": "L4"}, since=0, until=now + 1, limit=10)) == []
+    assert w.db.read(lambda tx: error_top(tx, {}, since=now + 1, until=now + 2, limit=10)) == []
+    assert len(every_page(w, "errors", 2)) == sum(one["errors"] for one in top)
+
+
+LARGE = ("ing_task_run_batch", "ing_task_run", "ing_task", "ing_plan", "ing_cursor_event", "ing_quarantine")
+CASES: list[tuple[str, dict[str, Any]]] = [
+    ("plans", {}),
+    ("plans", {"source": "hostile"}),
+    ("plans", {"status": "READY"}),
+    ("tasks", {}),
+    ("tasks", {"plan": "p1"}),
+    ("tasks", {"source": "hostile", "status": "QUEUED"}),
+    ("tasks", {"status": "QUEUED"}),
+    ("runs", {}),
+    ("runs", {"task": "p1.t1"}),
+    ("runs", {"plan": "p1"}),
+    ("runs", {"source": "hostile", "status": "FAILED"}),
+    ("runs", {"status": "FAILED"}),
+    ("batches", {}),
+    ("batches", {"run": "p1.t1.r1"}),
+    ("batches", {"task": "p1.t1"}),
+    ("batches", {"plan": "p1"}),
+    ("errors", {}),
+    ("errors", {"source": "hostile"}),
+    ("quarantine", {"status": "OPEN"}),
+    ("quarantine", {"source": "hostile"}),
+    ("cursor-timeline", {"source": "hostile", "operation": "HARVEST", "namespace": "n"}),
+    ("cursor-timeline", {"run": "p1.t1.r1"}),
+]
+
+
+def plan_of(w: World, stmt: Statement, params: dict[str, Any]) -> list[str]:
+    """The plan of a statement, as the store has it."""
+    text = stmt.text[w.db.dialect]
+    if w.db.dialect == "sqlite":
+        asked = statement("explained", f"EXPLAIN QUERY PLAN {text}")
+        return [str(row[3]) for row in w.db.read(lambda tx: tx.fetch(asked, params))]
+    off = statement("off", "SELECT set_config('enable_seqscan', 'off', true), set_config('enable_sort', 'on', true)")
+    asked = statement("explained", f"EXPLAIN {text}")
+
+    def read(tx: Any) -> list[str]:
+        tx.fetch(off)  # a table of a few rows is read as a whole unless it is forbidden
+        return [str(row[0]) for row in tx.fetch(asked, params)]
+
+    return w.db.run(read)
+
+
+def test_every_list_is_read_by_an_index(filled: World) -> None:
+    w = filled
+    for name, wanted in CASES:
+        stmt, params = w.db.read(lambda tx, n=name, f=wanted: explained(tx, READ_MODELS[n].listing, f))
+        lines = plan_of(w, stmt, params)
+        full = [
+            line
+            for line in lines
+            if (line.strip().startswith("SCAN") and "USING" not in line and any(table in line for table in LARGE))
+            or "Seq Scan" in line
+        ]
+        assert not full, (name, wanted, lines)
+
+
+DONE_TASKS = """INSERT INTO ing_task (task_id, schedule_instance_id, plan_id, slice_id, provenance_code, endpoint_name,
+  operation_code, partition_key, params, expr_hash, idempotent_key, status_code, priority, scheduled_at,
+  namespace_key, created_at, updated_at)
+SELECT 'a' || (10000 + n), 'i', 'p', 'a' || n, 's', 'e', 'HARVEST', 's/e/HARVEST', '', '', 'a' || n,
+  CASE WHEN n > 2700 THEN 'QUEUED' ELSE 'SUCCEEDED' END, 1, 1, 'n', 1, 1
+FROM generate_series(1, 3000) n"""
+
+
+def test_a_list_of_one_state_does_not_walk_past_the_others(filled: World) -> None:
+    """The rows lie in the order of the primary key, which makes its index tempting for what is sorted by it."""
+    if filled.db.dialect == "sqlite":
+        return
+    for text in (DONE_TASKS, "ANALYZE ing_task"):
+        filled.db.run(lambda tx, text=text: tx.script(text))
+    for wanted, index in (
+        ({"status": "QUEUED"}, "idx_task_status"),
+        ({"source": "s", "status": "QUEUED"}, "idx_task_partition"),
+        ({"plan": "p", "status": "QUEUED"}, "idx_task_plan"),
+    ):
+        stmt, params = filled.db.read(lambda tx, f=wanted: explained(tx, READ_MODELS["tasks"].listing, f))
+        lines = plan_of(filled, stmt, params)
+        assert any(f"using {index} " in line for line in lines), lines
+        assert not any(word in line for line in lines for word in ("Sort", "ing_task_pkey")), lines
+
+
+def test_a_page_reads_no_further_than_it_shows(filled: World) -> None:
+    found = filled.db.read(lambda tx: page(tx, READ_MODELS["tasks"].listing, {"source": "hostile"}, limit=1))
+    assert len(found.rows) == 1
+    assert found.next is not None

@@ -1,0 +1,175 @@
+"""Every view opens in a real browser: in light, in dark and on a phone, without findings of axe, without a stranger's
+markup coming to life."""
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+from tests.e2e.console.world import HOSTILE, World
+
+VIEWS = {
+    "overview": "/",
+    "alerts": "/alerts",
+    "events": "/attribution/events",
+    "event": "/attribution/event?batch=b-1&event=e-2",
+    "closures": "/attribution/closures",
+    "closure": "/attribution/closure?key={closure}",
+    "settlement": "/attribution/settlement",
+    "statements": "/attribution/statements",
+    "delivery": "/attribution/archive",
+    "rejects": "/attribution/rejects",
+    "history": "/attribution/history",
+    "apps": "/attribution/apps",
+    "board": "/ingest",
+    "source": "/ingest/source/atomlike",
+    "plans": "/ingest/plans",
+    "plan": "/ingest/plan/{plan}",
+    "tasks": "/ingest/tasks",
+    "task": "/ingest/task/{task}",
+    "run": "/ingest/run/{run}",
+    "batch": "/ingest/batch/{run}/2",
+    "coverage": "/ingest/coverage",
+    "cursors": "/ingest/cursors",
+    "rate": "/ingest/rate",
+    "quarantine": "/ingest/quarantine",
+    "errors": "/ingest/errors",
+    "schedules": "/ingest/schedules",
+    "flow": "/bus",
+    "groups": "/bus/groups",
+    "types": "/bus/types",
+    "type": "/bus/type/task.submitted",
+    "dead-letters": "/bus/dead-letters",
+    "dead-letter": "/bus/dead-letter/search-index/{letter-0}",
+    "refusals": "/bus/refusals",
+    "webhooks": "/bus/webhooks",
+    "films": "/studio",
+    "new-film": "/studio/new",
+    "film": "/studio/run/{film}",
+    "loops": "/loops",
+    "outbox": "/outbox",
+    "audit": "/audit",
+    "settings": "/settings",
+    "doctor": "/doctor",
+    "story": "/story?key={letter-0}",
+    "story-of-a-plan": "/story?key={plan}",
+    "story-of-a-closure": "/story?key={closure}",
+    "story-of-nothing": "/story?key=no-such-key",
+    "story-of-several": "/story?key=c",
+    "find": "/story",
+    "reasons": "/reasons",
+    "keys": "/keys",
+    "about": "/about",
+    "confirm": "/confirm/bus.replay?group=search-index",
+    "preview": "/confirm/bus.discard_all?group=search-index",
+    "acts": "/bus/acts",
+    "settings-changed": "/settings?origin=set",
+}
+RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}}
+
+
+def address(site: World, name: str) -> str:
+    path = VIEWS[name]
+    for key, value in site.known.items():
+        path = path.replace(f"{{{key}}}", value.replace("|", "%7C"))
+    return f"{site.url}/console{path}"
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_opens_fits_a_phone_and_axe_finds_nothing_serious(site: World, looking: Page, name: str):
+    """One navigation for all of it: the page is looked at wide, then as narrow as a phone."""
+    page = looking
+    page.set_viewport_size({"width": 1440, "height": 900})
+    answer = page.goto(address(site, name), wait_until="domcontentloaded")
+    assert answer is not None
+    assert answer.status == 200
+    expect(page.locator("h1")).to_have_count(1)
+    found = Axe().run(page, options=RULES).response["violations"]
+    assert [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in {"serious", "critical"}] == []
+    assert page.evaluate("window.pwned") is None
+    page.set_viewport_size({"width": 390, "height": 844})
+    wider = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert (wider, page.locator(".tabbar a").count()) == (0, 6)
+
+
+def test_on_a_phone_the_open_view_is_in_sight_among_those_of_its_engine(site: World, page: Page):
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(address(site, "webhooks"))
+    expect(page.locator(".subnav [aria-current]")).to_be_in_viewport(ratio=1)
+
+
+def test_dark_has_enough_contrast(site: World, browser: Browser):
+    context = browser.new_context(color_scheme="dark")
+    page = context.new_page()
+    for name in ("overview", "events", "source", "dead-letter", "film", "confirm"):
+        page.goto(address(site, name), wait_until="domcontentloaded")
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 24, 28)"
+        assert Axe().run(page, options={"runOnly": ["color-contrast"]}).response["violations"] == []
+    context.close()
+
+
+@pytest.mark.parametrize("name", ["overview", "dead-letters", "dead-letter", "quarantine", "errors", "run", "film"])
+def test_what_strangers_wrote_is_shown_as_text(site: World, looking: Page, name: str):
+    page = looking
+    page.goto(address(site, name), wait_until="domcontentloaded")
+    expect(page.locator("main")).to_contain_text("<script>window.pwned=1</script>")
+    assert page.locator("main script, main img").count() == 0
+    assert (
+        "49" not in page.locator("main").inner_text().replace(HOSTILE, "")
+        or "{{7*7}}" in page.locator("main").inner_text()
+    )
+    assert page.evaluate("window.pwned") is None
+
+
+def test_an_unknown_page_says_so_and_keeps_the_search_box(site: World, page: Page):
+    answer = page.goto(f"{site.url}/console/nowhere")
+    assert answer is not None
+    assert answer.status == 404
+    expect(page.locator("h1")).to_have_text("There is no such page")
+    expect(page.get_by_role("searchbox").or_(page.locator("#q"))).to_be_visible()
+
+
+def test_the_root_leads_a_browser_to_the_console(site: World, page: Page):
+    page.goto(site.url)
+    assert page.url == f"{site.url}/console/"
+    expect(page.locator("h1")).to_have_text("Three things need a person")
+
+
+def test_a_line_of_the_overview_leads_to_where_it_is_dealt_with(site: World, page: Page):
+    page.goto(f"{site.url}/console/")
+    page.get_by_role("link", name="Open dead letters").last.click()
+    expect(page.locator("h1")).to_have_text("4 dead letters are open")
+    page.wait_for_load_state("load")  # a click on a row needs the scripts
+    page.locator("#letters tr", has_text="search-index").first.click()
+    expect(page.locator("h1")).to_contain_text(site.known["letter-1"][:8])
+
+
+def test_the_keyboard_finds_moves_and_opens(site: World, page: Page):
+    page.goto(f"{site.url}/console/ingest/plans")
+    page.keyboard.press("/")
+    expect(page.locator("#q")).to_be_focused()
+    page.keyboard.type(site.known["plan"])
+    page.keyboard.press("Enter")
+    expect(page.locator(".crumbs")).to_contain_text("plan")
+    expect(page.get_by_role("link", name="Open its page")).to_be_visible()
+    page.goto(f"{site.url}/console/ingest/tasks")
+    page.locator("main").focus()
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    expect(page.locator("#tasks tr").nth(1)).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_contain_text(".t")
+
+
+def test_the_theme_is_kept_for_the_next_page(site: World, page: Page):
+    page.goto(f"{site.url}/console/")
+    page.locator("#theme").click()
+    page.goto(f"{site.url}/console/bus")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+
+
+def test_a_key_is_copied_whole(site: World, page: Page, context):
+    context.grant_permissions(["clipboard-read", "clipboard-write"], origin=site.url)
+    page.goto(address(site, "dead-letter"))
+    page.locator("h1 .copy").click()
+    expect(page.locator("#toast")).to_contain_text("Copied")
+    assert page.evaluate("navigator.clipboard.readText()") == site.known["letter-0"]

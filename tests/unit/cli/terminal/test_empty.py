@@ -1,0 +1,52 @@
+"""What an empty list says next is written down for every command that may print one."""
+
+from collections.abc import Iterator
+
+import click
+
+from patra.cli.main import cli
+from patra.cli.terminal.empty import ADVICE
+
+NEVER_EMPTY = {
+    *("attribution closure", "attribution period close", "attribution reasons", "attribution reconcile"),
+    *(
+        "attribution reissue",
+        "attribution statement show",
+        "attribution history ask",
+        "attribution history check",
+        "attribution verify",
+        "backup",
+        "bus catalogue",
+    ),
+    *(
+        "bus discard-all",
+        "bus publish",
+        "bus replay-all",
+        "bus tail",
+        "config show",
+        "doctor",
+        "alerts",
+        "ingest alerts",
+    ),
+    *("ingest pack check", "ingest pack diff", "ingest pack load", "ingest pack show", "ingest pack trial"),
+    *("ingest packs", "ingest plan", "ingest record", "ingest replay", "ingest reread", "ingest run"),
+    *("ingest spec show", "ingest try", "story", "studio make", "studio show", "verify"),
+}
+"""Commands that print one thing, or say in a sentence of their own that there is nothing."""
+
+
+def commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
+    yield " ".join(path), command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            assert found is not None
+            yield from commands(found, (*path, name))
+
+
+def test_every_command_that_lists_says_what_to_do_when_nothing_is_found() -> None:
+    every = dict(commands(cli))
+    lists = {path for path, command in every.items() if any("--wide" in option.opts for option in command.params)}
+    assert lists - NEVER_EMPTY - ADVICE.keys() == set()
+    assert (NEVER_EMPTY | ADVICE.keys()) - every.keys() == set()

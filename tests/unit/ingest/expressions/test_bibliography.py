@@ -1,0 +1,153 @@
+"""People, pages, subjects and grants in one form, whatever providers write."""
+
+from typing import Any
+
+import pytest
+
+from patra.ingest.expressions.bibliography import (
+    grants,
+    page_range,
+    pages,
+    person,
+    publisher_name,
+    surname_first,
+    terms,
+)
+from patra.ingest.expressions.cleaners import clean
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "given", "family"),
+    [
+        ("Lovelace, Ada", "Ada Lovelace", "Ada", "Lovelace"),
+        ("Ada Lovelace, PhD", "Ada Lovelace, PhD", None, None),
+        ("PCAWG Network,", "PCAWG Network", None, None),
+        ("Smith, John, Jr.", "John Smith, Jr.", "John", "Smith"),
+        ("Hulscher, Nicolas, BS", "Nicolas Hulscher, BS", "Nicolas", "Hulscher"),
+        ("El-Kassaby, Yousry, A.", "Yousry, A. El-Kassaby", "Yousry, A.", "El-Kassaby"),
+        (
+            "M. Arshad Shehzad Hassan, Guobing Song, Xiaoning Kang",
+            "M. Arshad Shehzad Hassan, Guobing Song, Xiaoning Kang",
+            None,
+            None,
+        ),
+        ("Li, MD", "MD Li", "MD", "Li"),
+        ("三輪 嘉尚", "三輪 嘉尚", None, None),
+    ],
+)
+def test_a_person(text: str, name: str, given: str | None, family: str | None) -> None:
+    parts = {"given": given, "family": family} if family else {}
+    assert person(text) == {"name": name, **parts}
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("Thiery JP", ("JP", "Thiery")),
+        ("Vázquez-Arreguín K", ("K", "Vázquez-Arreguín")),
+        ("Van Den Bossche T", ("T", "Van Den Bossche")),
+        ("IASLC Basic and Translational Science Committee", None),
+        ("Sumit", None),
+    ],
+)
+def test_a_name_with_its_initials_last(text: str, parts: tuple[str, str] | None) -> None:
+    found = {"given": parts[0], "family": parts[1]} if parts else {}
+    assert surname_first(text) == {"name": text, **found}
+    assert clean(["surname_first"], [text, {"name": "x"}]) == [{"name": text, **found}, {"name": "x"}]
+
+
+def test_commas_alone_are_nobody() -> None:
+    assert person(" , ;") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("253-277", "253-277"),
+        ("253–277", "253-277"),
+        ("253--277", "253-277"),
+        ("pp. 253 - 277", "253-277"),
+        ("P1-P7", "P1-P7"),
+        ("e123", "e123"),
+        ("12-12", "12"),
+        ("253-", "253"),
+        ("127-8, 130, 137-8", "127-8, 130, 137-8"),
+        ("jmg-2025-110769", "jmg-2025-110769"),
+        ("_2304-1_-_2304-8_", "2304-1-2304-8"),
+        ("S2090-1232(25)00434-5", None),
+        ("S0945-053X(25)00050-2", None),
+        ("n/a-n/a", None),
+        ("-", None),
+    ],
+)
+def test_pages(text: str, found: str | None) -> None:
+    assert pages(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "ends"),
+    [
+        ("253-277", ("253", "277")),
+        ("e123", ("e123", None)),
+        ("2304-1-2304-8", ("2304-1", "2304-8")),
+        ("jmg-2025-110769", ("jmg-2025-110769", None)),
+        ("127-8, 130, 137-8", ("127-8, 130, 137-8", None)),
+    ],
+)
+def test_the_hyphen_in_the_middle_parts_the_first_page_from_the_last(text: str, ends: tuple[str, str | None]) -> None:
+    assert page_range(text) == ends
+
+
+def test_keywords_of_one_text_are_parted_and_each_is_there_once() -> None:
+    assert terms(["fog; lamps ;", "Fog", "Crosses, Genetic"]) == ["fog", "lamps", "Crosses, Genetic"]
+    assert terms([" ; "]) is None
+    assert terms(["sport, fog, lamps, Poland, wieś"]) == ["sport", "fog", "lamps", "Poland", "wieś"]
+    assert terms(["Receptors, Antigen, T-Cell, gamma-delta"]) == ["Receptors, Antigen, T-Cell, gamma-delta"]
+    assert clean(["terms"], "a &amp; b; c") == ["a & b", "c"]
+
+
+def test_commas_inside_a_word_part_no_keywords() -> None:
+    chemical = "1,2,3,4,6-penta-O-galloyl-beta-D-glucose"
+    assert terms([chemical]) == [chemical]
+    assert terms(["N,N,N',N'-tetramethyl-1,4-phenylenediamine, dyes"]) == [
+        "N,N,N',N'-tetramethyl-1,4-phenylenediamine, dyes"
+    ]
+    assert terms([f"tannins, {chemical}, gallic acid, tea, oak"]) == ["tannins", chemical, "gallic acid", "tea", "oak"]
+    assert terms([f"{chemical}; tea"]) == [chemical, "tea"]
+
+
+def test_a_funder_is_there_once_with_all_its_awards() -> None:
+    given: list[dict[str, Any]] = [
+        {"name": "NIH", "awards": ["R01", "R01"]},
+        {"name": "NIH", "awards": ["R02"]},
+        {"name": "ERC", "id": "7", "awards": None},
+        {"name": "ERC again", "id": "7"},
+        {"awards": ["nobody's"]},
+    ]
+    assert grants(given) == [{"name": "NIH", "awards": ["R01", "R02"]}, {"name": "ERC", "id": "7"}]
+    assert grants([]) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Online Submission", "Online Submission"),
+        ("U.S. Department of Education", "U.S. Department of Education"),
+        ("U.S. Department of Education. 400 Maryland Avenue SW, Washington, DC 20202", "U.S. Department of Education"),
+        ("U.S. Department of Education. Available from: ED Pubs. P.O. Box 1398, Jessup, MD 20794",
+         "U.S. Department of Education"),
+        ("St. Martin's Press", "St. Martin's Press"),
+        ("St. Martin's Press. 175 Fifth Avenue, New York, NY 10010. Tel: 646-307-5151", "St. Martin's Press"),
+        ("W. W. Norton. P.O. Box 5, Scranton, PA", "W. W. Norton"),
+        ("John Wiley & Sons, Inc. 111 River Street, Hoboken, NJ 07030", "John Wiley & Sons, Inc."),
+        ("Routledge. Available from: Taylor & Francis, Ltd. 530 Walnut Street", "Routledge"),
+        ("SAGE Publications. Tel: 800-818-7243", "SAGE Publications"),
+        ("National Inst. of Education. 1200 19th Street NW", "National Inst. of Education"),
+        ("Press of the Lamp. Department of Fog. Web site: http://lamp.example.org", "Press of the Lamp"),
+        ("American Psychological Association. Journals Department, 750 First Street NE", "American Psychological Association"),
+        ("Fog Press. Hotel Division", "Fog Press. Hotel Division"),  # nothing of it is an address
+    ],
+)  # fmt: skip
+def test_the_name_of_a_publisher_ends_where_an_address_follows(text: str, name: str) -> None:
+    assert publisher_name(text) == name
+    assert clean(["publisher"], [text, 5]) == [name]

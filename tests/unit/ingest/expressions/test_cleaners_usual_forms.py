@@ -1,0 +1,45 @@
+"""Usual forms take a short way through a cleaner or filter; what comes out is what the long way gives."""
+
+import pytest
+
+from patra.ingest.expressions.cleaners import clean
+from patra.ingest.expressions.paths import json_path, parse_xml, text_at
+
+ORCID = "0000-0002-1694-233X"
+
+
+@pytest.mark.parametrize(
+    ("cleaner", "usual", "unusual", "expected"),
+    [
+        ("orcid", f"https://orcid.org/{ORCID}", f" https://orcid.org/{ORCID.lower()}", ORCID),
+        ("orcid", f"http://orcid.org/{ORCID}", ORCID.replace("-", ""), ORCID),
+        ("orcid", f"https://orcid.org/{ORCID[:-1]}", f" {ORCID[:-1]}", None),
+        ("pages", "253-277", "pp. 253–277", "253-277"),
+        ("pages", "253-253", " 253 - 253 ", "253"),
+        ("pages", "0", "p. 0", "0"),
+        ("abstract", "<jats:p>A<b>c</b></jats:p>", f"<jats:p a='{'x' * 200}'>A<b>c</b></jats:p>", "Ac"),
+        ("abstract", "<title>Abstract</title>Text of it", "Abstract: Text of it", "Text of it"),
+        ("abstract", "On\nAbstract: algebra", "On Abstract:\nalgebra", "On Abstract: algebra"),
+    ],
+)
+def test_both_forms_are_cleaned_alike(cleaner: str, usual: str, unusual: str, expected: str | None) -> None:
+    assert clean((cleaner,), usual) == expected
+    assert clean((cleaner,), unusual) == expected
+
+
+@pytest.mark.parametrize("length", [3, 200, 201, 16_384, 16_385, 20_000])
+def test_a_filter_finds_its_pattern_in_short_and_long_texts(length: int) -> None:
+    path = json_path("$[?search(@.u, 'a$')]")
+    ends, other = {"u": "b" * (length - 1) + "a"}, {"u": "b" * length}
+    cut = length > 16_384  # no more of a text is looked at
+    for _ in range(2):
+        assert path.find([ends, other, {"u": 1}]) == ([] if cut else [ends])
+
+
+@pytest.mark.parametrize(
+    "inside",
+    ["", " x ", "<![CDATA[<x>]]> y", "a<b/>c", "<b> x </b>", "&amp;", "a<?pi x?>b", "<b/>", "a<!-- c -->b"],
+)
+def test_the_text_of_an_element_is_that_of_all_below_it(inside: str) -> None:
+    element = parse_xml(f"<a>{inside}</a>".encode())
+    assert text_at(element) == "".join(element.itertext()).strip()

@@ -1,0 +1,100 @@
+"""The formats in which OAI-PMH repositories give their records, in answers of our own making."""
+
+from typing import Any
+
+from tests.unit.ingest.packs.bundled.test_mapped_values import oai, only, works
+
+DATACITE = """<oai_datacite xmlns="http://schema.datacite.org/oai/oai-1.1/"><payload>
+<resource xmlns="http://datacite.org/schema/kernel-4"><identifier identifierType="DOI">10.5555/Fog.1</identifier>
+<creators><creator><creatorName>Lovelace, Ada</creatorName><givenName>Ada</givenName><familyName>Lovelace</familyName>
+<nameIdentifier nameIdentifierScheme="ORCID">https://orcid.org/0000-0002-1825-0097</nameIdentifier></creator>
+<creator><creatorName nameType="Organizational">Fog Society</creatorName></creator></creators>
+<titles><title titleType="Subtitle">A study</title><title>Fog &amp; lamps</title></titles><publisher>Zenodo</publisher>
+<publicationYear>2024</publicationYear><resourceType resourceTypeGeneral="JournalArticle">Paper</resourceType>
+<subjects><subject>fog</subject></subjects><dates><date dateType="Issued">2024-03-05</date></dates>
+<language>en</language><rightsList><rights rightsURI="https://creativecommons.org/licenses/by/4.0/">CC</rights></rightsList>
+<descriptions><description descriptionType="Other">Notes</description>
+<description descriptionType="Abstract">&lt;p&gt;Of fog.&lt;/p&gt;</description></descriptions>
+</resource></payload></oai_datacite>"""
+
+JATS = """<article xmlns="https://jats.nlm.nih.gov/ns/archiving/1.3/" article-type="research-article" xml:lang="en">
+<front><journal-meta><journal-title-group><journal-title>Annals of Fog</journal-title></journal-title-group>
+<issn pub-type="epub">1234-5679</issn><publisher><publisher-name>Lantern</publisher-name></publisher></journal-meta>
+<article-meta><article-id pub-id-type="pmid">123</article-id><article-id pub-id-type="doi">10.5555/fog.2</article-id>
+<title-group><article-title>Lamps in <italic>fog</italic></article-title></title-group>
+<contrib-group><contrib contrib-type="author"><contrib-id contrib-id-type="orcid">0000-0002-1825-0097</contrib-id>
+<name><surname>Hopper</surname><given-names>Grace</given-names></name></contrib>
+<contrib contrib-type="author"><collab>The Lamp Group</collab></contrib>
+<contrib contrib-type="editor"><name><surname>No</surname></name></contrib></contrib-group>
+<pub-date pub-type="epub"><day>5</day><month>3</month><year>2024</year></pub-date>
+<volume>7</volume><issue>2</issue><fpage>11</fpage><lpage>19</lpage>
+<permissions><license xmlns:xlink="http://www.w3.org/1999/xlink" xlink:href="https://creativecommons.org/licenses/by/4.0/"/>
+</permissions><abstract><p>Of lamps.</p></abstract><kwd-group><kwd>lamp</kwd></kwd-group></article-meta></front></article>"""
+
+MARC = """<record xmlns="http://www.loc.gov/MARC21/slim"><datafield tag="024"><subfield code="2">DOI</subfield>
+<subfield code="a">10.5555/fog.3</subfield></datafield><datafield tag="245"><subfield code="a">Fog</subfield></datafield>
+<datafield tag="100"><subfield code="a">Lovelace, Ada</subfield></datafield>
+<datafield tag="260"><subfield code="c">2024</subfield></datafield></record>"""
+
+
+def parts(found: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: found.get(name) for name in names}
+
+
+def test_a_record_of_datacite() -> None:
+    found = only("oaipmh", "datacite", oai(DATACITE))
+    assert parts(found, "doi", "title", "abstract", "type", "language", "license", "publisher", "url", "keywords") == {
+        "doi": "10.5555/fog.1",
+        "title": "Fog & lamps",
+        "abstract": "Of fog.",
+        "type": "article",
+        "language": "en",
+        "license": "cc-by-4.0",
+        "publisher": "Zenodo",
+        "url": "https://doi.org/10.5555/fog.1",
+        "keywords": ["fog"],
+    }
+    assert [author["name"] for author in found["authors"]] == ["Ada Lovelace", "Fog Society"]
+    assert found["authors"][0]["orcid"] == "0000-0002-1825-0097"
+    assert found["issued"] == {"at": "2024-03-05T00:00:00Z", "precision": "day"}
+
+
+def test_an_article_in_jats() -> None:
+    found = only("oaipmh", "jats", oai(JATS))
+    names = ("doi", "pmid", "title", "abstract", "container", "publisher", "type", "volume", "issue", "pages", "issn")
+    assert parts(found, *names, "license", "language", "keywords") == {
+        "doi": "10.5555/fog.2",
+        "pmid": "123",
+        "title": "Lamps in fog",
+        "abstract": "Of lamps.",
+        "container": "Annals of Fog",
+        "publisher": "Lantern",
+        "type": "article",
+        "volume": "7",
+        "issue": "2",
+        "pages": "11-19",
+        "issn": ["1234-5679"],
+        "license": "cc-by-4.0",
+        "language": "en",
+        "keywords": ["lamp"],
+    }
+    assert [author["name"] for author in found["authors"]] == ["Grace Hopper", "The Lamp Group"]
+    assert found["issued"] == {"at": "2024-03-05T00:00:00Z", "precision": "day"}
+
+
+def test_a_date_of_jats_without_its_day_is_a_month() -> None:
+    found = only("oaipmh", "jats", oai(JATS.replace("<day>5</day>", "")))
+    assert found["issued"] == {"at": "2024-03-01T00:00:00Z", "precision": "month"}
+
+
+def test_a_record_in_marc_21() -> None:
+    found = only("oaipmh", "marc", oai(MARC))
+    assert parts(found, "doi", "title") == {"doi": "10.5555/fog.3", "title": "Fog"}
+    assert [author["name"] for author in found["authors"]] == ["Ada Lovelace"]
+    assert found["issued"]["precision"] == "year"
+
+
+def test_a_deleted_record_has_no_metadata_in_any_format() -> None:
+    gone = oai("").replace(b"<header>", b'<header status="deleted">')
+    for endpoint in ("records", "datacite", "jats", "marc"):
+        assert [one["deleted"] for one in works("oaipmh", endpoint, gone)] == [True]

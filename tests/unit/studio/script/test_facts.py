@@ -1,0 +1,57 @@
+import pytest
+
+from patra.studio.script.facts import card_of
+
+
+@pytest.mark.parametrize(
+    ("sentence", "language", "kind", "items"),
+    [
+        ("You need flour, two eggs and a pinch of salt.", "en", "list", ("flour", "two eggs", "pinch of salt")),
+        ("It has three parts: a stem, a leaf and a root.", "en", "list", ("stem", "leaf", "root")),
+        ("需要面粉、白糖和一点盐。", "zh", "list", ("面粉", "白糖", "一点盐")),
+        ("The process is called photosynthesis.", "en", "definition", ("The process is called photosynthesis",)),
+        ("电池是一种储存能量的装置。", "zh", "definition", ("储存能量的装置",)),
+        ("The bridge was opened in 1894.", "en", "date", ("The bridge was opened in 1894.",)),
+    ],
+)
+def test_lists_and_definitions_are_found(sentence, language, kind, items):
+    card = card_of(sentence, language)
+    assert card is not None
+    assert (card.kind, card.items) == (kind, items)
+
+
+def test_amounts_of_one_unit_are_compared():
+    card = card_of("A snail travels 1 metre, while a horse travels 800 metres.", "en")
+    assert card is not None
+    assert (card.kind, card.items, card.values) == ("bars", ("snail|1 metre", "horse|800 metres"), (1.0, 800.0))
+
+
+def test_an_amount_has_its_value():
+    for sentence, language, value in (
+        ("About 71 percent of it is water.", "en", 71.0),
+        ("约百分之七十一是水。", "zh", 71.0),
+        ("It holds two million litres.", "en", 2e6),
+    ):
+        card = card_of(sentence, language)
+        assert card is not None
+        assert (card.kind, card.values) == ("number", (value,))
+
+
+@pytest.mark.parametrize(
+    "sentence", ["He walked home, tired and cold.", "Tom, Anna and the dog ran.", "She was a queen."]
+)
+def test_a_sentence_of_a_story_is_no_list(sentence):
+    card = card_of(sentence, "en")
+    assert card is None or card.kind != "list"
+
+
+@pytest.mark.parametrize(
+    ("sentence", "language", "items"),
+    [
+        ("Eat it straight from the pan, with bread and a little parsley.", "en", None),
+        ("准备一个有洞的花盆、一袋营养土和几根薄荷枝条。", "zh", ("花盆", "一袋营养土", "几根薄荷枝条")),
+    ],
+)
+def test_the_items_of_a_list_are_whole_nouns(sentence: str, language: str, items: tuple[str, ...] | None) -> None:
+    card = card_of(sentence, language)
+    assert (card.items if card and card.kind == "list" else None) == items

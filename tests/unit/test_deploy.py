@@ -1,0 +1,177 @@
+"""What `deploy/` ships renders, is valid, and names only metrics, labels and settings that the code has."""
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import kubernetes_validate
+import promql_parser
+import pytest
+import yaml
+
+from patra.app.configuration.settings import every_setting
+from patra.kernel.telemetry import METRICS
+from tests.source_tree import sources
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+BIN = Path(sys.executable).parent
+CHART = DEPLOY / "helm" / "patra"
+HISTOGRAM_SUFFIXES = ("_bucket", "_sum", "_count")
+FROM_PROMETHEUS = {"up": {"instance", "job"}}
+ADDED_BY_SCRAPE = {"instance", "job"}
+
+
+@cache
+def metrics() -> dict[str, set[str]]:
+    """Every name that a query may use, with its labels."""
+    sources()
+    known = dict(FROM_PROMETHEUS)
+    for metric in METRICS:
+        labels = set(metric.labels) | ADDED_BY_SCRAPE
+        known[metric.name] = labels
+        if metric.kind == "histogram":
+            known |= {metric.name + suffix: labels | {"le"} for suffix in HISTOGRAM_SUFFIXES}
+    return known
+
+
+def dashboards() -> Iterator[tuple[str, str]]:
+    for file in sorted((DEPLOY / "grafana").glob("*.json")):
+        for panel in json.loads(file.read_text())["panels"]:
+            for target in panel["targets"]:
+                yield f"{file.name}: {panel['title']}", target["expr"]
+
+
+def rules() -> Iterator[tuple[str, str]]:
+    document = yaml.safe_load((DEPLOY / "prometheus" / "patra.rules.yml").read_text())
+    for group in document["groups"]:
+        for rule in group["rules"]:
+            assert rule["annotations"].keys() == {"summary", "action", "runbook"}
+            yield rule["alert"], rule["expr"]
+
+
+QUERIES = [*dashboards(), *rules()]
+
+
+@pytest.mark.parametrize(("where", "query"), QUERIES, ids=[where for where, _ in QUERIES])
+def test_a_query_parses_and_uses_metrics_and_labels_that_exist(where: str, query: str) -> None:
+    promql_parser.parse(query)
+    names = set(re.findall(r"\b(?:patra_\w+|up)\b", query))
+    assert names
+    assert names <= metrics().keys()
+    allowed = set().union(*(metrics()[name] for name in names))
+    used = {label for group in re.findall(r"\bby \(([^)]*)\)", query) for label in re.split(r",\s*", group)}
+    used |= set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=)\s*\"", query))
+    assert used <= allowed, where
+
+
+def test_the_dashboards_are_what_their_table_makes() -> None:
+    spec = importlib.util.spec_from_file_location("make", DEPLOY / "grafana" / "make.py")
+    assert spec is not None
+    assert spec.loader is not None
+    make = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(make)
+    made = make.files()
+    assert {file.name: file.read_text() for file in (DEPLOY / "grafana").glob("*.json")} == made
+
+
+def run(*command: str | Path) -> str:
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_dockerfile_has_no_findings() -> None:
+    run(BIN / "hadolint", DEPLOY / "docker" / "Dockerfile")
+
+
+def test_the_compose_files_follow_the_schema_of_compose() -> None:
+    files = sorted((DEPLOY / "compose").glob("compose*.yaml"))
+    assert len(files) == 2
+    run(BIN / "check-jsonschema", "--builtin-schema", "vendor.compose-spec", *files)
+
+
+EVERYTHING = "web.ingress.enabled=true,web.ingress.host=h.test,web.ingress.tlsSecret=t,redis.existingSecret=r,nats.existingSecret=n,publicUrl=https://h.test,backup.claim=b"
+
+
+@pytest.mark.parametrize("values", ["", EVERYTHING], ids=["defaults", "everything"])
+def test_the_chart_renders_to_valid_kubernetes_objects(values: str) -> None:
+    run(BIN / "helm", "lint", "--strict", CHART)
+    text = run(BIN / "helm", "template", "trial", CHART, *(["--set", values] if values else []))
+    objects = [item for item in yaml.safe_load_all(text) if item]
+    kinds = {item["kind"] for item in objects}
+    assert {"Deployment", "Job", "Service", "HorizontalPodAutoscaler", "NetworkPolicy", "PodDisruptionBudget"} <= kinds
+    for item in objects:
+        kubernetes_validate.validate(item, "1.30", strict=True)
+    for item in objects:
+        if item["kind"] in {"Deployment", "Job"}:
+            pod = item["spec"]["template"]["spec"]
+            assert pod["securityContext"]["runAsNonRoot"] is True
+            assert all(c["securityContext"]["readOnlyRootFilesystem"] for c in pod["containers"])
+
+
+def test_the_chart_backs_up_to_a_new_file_of_the_claim_each_time() -> None:
+    text = run(BIN / "helm", "template", "trial", CHART, "--set", "backup.claim=vault")
+    (job,) = [item for item in yaml.safe_load_all(text) if item and item["kind"] == "CronJob"]
+    assert job["spec"]["concurrencyPolicy"] == "Forbid"
+    pod = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    assert container["args"] == ["backup", "/backups/$(POD_NAME)"]
+    named = {one["name"]: one for one in container["env"]}
+    assert named["POD_NAME"]["valueFrom"]["fieldRef"]["fieldPath"] == "metadata.name"
+    assert "PATRA_STORE_URL" in named
+    (claim,) = [one["persistentVolumeClaim"]["claimName"] for one in pod["volumes"] if one["name"] == "backups"]
+    assert claim == "vault"
+    assert "CronJob" not in run(BIN / "helm", "template", "trial", CHART)
+
+
+def test_a_worker_of_the_chart_runs_the_loops_of_its_engine_or_those_and_the_roles_that_it_names() -> None:
+    own = "workers.timers.loops={attribution,ingest},workers.timers.roles={timers,indexer},workers.timers.replicas=1"
+    text = run(BIN / "helm", "template", "trial", CHART, "--set", f"{own},workers.timers.autoscaling.enabled=false")
+    deployments = [item for item in yaml.safe_load_all(text) if item and item["kind"] == "Deployment"]
+    arguments = {
+        item["metadata"]["name"].rpartition("work-")[2]: item["spec"]["template"]["spec"]["containers"][0]["args"]
+        for item in deployments
+    }
+    assert arguments["ingest"] == ["work", "ingest", "--port", "8642"]
+    assert arguments["timers"] == [
+        "work",
+        "attribution",
+        "ingest",
+        "--port",
+        "8642",
+        "--role",
+        "timers",
+        "--role",
+        "indexer",
+    ]
+
+
+def test_every_variable_that_a_deployment_sets_is_a_setting() -> None:
+    known = {setting.variable for setting in every_setting()}
+    texts = [run(BIN / "helm", "template", "trial", CHART, "--set", EVERYTHING)]
+    texts += [
+        file.read_text()
+        for folder in ("compose", "systemd", "docker")
+        for file in sorted((DEPLOY / folder).glob("*"))
+        if file.is_file()
+    ]
+    used = set(re.findall(r"\bPATRA_[A-Z_]+\b", "\n".join(texts)))
+    assert used
+    assert used - known == set()
+
+
+@pytest.mark.parametrize("unit", sorted((DEPLOY / "systemd").iterdir()), ids=lambda unit: unit.name)
+def test_a_unit_has_its_sections_and_runs_a_command_that_exists(unit: Path) -> None:
+    text = unit.read_text()
+    kinds = {".service": "[Service]", ".timer": "[Timer]"}
+    assert "[Unit]" in text
+    assert kinds[unit.suffix] in text
+    for command in re.findall(r"/opt/patra/bin/patra (\w+)", text):
+        run(BIN / "patra", command, "--help")

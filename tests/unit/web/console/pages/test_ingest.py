@@ -1,0 +1,185 @@
+"""Lists of ingest on the console's pages: paged by key as the HTTP interface pages them, nothing twice, nothing left."""
+
+import json
+import re
+from collections.abc import Iterator
+from html import unescape
+from typing import Any
+
+import pytest
+
+from patra.ingest.packs import registry_store
+from patra.kernel.clock import DAY, parse_instant
+from patra.kernel.db.queries import statement
+from patra.kernel.telemetry import setup_logging
+from patra.web.console.pages.ingest import queue_title
+from tests.unit.ingest.sample_packs import loaded
+from tests.unit.web.served import Client, served
+
+ROWS = 103
+FAIL = statement("fail", "UPDATE ing_task SET status_code = 'FAILED' WHERE task_id = :task")
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    setup_logging(level="error")
+    with served() as found:
+        now = found.patra.clock.now()
+        found.patra.db.run(lambda tx: registry_store.load(tx, [loaded("offset")], by="test", now=now))
+        found.patra.db.run(lambda tx: _fill(tx, now))
+        yield found
+
+
+def _fill(tx: Any, now: int) -> None:
+    common = {"task_id": "p.t1", "plan_id": "p", "slice_id": "p.s1", "run_id": "p.t1.r1", "expr_hash": "h"}
+    of = {"provenance_code": "atomlike", "endpoint_name": "query", "operation_code": "BACKFILL"}
+    tx.insert(
+        "ing_quarantine",
+        [
+            {
+                **common,
+                **of,
+                "item_key": f"record-{number:03}",
+                "status_code": "DISMISSED" if number == 0 else "OPEN",
+                "reason_code": "i_field_missing",
+                "field_path": "$.title",
+                "detail": "no title",
+                "sample": b"{}",
+                "sample_hash": "h",
+                "request_digest": "{}",
+                "batch_no": number,
+                "first_seen_at": now,
+                "last_seen_at": now - number,
+            }
+            for number in range(ROWS)
+        ],
+    )
+    tx.insert(
+        "ing_task_run_batch",
+        [
+            {
+                **common,
+                **of,
+                "batch_id": f"p.t1.r1.b{number}",
+                "batch_no": number,
+                "phase_code": "LIST",
+                "status_code": "FAILED",
+                "request_digest": "{}",
+                "response_digest": "{}",
+                "stats": "{}",
+                "idempotent_key": f"k-{number}",
+                "error_level": "L1" if number % 2 else "L3",
+                "reason_code": "i_error_page",
+                "error": f"page {number} was an error",
+                "created_at": now - number,
+            }
+            for number in range(ROWS)
+        ],
+    )
+
+
+def shown(client: Client, path: str) -> str:
+    answer = client.get(path)
+    assert answer.status == 200, answer.data
+    return unescape(answer.data.decode())
+
+
+def walked(client: Client, path: str, row: str) -> list[str]:
+    """The rows of all pages, by following what a person would press."""
+    found: list[str] = []
+    while path:
+        page = shown(client, path)
+        found += re.findall(row, page)
+        following = re.search(r'href="([^"]*)">Next page<', page)
+        path = following[1] if following else ""
+    return found
+
+
+def test_every_record_of_the_quarantine_is_reached_by_its_pages(client: Client):
+    found = walked(client, "/console/ingest/quarantine", r'data-key="atomlike query (record-\d+)"')
+    assert found == [f"record-{number:03}" for number in range(1, ROWS)]
+    assert "More than 50 records are in quarantine" in shown(client, "/console/ingest/quarantine")
+    assert "1 record" not in shown(client, "/console/ingest/quarantine?status=DISMISSED")
+    assert walked(client, "/console/ingest/quarantine?status=DISMISSED", r'data-key="atomlike query ([^"]*)"') == [
+        "record-000"
+    ]
+    assert walked(client, "/console/ingest/quarantine?reason=i_other", r'data-key="atomlike query ([^"]*)"') == []
+
+
+def test_every_error_is_reached_by_its_pages_and_the_most_frequent_are_counted(client: Client):
+    found = walked(client, "/console/ingest/errors?source=atomlike", r'data-key="p\.t1\.r1/(\d+)"')
+    assert found == [str(number) for number in range(ROWS)]
+    assert len(walked(client, "/console/ingest/errors?level=L3", r'data-key="p\.t1\.r1/(\d+)"')) == (ROWS + 1) // 2
+    top = shown(client, "/console/ingest/errors").partition('id="top"')[2].partition("</tbody>")[0]
+    assert re.findall(r'<b class="big">(\d+)</b>', top) == ["52", "51"]
+
+
+def test_the_coverage_of_a_source_without_windows_says_so(client: Client):
+    page = shown(client, "/console/ingest/coverage")
+    assert "No windows yet." in page
+    assert "patra ingest coverage atomlike" in page
+
+
+COUNTS = (
+    "positions", "distinct_ids", "null_items", "without_id", "suppressed", "inserted", "updated", "equal_count",
+    "older_count", "repeated", "outside", "quarantined", "gone", "missing",
+)  # fmt: skip
+
+
+def test_each_window_shows_what_it_promised_and_gave_and_can_be_read_again(client: Client):
+    wish = {"source": "atomlike", "endpoint": "query", "operation": "BACKFILL", "activity": "january"}
+    wish |= {"since": "2026-01-01T00:00:00Z", "until": "2026-01-03T00:00:00Z"}
+    made = client.post("/ingest/plans", body=json.dumps(wish), headers={"Content-Type": "application/json"})
+    plan = json.loads(made.data)["plan"]
+    day = parse_instant(wish["since"]) or 0
+    rows = [
+        {
+            **dict.fromkeys(COUNTS, 0),
+            "task_id": f"{plan}.t{number:06}",
+            "leg_code": "LIST",
+            "run_id": f"{plan}.t{number:06}.r1",
+            "plan_id": plan,
+            "provenance_code": "atomlike",
+            "endpoint_name": "query",
+            "operation_code": "BACKFILL",
+            "namespace_key": "n",
+            "window_from": day + (number - 1) * DAY,
+            "window_to": day + number * DAY,
+            "total_code": "EXACT",
+            "promised_first": 40,
+            "promised_last": 40,
+            "readings": 1,
+            "closed_at": day,
+            "status_code": status,
+            "inserted": 40 - lost,
+            "distinct_ids": 40 - lost,
+            "missing": lost,
+            "detail": "two are missing" if lost else "",
+            "spec_fingerprint": "f",
+        }
+        for number, status, lost in ((1, "COMPLETE", 0), (2, "INCOMPLETE", 2))
+    ]
+
+    def write(tx: Any) -> None:
+        tx.insert("ing_window_ledger", rows)
+        tx.execute(FAIL, {"task": f"{plan}.t000002"})
+
+    client.patra.db.run(write)
+    page = shown(client, "/console/ingest/coverage?source=atomlike")
+    assert "1 window does not add up" in page
+    first, second = re.findall(r'<tr tabindex="0" data-key="[^"]* LIST".*?</tr>', page, re.DOTALL)
+    assert "complete" in first
+    assert "two are missing" in second
+    assert "incomplete" in second
+    again = re.search(r'href="(/console/confirm/ingest\.reread[^"]*)"', second)
+    assert again is not None
+    dialog = shown(client, again[1])
+    assert 'value="2026-01-02T00:00:00Z"' in dialog
+    assert "1 slice" in dialog
+
+
+def test_the_queue_says_what_waits_and_what_runs() -> None:
+    assert queue_title(0, 0) == "No task is queued"
+    assert queue_title(1, 0) == "1 task is queued"
+    assert queue_title(0, 1) == "No task is queued, 1 runs"
+    assert queue_title(3, 2) == "3 tasks are queued, 2 run"
