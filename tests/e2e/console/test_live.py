@@ -163,6 +163,21 @@ def test_a_press_holds_the_page_until_the_pointer_is_taken_elsewhere(acting: Wor
         act, shown, following = "resume" if act == "pause" else "pause", following, shown
 
 
+def test_a_second_press_is_not_ended_by_the_release_of_the_first(acting: World, page: Page):
+    """A busy page handles a release late: the next press may come before it."""
+    opened(page, f"{acting.url}/console/bus/groups")
+    row = page.locator("tr", has_text="worker-hub")
+    row.locator("td").first.evaluate("""(cell) => {
+      for (const type of ["pointerdown", "pointerup", "pointerdown"]) cell.dispatchEvent(new PointerEvent(type, { bubbles: true }));
+    }""")
+    with message(page):
+        acting.post("/bus/groups/worker-hub/pause", {})
+    expect(row).to_contain_text("active")
+    page.evaluate("document.dispatchEvent(new Event('pointerup'))")
+    expect(row).to_contain_text("paused")
+    acting.post("/bus/groups/worker-hub/resume", {})  # for the tests that follow
+
+
 def test_news_take_nothing_out_of_the_hand(acting: World, page: Page):
     """What is typed, opened and focused stays; and the navigation counts with the page."""
     frozen = page.locator("[data-count=frozen]")

@@ -179,8 +179,15 @@ const show = (all) => {
 const isHeld = () => paused || pressed || loading !== null || Boolean(dialog?.open);
 const showHeld = () => { if (held && !isHeld()) show(false); };
 pill?.addEventListener("click", () => show(true));
-document.addEventListener("pointerdown", (event) => { pressed = event.button === 0 && content.contains(event.target); }, true);
-const released = () => setTimeout(() => { pressed = false; showHeld(); });
+let release = 0; // the release that waits until the click it belongs to is handled
+document.addEventListener("pointerdown", (event) => {
+  clearTimeout(release);
+  pressed = event.button === 0 && content.contains(event.target);
+}, true);
+const released = () => {
+  clearTimeout(release);
+  release = setTimeout(() => { pressed = false; showHeld(); });
+};
 // A context menu, another window or another tab may keep the release for itself.
 for (const type of ["pointerup", "pointercancel", "contextmenu", "visibilitychange"]) document.addEventListener(type, released, true);
 window.addEventListener("blur", released);
