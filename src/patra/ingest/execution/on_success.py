@@ -54,6 +54,7 @@ from patra.ingest.vocabulary.reasons import Reason
 from patra.ingest.vocabulary.run_reasons import RunReason
 from patra.kernel.clock import parse_duration
 
+RAISE_MAX_PAGE = "raise `pagination.maxPage`, or leave it out: reading the same again ends at the same page"
 MIN_PAGE_RECORDS = 10  # records of the smallest page that is asked for
 
 
@@ -230,7 +231,11 @@ def after_page(
             rest = scope.rest(known) or scope.remaining(following, checkpoint.pending)
             if code is RunReason.BRIDGE and rest is not None:
                 return Step(checkpoint=checkpoint, closing=part(code, detail, rest, total), healed=(RunReason.RESLICE,))
-            return Step(checkpoint=checkpoint, closing=failed(code, detail, level="L2"))
+            if code is not RunReason.MAX_PAGE:
+                return Step(checkpoint=checkpoint, closing=failed(code, detail, level="L2"))
+            if (further := _behind_max_page(scope, checkpoint, End(code, following))) is not None:
+                return further
+            return Step(checkpoint=checkpoint, closing=failed(code, detail, level="L2", advice=RAISE_MAX_PAGE))
         case Probe():
             raise AssertionError("a probe lands nothing")
 
@@ -247,9 +252,8 @@ def _cut_at_depth(scope: TaskScope, known: Checkpoint, after: Checkpoint, move: 
     depth, end = scope.spec.limits.max_depth, move.place
     if move.code is not RunReason.TOO_DEEP and not capped(scope.spec.pagination, end, items, depth):
         return None
-    if (ranges := from_the_last_key(scope, after, move)) is not None:
-        going_on = replace(after, place=scope.first, ranges=ranges)
-        return Step(checkpoint=going_on, has_next=True, following=scope.first, healed=(RunReason.KEY_RANGES,))
+    if (further := _from_the_last_key(scope, after, move)) is not None:
+        return further
     detail = f"{end.seen} records came, and the provider pages {depth} deep"
     if (rest := scope.rest(known)) is not None:
         return Step(
@@ -260,6 +264,26 @@ def _cut_at_depth(scope: TaskScope, known: Checkpoint, after: Checkpoint, move: 
         return None
     advice = DEEP_BY_KEY if scope.spec.by_key else "lower `window.minWindow` or narrow the query"
     return Step(checkpoint=after, closing=failed(RunReason.TOO_DEEP_AT_SMALLEST, detail, level="L2", advice=advice))
+
+
+def _from_the_last_key(scope: TaskScope, checkpoint: Checkpoint, end: End) -> Step | None:
+    """A harvest by key asks for the rest of a rising list from its last key on, where it may be paged no deeper."""
+    if (ranges := from_the_last_key(scope, checkpoint, end)) is None:
+        return None
+    going_on = replace(checkpoint, place=scope.first, ranges=ranges)
+    return Step(checkpoint=going_on, has_next=True, following=scope.first, healed=(RunReason.KEY_RANGES,))
+
+
+def _behind_max_page(scope: TaskScope, checkpoint: Checkpoint, end: End) -> Step | None:
+    """How a rising list by key goes on at `maxPage`; one that changed while it was read is read again first."""
+    pagination = scope.spec.pagination
+    if not pagination.bridge_to_time or not scope.course.rises_from_a_key:
+        return None
+    once_more = again(pagination, end, replace(scope.first, passes=end.place.passes))
+    if once_more is None:
+        return _from_the_last_key(scope, checkpoint, end)
+    healed = (RunReason.DRIFTED,)
+    return Step(checkpoint=replace(checkpoint, place=once_more), has_next=True, following=once_more, healed=healed)
 
 
 def after_details(

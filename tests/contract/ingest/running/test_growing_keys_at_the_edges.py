@@ -206,6 +206,32 @@ def test_a_rising_list_goes_on_behind_the_depth_from_its_last_number() -> None:
         assert s.rows("SELECT positions, missing FROM ing_window_ledger WHERE leg_code = 'LIST'") == [(11, 0)]
 
 
+@pytest.mark.parametrize("grows", [False, True])
+def test_a_rising_list_goes_on_behind_its_last_page_from_its_last_number(grows: bool) -> None:
+    numbers = Numbers(*some(*range(1, 12)))
+    late = some(99) if grows else []
+    numbers.before_page = lambda offset: numbers.items.extend(late.pop() for _ in range(len(late) * bool(offset)))
+    with site(script=numbers) as s:
+        s.load(built(RISING_IDS | {"pagination.maxPage": 2}))
+        harvest(s)
+        assert (ended(s), mark(s)) == ([("SUCCEEDED", "i_done")], int(numbers.items[-1][0]))
+        assert landed(s) == sorted(int(one) for one, _ in numbers.items)
+        numbers.items += some(*range(100, 120))
+        harvest(s)
+        assert (landed(s)[-20:], mark(s)) == (list(range(100, 120)), 119)
+
+
+@pytest.mark.parametrize("tree", [falling_ids(), RISING_IDS | {"pagination.bridgeToTime": False}])
+def test_a_last_page_that_cannot_be_passed_says_what_would_help(tree: Tree) -> None:
+    numbers = Numbers(*some(*range(1, 12)))
+    with site(script=numbers) as s:
+        s.load(built(tree | {"pagination.maxPage": 2}))
+        harvest(s)
+        [(error,)] = s.rows("SELECT error FROM ing_task_run")
+        assert (ended(s), "raise `pagination.maxPage`" in error) == ([("FAILED", "i_max_page")], True)
+        assert s.rows("SELECT 1 FROM ing_cursor") == []
+
+
 def asked(s: Site) -> Iterator[tuple[int, str]]:
     return ((at, request.url) for at, request in s.transport.sent)
 
