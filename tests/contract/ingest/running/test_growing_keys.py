@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 
 from patra.ingest.http.client import Outgoing
 from patra.ingest.operations.alerting.monitor import Watch, alerts
+from patra.ingest.packs.compiler import check_pack
 from patra.ingest.planning.store import Q
 from patra.kernel.clock import DAY, MINUTE
 from patra.kernel.db import Database
 from tests.contract.ingest.running.world import T0, T1, World, pack, world
 from tests.support.hostile_provider import Item, Provider, Reply
 from tests.unit.ingest.packs.effects.observe import Tree, built, checked
-from tests.unit.ingest.packs.effects.stand_in import Site, as_json, site
+from tests.unit.ingest.packs.effects.stand_in import Site, as_json, loaded_tree, site
 
 GROWING = {"orderBy": "item_id desc", "stable": True, "monotonic": True}
 
@@ -457,3 +458,11 @@ def test_what_a_harvest_by_key_needs_is_checked(given: Tree, message: str) -> No
     good = [one for one in checked(built(base)) if one[1] == "error"]
     assert good == []
     assert any(message in one[2] for one in checked(built(base | given)) if one[1] == "error")
+
+
+def test_a_harvest_by_key_needs_no_update_time_and_the_check_says_how() -> None:
+    base = {"ordering": GROWING, "cursor": {"type": "ID"}, "supports": ["HARVEST"], "response.updatedAtPath": ""}
+    [problem] = [one for one in check_pack(loaded_tree(built(base))) if one.severity == "error"]
+    assert "updateTime: NONE and onEqual: CONTENT" in problem.advice
+    said = {"response.updateTime": "NONE", "response.onEqual": "CONTENT"}
+    assert not [one for one in checked(built(base | said)) if one[1] == "error"]

@@ -40,7 +40,7 @@ def check_paths(draft: Draft) -> Iterator[Problem]:
                 Reason.PATHS_INCOMPLETE,
                 ("response", "updatedAtPath"),
                 "updatedAtPath is missing",
-                "$.updated; a source without one can only be read with twoPhase or UPDATE",
+                "$.updated; without one: updateTime: NONE and onEqual: CONTENT, or window.substituteKey",
             )
     yield from _update_time(draft)
     for path in _response_paths(draft):
