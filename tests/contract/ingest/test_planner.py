@@ -13,6 +13,7 @@ from patra.ingest.packs.spec import decode_spec
 from patra.ingest.planning import operations, own_schedules, store
 from patra.ingest.planning.reslice import answer_reslices, request_reslice
 from patra.ingest.planning.schedule import ScheduledExport, trigger_now
+from patra.ingest.planning.schedule_run import run_schedule
 from patra.ingest.planning.slicing.slice_groups import Rest
 from patra.ingest.planning.slicing.windows import PageRange, Span
 from patra.ingest.planning.states import TASKS
@@ -838,6 +839,31 @@ def test_a_scheduled_export_is_written_when_its_plan_is_done(database: Database,
     (tick, before) = site.db.read(lambda tx: views.schedule_history(tx, "atomlike/nightly", 9))
     assert before["then"] == "SUPERSEDED"
     assert (tick["then"], tick["then_detail"]) == ("DONE", f"0 rows in {out}")
+
+
+def test_a_run_by_hand_is_noted_with_its_export_and_hides_no_tick_that_fires_after_it(database: Database, tmp_path):
+    site = Site(database)
+    out = tmp_path / "records.jsonl"
+    said = {"endpoint": "query", "operation": "HARVEST", "cron": "0 3 * * *"}
+    entry = own_schedules.scheduled("atomlike/nightly", said, ScheduledExport(what="records", out=str(out)))
+    site.db.run(lambda tx: own_schedules.add(tx, entry, by="me", now=site.clock.now()))
+    exports = ScheduledExports(site.db, site.clock)
+
+    def lines() -> list[tuple[str, str]]:
+        return site.rows("SELECT outcome_code, then_status FROM ing_schedule_history ORDER BY fired_at")
+
+    assert run_schedule(site.db, site.clock, entry).outcome is Reason.PLANNED
+    assert lines() == [("i_planned", "PENDING")]
+    assert exports.run_once().written == 0, "the tasks of its plan wait"
+    site.run("UPDATE ing_task SET status_code = 'SUCCEEDED'")
+    assert (exports.run_once().written, lines()) == (1, [("i_planned", "DONE")])
+    site.clock.advance(MINUTE)
+    site.planner.run_once()  # fires the tick of the night before
+    site.run("UPDATE ing_task SET status_code = 'SUCCEEDED'")
+    assert (exports.run_once().written, lines()[1][1]) == (1, "DONE")
+    site.db.run(lambda tx: operations.pause(tx, "atomlike", "", by="me", why="", now=site.clock.now()))
+    run_schedule(site.db, site.clock, entry)
+    assert lines()[2:] == [("i_paused", "")], "what was refused writes no file"
 
 
 def nightly(site: Site, name: str, **said) -> None:

@@ -22,7 +22,6 @@ from patra.cli.terminal.options import (
 if TYPE_CHECKING:
     from patra.app.wiring import Patra
     from patra.ingest.planning.schedule import Scheduled, ScheduledExport
-    from patra.ingest.planning.trigger import Trigger
 
 EPILOG = """\b
 Examples:
@@ -185,7 +184,9 @@ def history(job: str, limit: int, config: str | None, *, as_json: bool) -> None:
 
 
 @schedule.command(
-    epilog="\b\nExit code 0 when it was planned (--work: and done), 1 when there was nothing or something is left."
+    epilog="\b\nExit code 0 when something was planned, 1 when there was nothing to plan. With --work: 0 when\n"
+    "nothing is left, also where there was nothing new; 1 when something is left or the file could not be\n"
+    "written; 5 when it was refused."
 )
 @click.argument("job", metavar="SOURCE/NAME")
 @click.option(
@@ -196,15 +197,13 @@ def history(job: str, limit: int, config: str | None, *, as_json: bool) -> None:
 def run(job: str, config: str | None, *, work: bool) -> int:
     """Plan what a schedule would plan, now; also one that is off."""
     from patra.ingest.planning import operations
-    from patra.ingest.planning.planner import Planner
-    from patra.ingest.planning.schedule import trigger_now
+    from patra.ingest.planning.schedule_run import run_schedule
 
     with opened(config) as patra:
         entry = patra.db.read(lambda tx: operations.known_schedule(tx, job))
-        trigger = trigger_now(entry, patra.clock.now())
         if work:
-            return _work(patra, entry, trigger)
-        made = Planner(patra.db, patra.clock).trigger(trigger)
+            return _work(patra, entry)
+        made = run_schedule(patra.db, patra.clock, entry)
     what = f"plan {made.plan_id}, {made.slices} slices" if made.plan_id else made.detail
     text = "; ".join(filter(None, (f"{job}: {made.outcome.value} {what}".rstrip(), made.note)))
     said = "; ".join(filter(None, (made.detail, made.note)))
@@ -212,17 +211,24 @@ def run(job: str, config: str | None, *, work: bool) -> int:
     return 0 if made.slices else 1
 
 
-def _work(patra: "Patra", entry: "Scheduled", trigger: "Trigger") -> int:
+def _work(patra: "Patra", entry: "Scheduled") -> int:
     from patra.app.components.ingest import run_of
     from patra.cli.ingest.run import Lines, tell_drained
-    from patra.ingest.works.scheduled_export import write_export
+    from patra.ingest.planning.schedule import trigger_now
+    from patra.ingest.works.scheduled_export import ScheduledExports
 
-    done = run_of(patra.ground).run(trigger, Lines(entry.job).show)
+    tick = patra.clock.now()
+    done = run_of(patra.ground).run(trigger_now(entry, tick), Lines(entry.job).show)
     code = tell_drained(done, as_json=json_wanted())
-    if entry.then is not None and not done.refused and not done.interrupted:
-        rows = write_export(patra.db, entry.then)
-        click.echo(f"{rows} rows in {entry.then.out}", err=json_wanted())
-    return code
+    if done.interrupted:
+        return code
+    left = len(done.left) + done.more
+    written = ScheduledExports(patra.db, patra.clock).write_after_run(entry, done.planned, tick, failed=left)
+    if written is None:
+        return code
+    status, detail = written
+    click.echo(detail if status == "DONE" else f"{entry.job}: the file was not written: {detail}", err=json_wanted())
+    return code if status == "DONE" else 1
 
 
 def _said(said: dict[str, Any]) -> dict[str, Any]:

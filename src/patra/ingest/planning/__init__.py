@@ -3,6 +3,7 @@
 | module | for |
 |---|---|
 | `trigger`, `schedule`, `own_schedules` | triggers (ch. 5.2.1); ticks that are due; schedules of operators |
+| `schedule_run` | a schedule that is run by hand or by a timer, noted like a tick |
 | `window_intent`, `earlier_watermark` | which window is planned (ch. 6); after a change of watermark |
 | `update_candidates` | records that an UPDATE fetches again (ch. 4.14, 6.3.2) |
 | `slicing/`, `slicer` | windows cut into slices, pure; slices and their tasks written (ch. 8.2, 8.5) |

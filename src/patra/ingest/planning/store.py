@@ -306,11 +306,18 @@ def fired_ticks(tx: Tx) -> dict[str, int]:
 
 
 def write_tick(tx: Tx, due: DueTick, outcome: str, detail: str, plan_id: str | None, now: int) -> None:
-    """The result of a tick: the schedule's last, and a line of its history, which is kept for `KEEP_HISTORY`."""
-    job, then = due.entry.job, due.entry.then if due.trigger is not None else None
+    """The result of a tick: the schedule's last, and a line of its history."""
+    tx.execute(Q["write_tick"], rows=[(due.entry.job, due.tick, outcome, detail, plan_id, now)])
+    then = due.entry.then if due.trigger is not None else None
+    write_schedule_history(tx, due.entry.job, due.tick, outcome, detail, plan_id, then, now)
+
+
+def write_schedule_history(
+    tx: Tx, job: str, tick: int, outcome: str, detail: str, plan_id: str | None, then: ScheduledExport | None, now: int
+) -> None:
+    """A line of the history, which is kept for `KEEP_HISTORY`; the file is written when the plan is done."""
     cfg = msgspec.json.encode(then).decode() if then is not None else ""
-    tx.execute(Q["write_tick"], rows=[(job, due.tick, outcome, detail, plan_id, now)])
-    tx.execute(Q["write_history"], rows=[(job, due.tick, outcome, detail, plan_id, now, cfg, "PENDING" if cfg else "")])
+    tx.execute(Q["write_history"], rows=[(job, tick, outcome, detail, plan_id, now, cfg, "PENDING" if cfg else "")])
     for name in ("purge_history", "purge_empty_instances"):
         tx.execute(Q[name], {"job": job, "before": now - KEEP_HISTORY})
 

@@ -186,7 +186,8 @@ SELECT h.job_id, h.tick, h.then_cfg,
   (SELECT count(*) FROM busy WHERE busy.job_id = h.job_id AND busy.tick <= h.tick) AS unfinished
 FROM ing_schedule_history h
 WHERE (h.then_status = 'PENDING' OR (h.then_status = 'RUNNING' AND h.then_at < :lost))
-  AND h.tick = (SELECT max(o.tick) FROM ing_schedule_history o WHERE o.job_id = h.job_id AND o.then_status <> ''
+  AND h.tick = (SELECT max(o.tick) FROM ing_schedule_history o WHERE o.job_id = h.job_id
+    AND o.then_status IN ('PENDING', 'RUNNING')
     AND NOT EXISTS (SELECT 1 FROM busy WHERE busy.job_id = o.job_id AND busy.tick <= o.tick AND busy.fired_at > :late))
 ORDER BY h.job_id
 

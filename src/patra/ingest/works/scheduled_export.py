@@ -11,11 +11,13 @@ from pathlib import Path
 import msgspec
 
 from patra.ingest.planning import store
-from patra.ingest.planning.schedule import ScheduledExport
+from patra.ingest.planning.planner import Planned
+from patra.ingest.planning.schedule import Scheduled, ScheduledExport
+from patra.ingest.planning.schedule_run import note_run
 from patra.ingest.works.export import JOINED, RECORDS, WORKS, joined_rows, record_rows, work_rows
 from patra.ingest.works.file_writers import export, format_of, sink
 from patra.kernel.clock import DAY, HOUR, Clock
-from patra.kernel.db import Database
+from patra.kernel.db import Database, Tx
 from patra.kernel.errors import Invalid, PatraError
 from patra.kernel.telemetry import get_logger
 
@@ -67,12 +69,32 @@ class ScheduledExports:
             if not self._db.run(lambda tx, c=claim: tx.execute(store.Q["claim_export"], c)):
                 continue
             status, detail = self._write(job, msgspec.json.decode(cfg, type=ScheduledExport), failed, unfinished)
-            done = {**place, "status": status, "detail": detail, "now": self._clock.now()}
-            self._db.run(lambda tx, d=done: tx.execute(store.Q["settle_export"], d))
-            self._db.run(lambda tx, p=place: tx.execute(store.Q["supersede_exports"], p))
+            self._settle(job, tick, status, detail)
             good = status == "DONE"
             counts = ExportCounts(written=counts.written + int(good), failed=counts.failed + int(not good))
         return counts
+
+    def write_after_run(self, entry: Scheduled, made: Planned, tick: int, *, failed: int) -> tuple[str, str] | None:
+        """Note a run by hand whose work is over, and write its file; gives the status and what was written."""
+        now, wanted = self._clock.now(), None if made.refused else entry.then
+        claim = {"job": entry.job, "tick": tick, "now": now, "lost": now - CLAIM_TIMEOUT}
+
+        def note(tx: Tx) -> None:
+            note_run(tx, entry, made, tick, now)
+            tx.execute(store.Q["claim_export"], claim)
+
+        self._db.run(note)
+        if wanted is None:
+            return None
+        status, detail = self._write(entry.job, wanted, failed, 0)
+        self._settle(entry.job, tick, status, detail)
+        return status, detail
+
+    def _settle(self, job: str, tick: int, status: str, detail: str) -> None:
+        place = {"job": job, "tick": tick}
+        done = {**place, "status": status, "detail": detail, "now": self._clock.now()}
+        self._db.run(lambda tx: tx.execute(store.Q["settle_export"], done))
+        self._db.run(lambda tx: tx.execute(store.Q["supersede_exports"], place))
 
     def _write(self, job: str, wanted: ScheduledExport, failed: int, unfinished: int) -> tuple[str, str]:
         try:

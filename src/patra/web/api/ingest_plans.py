@@ -8,7 +8,7 @@ from msgspec import Meta
 from patra.ingest.planning import operations
 from patra.ingest.planning.limits.cost import Cost
 from patra.ingest.planning.planner import Planned, Planner
-from patra.ingest.planning.schedule import trigger_now
+from patra.ingest.planning.schedule_run import run_schedule
 from patra.ingest.planning.trigger import Trigger
 from patra.ingest.vocabulary.codes import Operation
 from patra.ingest.vocabulary.reasons import Reason
@@ -236,7 +236,7 @@ def _run_schedule(request: Request) -> Made | Problem:
         entry = patra.db.read(lambda tx: operations.known_schedule(tx, wish.job))
     except Invalid as error:
         return missing(error, NO_SCHEDULE)
-    made = Planner(patra.db, patra.clock).trigger(trigger_now(entry, patra.clock.now()))
+    made = run_schedule(patra.db, patra.clock, entry)
     request.act(lambda _: None, wish.job, outcome=made.outcome.value, plan=made.plan_id, why=wish.why)
     return _refused(made) if made.refused else _made(made)
 

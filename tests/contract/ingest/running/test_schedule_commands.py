@@ -53,6 +53,8 @@ def test_a_schedule_is_added_run_with_its_export_and_removed(
     assert f"60 rows in {out}" in said
     with duckdb.connect(str(out), read_only=True) as library:
         assert library.execute("SELECT count(*) FROM works").fetchall() == [(60,)]
+    (line,) = json.loads(patra("schedule", "history", "hostile/nightly", "--json")[0])
+    assert (line["outcome"], line["then"], line["then_detail"]) == ("i_planned", "DONE", f"60 rows in {out}")
     patra("schedule", "disable", "hostile/nightly")
     assert json.loads(patra("schedules", "--json")[0])[0]["on"] == "no"
     patra("schedule", "remove", "hostile/nightly")
