@@ -59,7 +59,7 @@ def allow(source: str, name: str, hosts: tuple[str, ...], config: str | None) ->
     from patra.ingest.packs import secret_grants
 
     reference, actor = _reference(name), command_line_actor()
-    with opened(config) as patra:
+    with opened(config, create=True) as patra:
         now = patra.clock.now()
 
         def work(tx: "Tx") -> None:

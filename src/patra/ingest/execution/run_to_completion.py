@@ -123,8 +123,9 @@ class Drain:
         for line in (plan.listing, plan.detail):
             if line is None:
                 continue
-            found = secrets_of(line.leg, line.credential, self._s.environ)
-            if isinstance(found, NoSecret):
+            each = [secrets_of(one.leg, one.credential, self._s.environ) for one in line.pool]
+            found = each[0]
+            if isinstance(found, NoSecret) and all(isinstance(one, NoSecret) for one in each):
                 advice = "set what the reference names in the environment of this process, and run the same again"
                 if found.code is RunReason.SECRET_WITHHELD:
                     advice = "`patra ingest secret allow SOURCE NAME` if it may, and run the same again"

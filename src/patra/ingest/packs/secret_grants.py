@@ -87,13 +87,21 @@ def problems_of(loaded: LoadedPack, grants: Sequence[Grant]) -> list[Problem]:
     """What a pack wants to read and may not: an error, or a warning where it goes on without."""
     destination = destination_of_pack(loaded)
     needed = {auth["credentialRef"] for auth in _auths(loaded.tree) if auth.get("credentialRef") and _needs(auth)}
+    readable = {
+        credential.pool
+        for credential in loaded.pack.credentials.values()
+        if all(is_allowed(reference, destination, grants) for reference in credential.secrets.values())
+    }
     found: list[Problem] = []
     for code, credential in loaded.pack.credentials.items():
+        stands_in = credential.pool is not None and credential.pool in readable
+        error = code in needed or (credential.pool in needed and not stands_in)
+        severity = Severity.ERROR if error else Severity.WARNING
+        without = f"the others of the pool {credential.pool} stand in" if stands_in else "it is read without"
+        then = "" if error else f"; until then {without}"
         for name, reference in credential.secrets.items():
             if is_allowed(reference, destination, grants):
                 continue
-            severity = Severity.ERROR if code in needed else Severity.WARNING
-            then = "" if severity is Severity.ERROR else "; until then it is read without"
             found.append(
                 loaded.source.problem(
                     Reason.SECRET_NOT_ALLOWED,

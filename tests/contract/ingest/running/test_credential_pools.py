@@ -5,11 +5,16 @@ from typing import Any
 import pytest
 
 from patra.ingest.fetching.resilience import Thresholds
+from patra.ingest.packs.problems import Severity
+from patra.ingest.packs.secret_grants import Grant, problems_of
 from patra.ingest.ratelimit.token_bucket import Policy, Sign, Signal, State
+from patra.ingest.vocabulary.reasons import Reason
 from patra.kernel.clock import HOUR
 from patra.kernel.db import Database
+from tests.contract.ingest.running.test_draining import drained
 from tests.contract.ingest.running.world import T0, T1, World, pack, world
 from tests.support.hostile_provider import Reply, crowded
+from tests.unit.ingest.packs.effects.stand_in import loaded_tree
 
 SPREAD = crowded(30, T0, T1, crowd=False)
 
@@ -63,6 +68,28 @@ def test_the_preferred_credential_that_works_is_used(database: Database) -> None
         w.trigger(since=T0, until=T1, params={}, sections={"cursor": {"revision": 2}})
         w.drain()
         assert set(came[first:]) == {"bad-key"}, "what was set aside is tried again after its rest"
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_a_run_is_refused_only_where_no_credential_of_the_pool_is_there(database: Database) -> None:
+    with world(database, SPREAD) as w:
+        w.load(pooled(w, {"a_none": (1, "POOL_NONE"), "b_good": (2, "POOL_GOOD")}))
+        assert (drained(w).refused, w.landed() == w.provider.truth) == (False, True)
+        w.load(pooled(w, {"a_none": (1, "POOL_NONE"), "b_none": (2, "POOL_NONE")}))
+        assert drained(w).planned.outcome is Reason.SECRET_ABSENT
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_a_pool_may_be_loaded_when_one_of_its_secrets_is_allowed(database: Database) -> None:
+    with world(database, SPREAD) as w:
+        tree = pooled(w, {"a": (1, "POOL_BAD"), "b": (2, "POOL_GOOD")})
+        loaded = loaded_tree(tree)
+        grant = Grant(source="hostile", reference="env:POOL_GOOD")
+        none, one = (
+            [(problem.severity, "stand in" in problem.message) for problem in problems_of(loaded, grants)]
+            for grants in ([], [grant])
+        )
+    assert (none, one) == ([(Severity.ERROR, False)] * 2, [(Severity.WARNING, True)])
 
 
 def test_a_pool_whose_credentials_are_all_refused_halts_the_source(database: Database) -> None:

@@ -63,6 +63,16 @@ def test_a_strangers_pack_is_refused_until_its_secret_is_allowed(patra: Command,
     assert "is no reference" in patra("ingest", "secret", "allow", "hostile", "file:", code=2)
 
 
+def test_a_secret_is_allowed_before_there_is_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pack that needs it cannot be loaded before, and the first pack makes the store."""
+    monkeypatch.setenv("PATRA_STORE_URL", f"sqlite:///{tmp_path / 'new.db'}")
+    file = tmp_path / "stranger.yaml"
+    file.write_text(yaml.safe_dump(keyed("http://127.0.0.1:1")), "utf-8")
+    assert run(["ingest", "pack", "load", str(file)]) == 1
+    assert run(["ingest", "secret", "allow", "hostile", "HOSTILE_KEY"]) == 0
+    assert run(["ingest", "pack", "load", str(file)]) == 0
+
+
 def test_to_try_a_strangers_pack_sends_no_secret(patra: Command, tmp_path: Path) -> None:
     provider = Provider(RECORDS)
     with serving(provider) as url:
