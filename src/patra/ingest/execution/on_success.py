@@ -153,6 +153,8 @@ def _past_the_window(scope: TaskScope, line: EndpointClient, landing: Landing, b
         if growing is None or not keys or landing.bad or not scope.course.largest_key_first:
             return False
         came = keys if before is None else (before, *keys)
+        if before is None and growing.after is not None and keys[0] < growing.after:
+            return False  # the largest known key is gone, or others stand before it: the next page shows the order
         return len(came) > 1 and all(a >= b for a, b in pairwise(came)) and growing.known(keys[0])
     declared = spec.window.client_filter and ordering.stable and ordering.monotonic
     came = landing.instants

@@ -36,6 +36,5 @@ def next_credential(s: Runtime, line: EndpointClient, why: RunReason, rest: int 
     found = preferred(s, line)
     if found is line:
         return None
-    name = line.leg.auth.credential_ref
-    log.warning("credential_set_aside", source=line.source, credential=name, why=why.value)
+    log.warning("credential_set_aside", source=line.source, name=line.leg.auth.credential_ref, why=why.value)
     return found

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+import structlog
 
 from patra.ingest.fetching.resilience import Thresholds
 from patra.ingest.packs.problems import Severity
@@ -11,6 +12,7 @@ from patra.ingest.ratelimit.token_bucket import Policy, Sign, Signal, State
 from patra.ingest.vocabulary.reasons import Reason
 from patra.kernel.clock import HOUR
 from patra.kernel.db import Database
+from patra.kernel.safety.redact import redact
 from tests.contract.ingest.running.test_draining import drained
 from tests.contract.ingest.running.world import T0, T1, World, pack, world
 from tests.support.hostile_provider import Reply, crowded
@@ -74,7 +76,10 @@ def test_the_preferred_credential_that_works_is_used(database: Database) -> None
 def test_a_run_is_refused_only_where_no_credential_of_the_pool_is_there(database: Database) -> None:
     with world(database, SPREAD) as w:
         w.load(pooled(w, {"a_none": (1, "POOL_NONE"), "b_good": (2, "POOL_GOOD")}))
-        assert (drained(w).refused, w.landed() == w.provider.truth) == (False, True)
+        with structlog.testing.capture_logs() as lines:
+            assert (drained(w).refused, w.landed() == w.provider.truth) == (False, True)
+        said = {redact(line)["name"] for line in lines if line["event"] == "credential_set_aside"}
+        assert said == {"a_none"}, "the log says which one"
         w.load(pooled(w, {"a_none": (1, "POOL_NONE"), "b_none": (2, "POOL_NONE")}))
         assert drained(w).planned.outcome is Reason.SECRET_ABSENT
 

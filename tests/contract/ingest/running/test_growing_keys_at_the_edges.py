@@ -154,6 +154,19 @@ def test_a_list_that_rises_although_the_pack_says_falling_is_read_to_its_end(siz
         assert (landed(s), mark(s)) == ([1, 2, 3, 4, 5], 5)
 
 
+@pytest.mark.parametrize("pinned", [2, 3])
+def test_known_records_that_stand_before_a_falling_list_hide_nothing(pinned: int) -> None:
+    """A page of them alone looks like the end of what is new: the order is seen on the next one."""
+    numbers = Numbers(*some(*range(1, 8)))
+    with site(script=numbers) as s:
+        s.load(built(falling_ids()))
+        harvest(s)
+        numbers.items += some(8, 9, 10)
+        numbers.listed = [*some(*range(pinned, 0, -1)), *some(*range(10, pinned, -1))]
+        harvest(s)
+        assert (landed(s), mark(s), latest_end(s)) == (list(range(1, 11)), 10, ("SUCCEEDED", "i_done"))
+
+
 def test_a_falling_list_by_pages_of_one_is_left_at_the_second_known_record() -> None:
     numbers = Numbers(*some(*range(1, 9)))
     with site(script=numbers) as s:
