@@ -175,3 +175,12 @@ def test_a_unit_has_its_sections_and_runs_a_command_that_exists(unit: Path) -> N
     assert kinds[unit.suffix] in text
     for command in re.findall(r"/opt/patra/bin/patra (\w+)", text):
         run(BIN / "patra", command, "--help")
+
+
+def test_the_nightly_unit_of_the_documentation_runs_where_the_store_is() -> None:
+    text = (DEPLOY.parent / "docs" / "how-to" / "harvest-every-night.md").read_text("utf-8")
+    unit = text.partition("patra-nightly.service\n")[2].partition("# /etc/")[0]
+    assert "\nWorkingDirectory=/" in unit, "without it a command looks for ./patra.db in /"
+    [script] = re.findall(r"ExecStart=/bin/sh -c '(.*)'", unit)
+    stand_in = f"patra() {{ [ $4 != crossref/otters ] || return 5; }}; {script.replace('$$', '$')}"
+    assert subprocess.run(["/bin/sh", "-c", stand_in], check=False).returncode == 5, "one that fails is told"
