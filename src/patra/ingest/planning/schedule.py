@@ -99,8 +99,8 @@ def due_ticks(entry: Scheduled, fired: int | None, now: int) -> list[DueTick]:
             late = now - latest - tick_jitter(entry, latest) > MISSED_AFTER
             return [DueTick(entry=entry, tick=latest, trigger=None if late else _trigger(entry, latest))]
         case MissedTicks.ALL:
-            missed = islice(_ticks_between(entry, max(fired or 0, entry.since), latest), MAX_CATCH_UP_TICKS)
-            ticks = list(missed) if fired is not None else []
+            after = max(fired or 0, entry.since)
+            ticks = list(islice(_ticks_between(entry, after, latest), MAX_CATCH_UP_TICKS)) if after else []
             older = [DueTick(entry=entry, tick=t, trigger=_trigger(entry, t, until=t)) for t in ticks if t < latest]
             if ticks and ticks[-1] < latest:
                 return older

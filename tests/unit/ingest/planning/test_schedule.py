@@ -134,10 +134,11 @@ def test_what_becomes_of_missed_ticks_is_for_the_schedule_to_say():
         ("03:00", None),
     ]
     assert ticks(MissedTicks.ALL, operation=Operation.UPDATE)[0] == ("02:15", None), "a refresh has no window"
-    assert ticks(MissedTicks.ALL, fired=None) == [("03:00", None)], "what never fired has missed nothing"
+    assert ticks(MissedTicks.ALL, fired=None) == [("03:00", None)], "when it was turned on is not known"
 
 
-def test_ticks_before_a_schedule_was_turned_on_are_not_missed():
+@pytest.mark.parametrize("fired", ["2026-11-16T02:00:00Z", None])
+def test_ticks_before_a_schedule_was_turned_on_are_not_missed_and_those_after_are_made_up(fired):
     entry = replace(scheduled(missed=MissedTicks.ALL), since=at("2026-11-16T02:40:00Z"))
-    due = due_ticks(entry, at("2026-11-16T02:00:00Z"), at("2026-11-16T03:02:00Z"))
+    due = due_ticks(entry, fired and at(fired), at("2026-11-16T03:02:00Z"))
     assert [format_instant(one.tick)[11:16] for one in due] == ["02:45", "03:00"]
