@@ -99,6 +99,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._unparsed_bytes = 0  # since the last whole header or piece of a body
         self._header_count = 0
         self._has_host = False
+        self._in_body = False
         self._deadline: asyncio.TimerHandle | None = None
         self._write_deadline: asyncio.TimerHandle | None = None
 
@@ -127,6 +128,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_message_begin()
         self._header_count = 0
         self._has_host = False
+        self._in_body = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._header_count += 1
@@ -138,13 +140,15 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._header_count > self.limits.header_count or size > self.limits.header_bytes:
             self._refusal = HEADERS_TOO_LARGE
             raise ValueError("too many headers, or too large ones")  # the parser stops, and `send_400_response` follows
-        super().on_header(name, value)
+        if not self._in_body:  # a trailer is no header: a proxy has neither checked nor replaced what stands in it
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         if sum(len(name) + len(value) for name, value in self.headers) + len(self.url) > self.limits.header_bytes:
             self._refusal = HEADERS_TOO_LARGE
             raise ValueError("the header is too large")
         self._unparsed_bytes = 0
+        self._in_body = True
         self._set_deadline(None)
         self.all.work(self)
         super().on_headers_complete()

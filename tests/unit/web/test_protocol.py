@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -73,6 +74,16 @@ def test_trailers_without_end_are_cut_off_too() -> None:
             send(sock, b"X: " + b"a" * 1000)
         with suppress(ConnectionResetError):
             answer(sock)  # which comes to an end
+
+
+def test_a_trailer_is_no_header() -> None:
+    """A proxy that passes trailers on has replaced `X-Forwarded-For` in the header alone."""
+    token = "a-token-of-the-tests-0123456789"
+    chunked = b"GET /loops HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
+    guarded = web_settings(admin_tokens=(f"alice=sha256:{sha256(token.encode()).hexdigest()}",))
+    with served(guarded) as client, connection(client) as sock:
+        sock.sendall(chunked + f"Authorization: Bearer {token}\r\n\r\n".encode())
+        assert b'"code":"token_missing"' in answer(sock)
 
 
 def test_a_header_of_the_usual_size_passes() -> None:
