@@ -12,6 +12,7 @@ from patra.app.bridges import ingest_alerts, ingest_events
 from patra.app.bridges.bus_alerts import bus_readings
 from patra.app.bridges.outbox_alerts import outbox_readings
 from patra.app.component import BuiltComponent, Check, Context, Health
+from patra.app.configuration.egress_networks import networks
 from patra.app.configuration.secrets import resolve
 from patra.app.configuration.settings import Settings
 from patra.app.loops import Loop, LoopRole
@@ -57,7 +58,10 @@ def join(ground: Context) -> BuiltComponent:
     built = Ingest(
         planner=planner_of(ground),
         services=Runtime(
-            clock=ground.clock, gate=_gate(ground), transport=Transport(), thresholds=healing_of(ground.settings)
+            clock=ground.clock,
+            gate=_gate(ground),
+            transport=Transport(networks=networks(ground.settings)),
+            thresholds=healing_of(ground.settings),
         ),
         relays=ingest_events.relays(ground.db, ground.engine(BusEngine).bus),
         stopping=threading.Event(),

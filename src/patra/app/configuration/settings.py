@@ -215,14 +215,14 @@ class TelemetrySettings(Section, frozen=True):
 
 
 class EgressSettings(Section, frozen=True):
-    """Where Patra's own calls may go: webhooks, alerts, HTTP archives, model servers."""
+    """Where Patra's own calls may go: webhooks, alerts, HTTP archives, model servers, sources."""
 
     networks: Annotated[
         tuple[str, ...],
         Meta(
             description="Networks that may be called beside public addresses, such as `10.0.0.0/8`. Loopback, private "
             "and link-local addresses outside them are refused; an address or `localhost` in a URL of the settings "
-            "names itself. Sources have their own `hosts`."
+            "names itself, and so does one among the `hosts` of a pack."
         ),
     ] = ()
 

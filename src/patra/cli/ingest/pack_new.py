@@ -96,6 +96,7 @@ def _asked(url: str) -> "Sample":
     from patra.kernel.clock import SystemClock
     from patra.kernel.errors import Invalid
     from patra.kernel.ids import new_id
+    from patra.kernel.safety.networks import networks_of
 
     request = Outgoing(
         method="GET",
@@ -106,7 +107,7 @@ def _asked(url: str) -> "Sample":
     )
     now = SystemClock().now()
     permit = Permit(key="sample", id=new_id(), cost=1, at=now, waited=0, asked=1, why=None, view={})
-    transport = Transport()
+    transport = Transport(networks=networks_of(["0.0.0.0/0", "::/0"]))  # the URL is the word of the person who runs it
     try:
         answer = transport.send(request, permit)
     finally:

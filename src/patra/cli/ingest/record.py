@@ -43,6 +43,7 @@ def command(
     """Send the requests of a few pages and write each exchange to a file, secrets and addresses removed."""
     import msgspec
 
+    from patra.app.configuration.egress_networks import networks
     from patra.ingest.fetching.runtime import Runtime
     from patra.ingest.http.client import Transport
     from patra.ingest.operations.record_exchange import recorded
@@ -54,7 +55,7 @@ def command(
     read, grants = pack_of(pack, config, settings)
     clock = SystemClock()
     wanted = wanted_of(endpoint, params, since, until, ids, clock.now())
-    transport = Transport()
+    transport = Transport(networks=networks(settings))
     refused = False
     written: list[dict[str, object]] = []
     try:

@@ -94,6 +94,7 @@ def command(
     from msgspec import to_builtins
     from msgspec.structs import replace
 
+    from patra.app.configuration.egress_networks import networks
     from patra.ingest.fetching.runtime import Runtime
     from patra.ingest.http.client import Transport
     from patra.ingest.operations.live_checks import lines_of, live_checks, tree_of
@@ -107,7 +108,7 @@ def command(
     clock = SystemClock()
     more = {"records": MOST_RECORDS if live else records, "pages": pages, "probe_bounds": live}
     wanted = wanted_of(endpoint, params, since, until, ids, clock.now(), **more)
-    transport = Transport()
+    transport = Transport(networks=networks(settings))
     try:
         services = Runtime(clock=clock, gate=LocalGate(clock), transport=transport)
         found = tried(read, wanted, services, grants, pause=wait)

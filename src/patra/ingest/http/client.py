@@ -8,7 +8,7 @@ in the request itself and nowhere else: requests show themselves without it, and
 import ssl
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from hashlib import sha256
 from http.client import HTTPException, IncompleteRead, InvalidURL
@@ -23,7 +23,9 @@ from urllib3 import exceptions as wrong
 from patra.ingest.http.content_encoding import TooLargeError, accepted, decoder
 from patra.ingest.packs.checks import on_hosts
 from patra.ingest.ratelimit.limiter import Permit
+from patra.kernel.safety.egress import guard
 from patra.kernel.safety.http_url import HttpUrl, UrlInvalidError, UrlUserError, parse_http_url
+from patra.kernel.safety.networks import Network
 from patra.kernel.safety.redact import MASK, redact_text, redact_url
 from patra.kernel.telemetry import trace_headers
 
@@ -173,10 +175,15 @@ def checked_target(request: Outgoing) -> HttpUrl | Failure:
 
 
 class Transport:
-    """Connections to providers, kept open and shared by the threads of a process."""
+    """Connections to providers, kept open and shared by the threads of a process.
 
-    def __init__(self, *, connections: int = 16) -> None:
+    A host name of a pack leads to public addresses, and to those of `networks`. An address that the pack itself
+    names is asked: a reader of the pack sees it.
+    """
+
+    def __init__(self, *, connections: int = 16, networks: Sequence[Network] = ()) -> None:
         self._connections = connections
+        self._networks = networks
         self._lock = threading.Lock()
         self._pools: dict[str | None, urllib3.PoolManager] = {}
 
@@ -242,6 +249,7 @@ class Transport:
                 return known
             options: dict[str, Any] = {"num_pools": 64, "maxsize": self._connections, "ssl_context": _verifying()}
             made = urllib3.PoolManager(**options) if proxy is None else urllib3.ProxyManager(proxy, **options)
+            guard(made, self._networks, literals=True)
             return self._pools.setdefault(proxy, made)
 
 

@@ -1,7 +1,8 @@
 """Connections to public addresses only, and to private ones that the installation names.
 
 The name is resolved once, every address is checked, and the one that was checked is connected to: a name that leads
-elsewhere a moment later (DNS rebinding) leads nowhere. Webhooks, alerts, archives and model servers go this way.
+elsewhere a moment later (DNS rebinding) leads nowhere. Webhooks, alerts, archives, model servers and providers of
+literature are called this way.
 """
 
 import socket
@@ -36,7 +37,7 @@ def checked_addresses(host: str, port: int, allowed: Sequence[Network]) -> list[
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     addresses = [str(where[0]) for *_, where in found]
     if refused := [address for address in addresses if not is_reachable(address, allowed)]:
-        raise PermissionError(f"{refused[0]} is no public address")
+        raise PermissionError(f"{host} leads to {refused[0]}, which is no public address and which no setting names")
     return list(dict.fromkeys(addresses))
 
 
@@ -48,11 +49,19 @@ def pool_for(url: str, allowed: Sequence[Network], **options: Any) -> urllib3.Po
 
 def guarded_pool(allowed: Sequence[Network], **options: Any) -> urllib3.PoolManager:
     """A pool of urllib3 whose connections go to such addresses only."""
+    pool = urllib3.PoolManager(**options)
+    guard(pool, allowed)
+    return pool
+
+
+def guard(pool: urllib3.PoolManager, allowed: Sequence[Network], *, literals: bool = False) -> None:
+    """Let connections of a pool go to such addresses only; with `literals`, also to one that a URL itself names."""
 
     def connect(connection: HTTPConnection) -> socket.socket:
+        named = networks_named_by(connection.host) if literals else ()
         try:
             timeout = connection.timeout if isinstance(connection.timeout, int | float) else None
-            return connect_checked(connection.host, connection.port, allowed, timeout)
+            made = connect_checked(connection.host, connection.port, (*allowed, *named), timeout)
         except socket.gaierror as error:
             raise NameResolutionError(connection.host, connection, error) from error
         except PermissionError as error:
@@ -61,6 +70,9 @@ def guarded_pool(allowed: Sequence[Network], **options: Any) -> urllib3.PoolMana
             raise ConnectTimeoutError(connection, f"no connection within {connection.timeout} s") from error
         except OSError as error:
             raise NewConnectionError(connection, f"no connection: {error}") from error
+        for option in connection.socket_options or ():
+            made.setsockopt(*option)
+        return made
 
     class Plain(HTTPConnection):
         def _new_conn(self) -> socket.socket:
@@ -76,7 +88,5 @@ def guarded_pool(allowed: Sequence[Network], **options: Any) -> urllib3.PoolMana
     class SecurePool(HTTPSConnectionPool):
         ConnectionCls: Any = Secure
 
-    pool = urllib3.PoolManager(**options)
     classes: dict[str, type[HTTPConnectionPool | HTTPSConnectionPool]] = {"http": PlainPool, "https": SecurePool}
     pool.pool_classes_by_scheme = classes
-    return pool

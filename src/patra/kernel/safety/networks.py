@@ -7,8 +7,10 @@ from typing import TypeAlias
 
 Network: TypeAlias = IPv4Network | IPv6Network
 NAT64 = IPv6Network("64:ff9b::/96")
-LOCAL_IPV6 = (IPv6Network("64:ff9b:1::/48"), IPv6Network("::/96"))
-"""NAT64 within a site (RFC 8215), and IPv4-compatible addresses; `ipaddress` takes both for global."""
+LOCAL_IPV6 = tuple(IPv6Network(text) for text in ("64:ff9b:1::/48", "::/96", "::ffff:0:0:0/96", "5f00::/16"))
+"""NAT64 within a site (RFC 8215), IPv4-compatible and IPv4-translated addresses, segment routing (RFC 9602).
+
+`ipaddress` takes them for global."""
 
 
 def networks_of(texts: Sequence[str]) -> tuple[Network, ...]:

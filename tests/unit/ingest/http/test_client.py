@@ -7,6 +7,7 @@ import zlib
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from patra.ingest.http.client import (
@@ -20,6 +21,7 @@ from patra.ingest.http.client import (
     with_tracing,
 )
 from patra.ingest.ratelimit.limiter import Permit
+from patra.kernel.safety.networks import networks_of
 from tests.certificates import certificate
 from tests.services import free_port
 from tests.unit.ingest.http.sockets import Scripted, page, scripted
@@ -49,6 +51,31 @@ def answered(transport: Transport, request: Outgoing) -> Answer:
     found = transport.send(request, PERMIT)
     assert isinstance(found, Answer), found
     return found
+
+
+def test_a_name_that_leads_inside_is_asked_only_where_its_network_is_named() -> None:
+    inside = Transport(networks=networks_of(["127.0.0.0/8"]))
+    with scripted(page(b"{}")) as server:
+        port = server.url.rpartition(":")[2]
+        request = Outgoing(
+            method="GET", url=f"http://api.provider.test:{port}/", hosts=("*.provider.test",), allow_http=True
+        )
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("socket.getaddrinfo", resolves_to("127.0.0.1"))
+            refused = failed(Transport(), request)
+            assert (refused.fault, server.connections) == (Fault.CONNECT, 0)
+            assert "no public address" in refused.detail
+            assert answered(inside, request).status == 200
+            through = msgspec.structs.replace(request, proxy=f"http://proxy.test:{port}")
+            assert "no public address" in failed(Transport(), through).detail
+    inside.close()
+
+
+def resolves_to(address: str):
+    def getaddrinfo(host: str, port: int, *_: object, **__: object):
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))]
+
+    return getaddrinfo
 
 
 def test_a_connection_is_used_again(transport: Transport) -> None:

@@ -35,6 +35,8 @@ from patra.kernel.safety.networks import is_reachable, networks_named_by, networ
         ("2002:5db8:d822::1", True),
         ("64:ff9b:1::5db8:d822", False),
         ("fec0::1", False),
+        ("::ffff:0:127.0.0.1", False),
+        ("5f00::1", False),
     ],
 )
 def test_only_public_addresses_are_reachable(address: str, reachable: bool) -> None:
