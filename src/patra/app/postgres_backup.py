@@ -7,7 +7,8 @@ restore it.
 """
 
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import IO
@@ -28,6 +29,10 @@ from patra.kernel.errors import Invalid
 
 CONTENTS = "contents.json"
 CHUNK_BYTES = 1 << 20
+MAX_CONTENTS_BYTES = 16 << 20
+ENCRYPTED = 0x1
+DAMAGES = (LookupError, EOFError, ValueError, RuntimeError, OSError, zipfile.BadZipFile, zstandard.ZstdError)
+"""What the libraries raise for bytes that are not as they were written."""
 
 
 class TableContent(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,7 +120,7 @@ def restore(backup: Path, db: Database, clock: Clock, actor: Actor) -> Manifest:
     detail = {"sha256": manifest.sha256, "created_at": manifest.created_at}
 
     def work(tx: Tx) -> None:
-        with zipfile.ZipFile(backup) as archive:
+        with _archive(backup) as archive:
             _fill(tx, archive)
         if any(name.startswith("patra.app ") for name in manifest.migrations):
             audit(tx, actor, "store.restore", "store", detail, clock.now())
@@ -157,7 +162,7 @@ def verify(backup: Path) -> Verified:
     rows: dict[str, int] = {}
     damages: list[Damage] = []
     try:
-        with zipfile.ZipFile(backup) as archive:
+        with _archive(backup) as archive:
             for table in sorted(_contents(archive).tables, key=lambda one: one.name):
                 rows[table.name] = table.rows
                 try:
@@ -165,15 +170,36 @@ def verify(backup: Path) -> Verified:
                         pass
                 except Invalid as error:
                     damages.append(Damage(table=table.name, key="", detail=error.detail))
-    except (Invalid, zipfile.BadZipFile) as error:
+    except Invalid as error:
         damages.append(Damage(table="(file)", key="", detail=str(error)))
     return Verified(rows=rows, damages=damages)
 
 
+@contextmanager
+def _archive(backup: Path) -> Generator[zipfile.ZipFile]:
+    try:
+        opened = zipfile.ZipFile(backup)
+    except DAMAGES as error:
+        raise Invalid("backup_corrupt", f"the archive cannot be read: {error}") from error
+    with opened:
+        yield opened
+
+
+def _opened(archive: zipfile.ZipFile, name: str, max_bytes: int | None = None) -> IO[bytes]:
+    """A file of the archive, which we store as it is; what another program compressed could be of any size."""
+    found = archive.getinfo(name)
+    if found.compress_type != zipfile.ZIP_STORED or found.flag_bits & ENCRYPTED:
+        raise ValueError(f"{name} is not stored as Patra does it")
+    if max_bytes is not None and found.file_size > max_bytes:
+        raise ValueError(f"{name} has {found.file_size} bytes")
+    return archive.open(found)
+
+
 def _contents(archive: zipfile.ZipFile) -> Contents:
     try:
-        return msgspec.json.decode(archive.read(CONTENTS), type=Contents)
-    except (KeyError, msgspec.DecodeError, zipfile.BadZipFile) as error:
+        with _opened(archive, CONTENTS, MAX_CONTENTS_BYTES) as member:
+            return msgspec.json.decode(member.read(), type=Contents)
+    except (*DAMAGES, msgspec.DecodeError) as error:
         raise Invalid("backup_corrupt", f"the list of what is in the backup cannot be read: {error}") from error
 
 
@@ -181,11 +207,11 @@ def _blocks(archive: zipfile.ZipFile, table: TableContent) -> Iterator[bytes]:
     """What COPY wrote; raises Invalid behind the last block when it is not that, so nothing of it is kept."""
     digest = sha256()
     try:
-        with archive.open(_member(table.name)) as member, _reader(member) as reader:
+        with _opened(archive, _member(table.name)) as member, _reader(member) as reader:
             while block := reader.read(CHUNK_BYTES):
                 digest.update(block)
                 yield block
-    except (KeyError, EOFError, zipfile.BadZipFile, zstandard.ZstdError) as error:
+    except DAMAGES as error:
         raise Invalid("backup_corrupt", f"{table.name} cannot be read: {error}") from error
     if digest.hexdigest() != table.sha256:
         raise Invalid("backup_corrupt", f"{table.name} is not as it was written: its sha256 differs")
