@@ -219,6 +219,17 @@ def test_every_flipped_byte_of_a_decision_is_corruption_and_no_bug() -> None:
         assert "att_decision, item=9" in caught.value.detail
 
 
+def test_a_file_of_another_program_and_one_of_an_unknown_format_are_damaged_and_no_bug(tmp_path: Path) -> None:
+    other = tmp_path / "other.db"
+    with closing(sqlite3.connect(other)) as made:
+        made.execute("CREATE TABLE att_log (number INTEGER)")
+    whole = other.read_bytes()
+    for body in (whole, whole[:47] + b"\x09" + whole[48:]):
+        other.write_bytes(body)
+        with closing(SQLiteFile(other)) as found:
+            assert {"att_log", "att_decision", "ing_record", "ing_body"} <= {one.table for one in verify(found).damages}
+
+
 def test_a_broken_page_is_found(store: Database, tmp_path: Path) -> None:
     for place in range(50):
         store.run(lambda tx, place=place: tx.execute(PAIR, {"place": place}))

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from patra.kernel.db.api import Database, Tx
 from patra.kernel.db.queries import Statement
 from patra.kernel.db.sqlite import SQLiteTx, translated
-from patra.kernel.errors import Permanent
+from patra.kernel.errors import Permanent, StoreUnavailable
 
 T = TypeVar("T")
 
@@ -33,8 +33,11 @@ class SQLiteFile(Database):
         raise Permanent("store_read_only", "the file is only looked at")
 
     def read(self, work: Callable[[Tx], T]) -> T:
-        with self._lock, translated(reading=True):
-            return work(SQLiteTx(self._connection, self))
+        try:
+            with self._lock, translated(reading=True):
+                return work(SQLiteTx(self._connection, self))
+        except sqlite3.OperationalError as error:  # in a store of ours a bug; in a file of others it lacks a table
+            raise StoreUnavailable("store_unavailable", f"the file is no store of Patra: {error}") from error
 
     def close(self) -> None:
         self._connection.close()
