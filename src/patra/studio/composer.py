@@ -35,6 +35,7 @@ from patra.studio.script.plan import Plan
 from patra.studio.storage import earlier_release, store
 from patra.studio.storage.artifacts import ArtifactStore, Manifest
 from patra.studio.storage.full_disk import FULL_DISK_PAUSE, is_disk_full
+from patra.studio.storage.own_tenant import of_own_tenant
 from patra.studio.storage.store import FilmRow, NamedParts, Q
 from patra.studio.vocabulary.contracts import (
     VERSIONS,
@@ -92,9 +93,9 @@ class Composer:
         self._lease = lease
         self._leaving = threading.Event()
         self._no_film_before = 0
-        bus.consumer("job.succeeded", group=GROUP, versions=VERSIONS)(self.on_job)
-        bus.consumer("job.failed", group=GROUP, versions=VERSIONS)(self.on_job)
-        bus.consumer("run.stage.changed", group=GROUP, versions=VERSIONS)(self.on_stage)
+        bus.consumer("job.succeeded", group=GROUP, versions=VERSIONS)(of_own_tenant(self.on_job))
+        bus.consumer("job.failed", group=GROUP, versions=VERSIONS)(of_own_tenant(self.on_job))
+        bus.consumer("run.stage.changed", group=GROUP, versions=VERSIONS)(of_own_tenant(self.on_stage))
 
     # ---- events
 

@@ -18,6 +18,7 @@ from patra.studio.profiles import Profile, choose
 from patra.studio.script.language import NAMES, READ, disagrees
 from patra.studio.script.sentences import CONTROL, read_chapter
 from patra.studio.storage import store
+from patra.studio.storage.own_tenant import of_own_tenant
 from patra.studio.storage.store import Q
 from patra.studio.vocabulary.contracts import VERSIONS, Context, OutgoingEvent, publish, run_id_of
 from patra.studio.vocabulary.reasons import Reason
@@ -80,9 +81,9 @@ class Gateway:
         self._bus = bus
         self._profiles = profiles
         self._most = max_characters
-        bus.consumer("compose.completed", group=GROUP, versions=VERSIONS)(self.on_composed)
-        bus.consumer("artifact.published", group=GROUP, versions=VERSIONS)(self.on_published)
-        bus.consumer("error.recorded", group=GROUP, versions=VERSIONS)(self.on_error)
+        bus.consumer("compose.completed", group=GROUP, versions=VERSIONS)(of_own_tenant(self.on_composed))
+        bus.consumer("artifact.published", group=GROUP, versions=VERSIONS)(of_own_tenant(self.on_published))
+        bus.consumer("error.recorded", group=GROUP, versions=VERSIONS)(of_own_tenant(self.on_error))
 
     def submit(self, tx: Tx, asked: Submission) -> tuple[str, bool]:
         """Take a chapter; gives the task's id and whether it is new. Raises Invalid with the field that is wrong."""

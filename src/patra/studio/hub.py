@@ -20,6 +20,7 @@ from patra.kernel.machine import advance
 from patra.kernel.retry import Backoff
 from patra.studio.script.plan import WORKERS
 from patra.studio.storage import store
+from patra.studio.storage.own_tenant import of_own_tenant
 from patra.studio.storage.store import Q, WorkRow
 from patra.studio.vocabulary.contracts import VERSIONS, Context, OutgoingEvent, after, context_of, publish, run_epoch_of
 from patra.studio.vocabulary.reasons import Reason
@@ -71,11 +72,13 @@ class Hub:
         self._db = db
         self._bus = bus
         self.limits = limits or Limits()
-        bus.consumer("route.decision.made", group=GROUP, versions=VERSIONS)(self.on_route)
-        bus.consumer("job.created", group=GROUP, versions=VERSIONS)(self.on_job)
-        bus.consumer("run.stage.changed", group=GROUP, versions=VERSIONS)(self.on_stage)
+        bus.consumer("route.decision.made", group=GROUP, versions=VERSIONS)(of_own_tenant(self.on_route))
+        bus.consumer("job.created", group=GROUP, versions=VERSIONS)(of_own_tenant(self.on_job))
+        bus.consumer("run.stage.changed", group=GROUP, versions=VERSIONS)(of_own_tenant(self.on_stage))
         for worker_type in WORKERS:
-            bus.consumer(f"worker.{worker_type}.completed", group=GROUP, versions=VERSIONS)(self.on_completed)
+            bus.consumer(f"worker.{worker_type}.completed", group=GROUP, versions=VERSIONS)(
+                of_own_tenant(self.on_completed)
+            )
 
     # ---- events
 

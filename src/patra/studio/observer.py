@@ -15,6 +15,7 @@ from patra.bus.store import dead_letters
 from patra.kernel.clock import SECOND, format_instant
 from patra.kernel.db import Database, Tx
 from patra.studio.profiles import Profile
+from patra.studio.storage.own_tenant import of_own_tenant
 from patra.studio.storage.store import Q, text
 from patra.studio.vocabulary.contracts import VERSIONS, OutgoingEvent, context_of, publish, run_id_of
 from patra.studio.vocabulary.reasons import Reason
@@ -62,7 +63,7 @@ class Observer:
         self._profiles = profiles
         self._letters_from: int | None = None
         for event_type in SEEN:
-            bus.consumer(event_type, group=GROUP, versions=VERSIONS)(self.on_event)
+            bus.consumer(event_type, group=GROUP, versions=VERSIONS)(of_own_tenant(self.on_event))
 
     def on_event(self, tx: Tx, event: Event) -> None:
         payload, envelope = event.payload, event.envelope

@@ -20,6 +20,7 @@ from patra.studio.gateway import Options
 from patra.studio.job_needs import created_of, film_parts_of, hopeless, ready_with_inputs
 from patra.studio.script.plan import SOFT
 from patra.studio.storage import store
+from patra.studio.storage.own_tenant import of_own_tenant
 from patra.studio.storage.store import JobRow, Q, RunRow
 from patra.studio.vocabulary.contracts import (
     VERSIONS,
@@ -88,7 +89,7 @@ class Orchestrator:
             ("compose.failed", self.on_compose_failed),
             ("artifact.published", self.on_published),
         ):
-            bus.consumer(event_type, group=GROUP, versions=VERSIONS)(handler)
+            bus.consumer(event_type, group=GROUP, versions=VERSIONS)(of_own_tenant(handler))
 
     # ---- events
 

@@ -19,6 +19,7 @@ from patra.studio.script.edits import Edit, ShotEdit, source_of
 from patra.studio.script.plan import WORKERS, Plan, in_words, make_plan
 from patra.studio.script.shots import Shot
 from patra.studio.storage import earlier_release, store
+from patra.studio.storage.own_tenant import of_own_tenant
 from patra.studio.vocabulary.contracts import (
     VERSIONS,
     OutgoingEvent,
@@ -44,8 +45,8 @@ class Planner:
         self._bus = bus
         self._profiles = profiles
         self._chapters = chapters
-        bus.consumer("run.created", group=GROUP, versions=VERSIONS)(self.on_created)
-        bus.consumer("run.stage.changed", group=GROUP, versions=VERSIONS)(self.on_stage)
+        bus.consumer("run.created", group=GROUP, versions=VERSIONS)(of_own_tenant(self.on_created))
+        bus.consumer("run.stage.changed", group=GROUP, versions=VERSIONS)(of_own_tenant(self.on_stage))
 
     def on_created(self, tx: Tx, event: Event) -> None:
         """Nothing yet: the run is planned when the Orchestrator moves it to that stage."""

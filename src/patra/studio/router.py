@@ -10,6 +10,7 @@ from patra.bus.consuming.consumer import Event, Poison
 from patra.kernel.db import Tx
 from patra.studio.profiles import Profile, choose
 from patra.studio.script.plan import Plan
+from patra.studio.storage.own_tenant import of_own_tenant
 from patra.studio.vocabulary.contracts import VERSIONS, OutgoingEvent, context_of, job_id_of, publish
 from patra.studio.vocabulary.reasons import Reason
 
@@ -24,8 +25,8 @@ class Router:
         self._bus = bus
         self._profiles = profiles
         self._plans = plans
-        bus.consumer("plan.shot.generated", group=GROUP, versions=VERSIONS)(self.on_shots)
-        bus.consumer("plan.prompt.generated", group=GROUP, versions=VERSIONS)(self.on_prompts)
+        bus.consumer("plan.shot.generated", group=GROUP, versions=VERSIONS)(of_own_tenant(self.on_shots))
+        bus.consumer("plan.prompt.generated", group=GROUP, versions=VERSIONS)(of_own_tenant(self.on_prompts))
 
     def on_shots(self, tx: Tx, event: Event) -> None:
         """The plan holds the shots with their lengths; decisions wait for the prompts, which follow in order."""

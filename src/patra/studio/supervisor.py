@@ -9,6 +9,7 @@ from patra.bus.bus import Bus
 from patra.bus.consuming.consumer import Event
 from patra.kernel.db import Tx
 from patra.studio.orchestrator import Orchestrator
+from patra.studio.storage.own_tenant import of_own_tenant
 from patra.studio.vocabulary.contracts import VERSIONS, context_of
 
 GROUP = "studio"
@@ -17,9 +18,9 @@ GROUP = "studio"
 class Supervisor:
     def __init__(self, bus: Bus, orchestrator: Orchestrator) -> None:
         self._orchestrator = orchestrator
-        bus.consumer("error.recorded", group=GROUP, versions=VERSIONS)(self.on_error)
+        bus.consumer("error.recorded", group=GROUP, versions=VERSIONS)(of_own_tenant(self.on_error))
         for event_type in ("compose.completed", "artifact.published"):
-            bus.consumer(event_type, group=GROUP, versions=VERSIONS)(self.on_film)
+            bus.consumer(event_type, group=GROUP, versions=VERSIONS)(of_own_tenant(self.on_film))
 
     def on_error(self, tx: Tx, event: Event) -> None:
         """A dead letter of a module that the run needs ends the run; other errors have their own way."""
