@@ -104,7 +104,7 @@ _LABEL_EMAIL = re.compile(
     r"(?<![\w.!#$%'+^`~-])[\w.!#$%'+^`~-]+(?:@|(?<=\w)%40)(?![0-9]x\.(?:png|jpe?g|gif|webp|svg|avif)\b)"
     r"(?:[\w-]+\.)+[^\W\d_]{2,}+(?![0-9])"
 ).search
-_LABEL_VALUE = re.compile(r"(?=[^0-9\s]*[0-9])(?=\S*?[^\W\d_])\S{12,}").search
+_LABEL_VALUE = re.compile(r"(?=[^0-9]*[0-9])(?=.*?[^\W\d_]).{12,}", re.DOTALL).match  # of a run without white space
 _PHONE = re.compile(
     r"(?=[+(0-9])(?:"  # what each of these begins with: five of them need not be tried at every character
     r"(?P<abroad>(?:(?<![\w+])\+|(?<![\w+.:/-])00(?=[1-9]))\(?[0-9][0-9 ()./-]{6,22}[0-9](?!\w))"  # +49 171 …, 0049 …
@@ -156,7 +156,7 @@ def _holds_address_or_key(text: str) -> bool:
     return (
         bool(_USERINFO.search(text) or _LABEL_EMAIL(text) or _SHAPES.search(text))
         or _without_schemes(text) != text
-        or any(_LABEL_VALUE(text, start, end) for start, end, _ in _named_spans(text))
+        or any(_LABEL_VALUE(run) for start, end, _ in _named_spans(text) for run in text[start:end].split())
     )
 
 
