@@ -195,7 +195,7 @@ def parse(text: str, place: str) -> EventType:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         refuse(f"{place}:{mark.line + 1}" if mark else place, f"no YAML: {error.problem or error.context}")
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError) as error:  # such as a date that is none
         refuse(place, f"no YAML: {error}")
     try:
         return event_type(msgspec.convert(raw, _TypeFile), place)

@@ -173,9 +173,10 @@ def test_a_contract_that_breaks_a_rule_is_refused_with_the_reason(change, words)
     assert ".yaml" in refused.value.place
 
 
-def test_yaml_that_is_none_is_refused():
+@pytest.mark.parametrize("text", ["a: [", "a: 9999-99-99", "a: " + "9" * 5000])
+def test_yaml_that_is_none_is_refused(text: str):
     with pytest.raises(ConfigInvalid, match="no YAML"):
-        parse("a: [", "broken.yaml")
+        parse(text, "broken.yaml")
 
 
 def test_a_type_stands_in_one_file(tmp_path):

@@ -26,6 +26,8 @@ from patra.kernel.errors import Invalid
 MAX_BYTES = 1_048_576
 MAX_NODES = 50_000
 MAX_DEPTH = 40
+MAX_PROBLEMS = 200
+"""More are not told: each costs a search for the name that was meant."""
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,7 +99,8 @@ class _Walk:
         return Document(tree=tree, source=Source(self._file, self.marks), problems=tuple(self.problems))
 
     def report(self, code: Reason, path: TreePath, message: str, advice: str = "") -> Any:
-        self.problems.append(Source(self._file, self.marks).problem(code, path, message, advice))
+        if len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(Source(self._file, self.marks).problem(code, path, message, advice))
         return _NOTHING
 
     def value(self, node: Any, shape: t.Type, path: TreePath) -> Any:
@@ -146,6 +149,8 @@ class _Walk:
             place = (*path, key)
             field = fields.get(key)
             if field is None:
+                if len(self.problems) >= MAX_PROBLEMS:
+                    continue
                 self.marks[place] = mark
                 near = difflib.get_close_matches(key, fields, 1)
                 removed = removal_advice(place)

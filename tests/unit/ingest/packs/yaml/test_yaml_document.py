@@ -6,7 +6,7 @@ import pytest
 
 from patra.ingest.packs.problems import Source
 from patra.ingest.packs.schema import Pack, Sections
-from patra.ingest.packs.yaml.yaml_document import read_document, read_value
+from patra.ingest.packs.yaml.yaml_document import MAX_PROBLEMS, read_document, read_value
 from patra.ingest.vocabulary.reasons import Reason
 from tests.unit.ingest.sample_packs import KINDS, document_of, text_of
 
@@ -182,3 +182,9 @@ def test_an_override_is_read_by_the_type_of_its_place():
 
 def test_a_struct_of_ones_own_can_be_read():
     assert read_document("a: 1", "f", Pack).problems
+
+
+def test_of_a_file_that_is_all_wrong_only_the_first_problems_are_told():
+    found = read_document("\n".join(f"k{n}: 1" for n in range(5_000)), "strange.yaml", Pack)
+    assert len(found.problems) == MAX_PROBLEMS
+    assert found.tree == {}
