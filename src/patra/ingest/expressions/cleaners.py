@@ -79,8 +79,9 @@ def _step(cleaner: Cleaner) -> Callable[[Any], Any]:
     return each
 
 
-_MATH = re.compile(r"<((?:mml:)?math)\b[^<>]{0,500}>.{0,20000}?</\1>", re.DOTALL)
-_AROUND_TAG = re.compile(r"\s*(<[^<>]{1,1000}>)\s*")
+_MATH = re.compile(r"<((?:mml:)?math)\b[^<>]{0,500}>[^<]*+(?:<(?!/?(?:mml:)?math\b)[^<]*+)*+</\1>")
+"""A formula, which holds no other: where one is not closed, the search goes on behind it and not from its start."""
+_AROUND_TAG = re.compile(r"(?:(?<!\s)\s++)?(<[^<>]{1,1000}>)\s*+")
 """Formulas are laid out with white space between their elements, which is none of the formula's."""
 
 _TAG = re.compile(

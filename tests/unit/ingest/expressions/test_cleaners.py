@@ -61,6 +61,8 @@ from patra.ingest.expressions.cleaners import CLEANERS, clean
         ("license", "cc-zero", "cc0"),
         ("license", "Creative Commons Zero", "Creative Commons Zero"),
         ("text", "On <math> <mi>x</mi> <mo>=</mo> <mn>1</mn> </math> and on", "On x=1 and on"),
+        ("text", "<math> <mi>a</mi> b <math> <mi>c</mi> <mn>1</mn> </math>", "a b c1"),  # the first is not closed
+        ("text", "<mml:math>" * 20_000 + " x", "x"),
         ("digits", "https://pubmed.ncbi.nlm.nih.gov/123/", "123"),
         ("url", "javascript:alert(1)", None),
         ("url", "https://a.org/x", "https://a.org/x"),
