@@ -13,6 +13,7 @@ behind is swept: its workspace's lock is free.
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import threading
 from collections.abc import Generator, Mapping, Sequence
@@ -30,6 +31,7 @@ from patra.studio.vocabulary.reasons import Reason
 
 PIECE = 1 << 20
 MAX_HASHED_FILES = 1024
+_DIGEST = re.compile(r"[0-9a-f]{64}").fullmatch
 
 
 class Artifact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -155,6 +157,8 @@ class ArtifactStore:
     def path(self, artifact: Artifact | Mapping[str, Any]) -> Path:
         """The local file of an artifact. Raises when it is missing or not of the recorded size."""
         found = artifact if isinstance(artifact, Artifact) else msgspec.convert(artifact, Artifact)
+        if not _DIGEST(found.sha256):  # a manifest of others could name a file outside, which `verify` might delete
+            raise Permanent(Reason.ARTIFACT_CORRUPT, f"{found.kind} has no sha256")
         name = f"blobs/{found.sha256[:2]}/{found.sha256}{Path(found.uri).suffix}"
         target = self.root / name
         if not target.exists() and not self._fetched(name, found.sha256):

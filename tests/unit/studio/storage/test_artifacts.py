@@ -2,6 +2,7 @@ import os
 import subprocess
 import sys
 
+import msgspec
 import pytest
 
 from patra.kernel.errors import Permanent
@@ -54,6 +55,16 @@ def test_a_changed_file_is_not_taken_for_the_recorded_one(store):
     with pytest.raises(Permanent) as refused:  # it is gone, so the work will be done again
         store.path(artifact)
     assert refused.value.code == Reason.ARTIFACT_MISSING
+
+
+def test_a_hash_that_is_a_path_leads_out_of_the_folder_neither_to_read_nor_to_delete(store, tmp_path):
+    other = tmp_path / "other.txt"
+    other.write_text("hello")
+    strange = msgspec.structs.replace(kept(store), sha256="../other")
+    with pytest.raises(Permanent) as caught:
+        store.verify(strange)
+    assert caught.value.code == Reason.ARTIFACT_CORRUPT
+    assert other.exists()
 
 
 def test_a_workspace_is_gone_at_its_end_and_half_a_file_with_it(store):
