@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from PIL import Image
+from PIL import Image, ImageOps
 
 from patra.kernel.errors import Permanent
 from patra.studio.film.ffmpeg import decode_frames, encode_clip, probe
@@ -101,7 +101,7 @@ def _served(
     media = post_for_file(order.profile, str(order.profile.options.get("path", "/generate")), body, source, stop)
     narrator = Narrator(mouth, shot.width, shot.height) if shot.narrator else None
     if media.startswith("image/"):
-        camera = Camera(_still(source, shot), shot.picture.camera, shot.width, shot.height)
+        camera = Camera(layers_of_picture(source, shot), shot.picture.camera, shot.width, shot.height)
         seen: Iterator[Image.Image] = (camera.at(n / max(1, shot.frames - 1)) for n in range(shot.frames))
     elif media.startswith("video/"):
         raw = decode_frames(source, order.quality, shot.frames)
@@ -114,16 +114,15 @@ def _served(
         yield finish(frame, shot, number, None, narrator, None)
 
 
-def _still(source: Path, shot: ShotFrames) -> Layers:
+def layers_of_picture(source: Path, shot: ShotFrames) -> Layers:
+    """A picture of a model server as the scene of a shot."""
     try:
         image = Image.open(source).convert("RGB")
     except (OSError, Image.DecompressionBombError) as error:
         raise Permanent(Reason.SERVER_ANSWER_INVALID, f"the picture cannot be read: {error}") from error
     width, height = round(shot.width * ROOM), round(shot.height * ROOM)
-    scale = max(width / image.width, height / image.height)
-    image = image.resize(
-        (max(width, round(image.width * scale)), max(height, round(image.height * scale))), Image.Resampling.LANCZOS
-    )
-    left, top = (image.width - width) // 2, (image.height - height) // 2
+    back = ImageOps.fit(
+        image, (width, height), Image.Resampling.LANCZOS
+    )  # cut first: scaled up, a strip fills the memory
     palette = palette_for(shot.picture.time, shot.picture.weather, shot.picture.mood)
-    return Layers(back=image.crop((left, top, left + width, top + height)), front=None, mask=None, palette=palette)
+    return Layers(back=back, front=None, mask=None, palette=palette)
