@@ -9,7 +9,7 @@ for app keys.
 """
 
 from functools import lru_cache
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TypeAlias
 
 import msgspec
@@ -52,9 +52,11 @@ class Exposure(msgspec.Struct, frozen=True, kw_only=True):
     def trusts(self, address: str) -> bool:
         """Whether this is the address of a proxy whose `X-Forwarded-For` is believed."""
         try:
-            return any(ip_address(address) in network for network in self.proxies)
+            found = ip_address(address)
         except ValueError:
             return False
+        mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None  # as a socket of IPv6 shows IPv4
+        return any((mapped or found) in network for network in self.proxies)
 
     def client(self, peer: str, forwarded_for: str) -> str:
         """The address of the client: of the peer, or the last one in `X-Forwarded-For` that is no trusted proxy."""

@@ -75,6 +75,8 @@ def test_a_proxy_that_is_no_address_is_refused() -> None:
         ("10.0.0.7", "6.6.6.6, 1.2.3.4", "1.2.3.4"),  # what the client wrote itself stands in front
         ("10.0.0.7", "1.2.3.4, 10.0.0.8", "1.2.3.4"),
         ("10.0.0.7", "", "10.0.0.7"),
+        ("::ffff:10.0.0.7", "1.2.3.4", "1.2.3.4"),  # where Patra listens on ::
+        ("2001:db8::1", "1.2.3.4", "2001:db8::1"),
     ],
 )
 def test_only_a_trusted_proxy_says_who_the_client_is(peer: str, forwarded: str, client: str) -> None:
