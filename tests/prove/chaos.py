@@ -209,16 +209,21 @@ def prove(folder: Path, faults: tuple[Callable[[World], None], ...], *, say: boo
 
 
 def main(rounds: int | None = None, seed: int | None = None) -> str:
-    """`PROVE_ROUNDS=20 ./dev prove chaos`: as many rounds, each with its faults in another order."""
+    """`PROVE_ROUNDS=20 ./dev prove chaos`: as many rounds, each with its faults in another order.
+
+    The order goes by the seed, which is told with the figures: `PROVE_SEED=107` begins with that one.
+    """
     figures: list[str] = []
-    for number in range(rounds or int(os.environ.get("PROVE_ROUNDS", "1"))):
+    first = int(os.environ.get("PROVE_SEED", "0"))
+    for number in range(first, first + (rounds or int(os.environ.get("PROVE_ROUNDS", "1")))):
         for postgres in (False, True):
             with tempfile.TemporaryDirectory(prefix="patra-chaos-") as folder:
                 chosen = seed if seed is not None else number
                 faults = list(FAULTS)
                 random.Random(chosen).shuffle(faults)
                 faults.append(failover)
-                name = "PostgreSQL" if postgres else "SQLite"
+                name = f"{'PostgreSQL' if postgres else 'SQLite'}, seed {chosen}"
+                print(f"   {name}", flush=True)
                 figures.append(f"{name}: {prove(Path(folder), tuple(faults), postgres=postgres, seed=chosen)}")
                 print(f"   {figures[-1]}", flush=True)
     return "; ".join(figures)
