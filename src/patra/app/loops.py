@@ -170,7 +170,11 @@ class RunningLoop:
 
     def _run(self) -> None:
         while not self._stopping:
-            pause = self.turn()
+            try:
+                pause = self.turn()
+            except Exception as error:  # noqa: BLE001  the edge of the thread: it lives as long as its process
+                self._last_error = describe(error)
+                pause = self._backoff.delay(max(self._failures, 1), random.random())
             if self._wake.wait(pause / SECOND) and not self._stopping:
                 self._wake.clear()
 

@@ -1,10 +1,12 @@
 """A loop takes turns until it is stopped; an error ends a turn and never the loop."""
 
 import threading
+from errno import EMFILE
 
 import msgspec
 import pytest
 
+from patra.app import loops
 from patra.app.loops import NOT_READY_AFTER, Loop, LoopRole, LoopState, RunningLoop, Supervisor, chosen, did_something
 from patra.kernel.clock import HOUR, SECOND
 from patra.kernel.errors import ConfigInvalid, StoreUnavailable
@@ -42,6 +44,28 @@ def test_counts_say_whether_there_may_be_more(counts: object, more: bool) -> Non
 def test_a_loop_may_decide_by_itself_whether_to_go_on() -> None:
     loop = Loop(name="x", run_once=lambda: Counts(sent=1), every=5, again=lambda counts: False)
     assert RunningLoop(loop, ManualClock()).turn() == 5
+
+
+def test_a_failure_that_cannot_even_be_told_does_not_end_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a descriptor neither the turn nor what the log needs for its first line can be opened."""
+    good, turns = threading.Event(), iter(range(10))
+
+    def run_once() -> None:
+        if next(turns):
+            good.set()
+        else:
+            raise OSError(EMFILE, "Too many open files")
+
+    class MuteLog:
+        def exception(self, *_: object, **__: object) -> None:
+            raise OSError(EMFILE, "Too many open files")
+
+    monkeypatch.setattr(loops, "log", MuteLog())
+    supervisor = Supervisor([Loop(name="x", run_once=run_once, every=HOUR)], ManualClock(), AT_ONCE)
+    supervisor.start()
+    assert good.wait(30)
+    assert supervisor.states()[0].running
+    supervisor.stop(30)
 
 
 def test_errors_are_recorded_backed_off_and_forgotten_after_a_good_turn() -> None:

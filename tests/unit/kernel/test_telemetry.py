@@ -10,6 +10,7 @@ import sys
 import termios
 import threading
 from collections.abc import Iterator
+from errno import EMFILE
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
@@ -31,6 +32,7 @@ from patra.kernel.telemetry import (
     gauge,
     get_logger,
     histogram,
+    logs,
     metrics_text,
     sample_value,
     setup_logging,
@@ -161,6 +163,40 @@ def test_events_below_the_level_are_not_written() -> None:
 def test_no_value_stops_a_line(lines: Lines, value: Any) -> None:
     log.info("odd", value=value)
     assert lines.all()[0]["event"] == "odd"
+
+
+def test_a_line_for_which_nothing_can_be_opened_is_lost_and_the_next_is_written(
+    lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """structlog is imported with the first line: without a descriptor that raises where a failure is to be told."""
+
+    def no_descriptor(_: object) -> None:
+        raise OSError(EMFILE, "Too many open files")
+
+    log = get_logger()
+    with monkeypatch.context() as patch:
+        patch.setattr(logs._Structlog, "load", no_descriptor)
+        for tell in (log.debug, log.info, log.warning, log.error, log.exception):
+            tell("lost")
+    log.warning("told")
+    assert [line["event"] for line in lines.all()] == ["told"]
+
+
+def test_logging_that_could_not_be_configured_is_configured_by_the_next_line() -> None:
+    made = logs._Structlog()
+    tries: list[str] = []
+
+    def configure() -> None:
+        tries.append("")
+        if len(tries) == 1:
+            raise OSError(EMFILE, "Too many open files")
+
+    made._configure = configure
+    with pytest.raises(OSError, match="Too many"):
+        made.load()
+    made.load()
+    made.load()
+    assert len(tries) == 2
 
 
 def test_for_people_the_same_is_a_sentence_a_line() -> None:

@@ -42,6 +42,8 @@ LINEAGE: Mapping[str, str] = {
 """The fields that tie a log line to its work; `bind_lineage` takes these and no others."""
 
 Event = MutableMapping[str, Any]
+EXHAUSTION = (OSError, ImportError, MemoryError)
+"""What importing structlog, or a line, raises where no file can be opened or no memory is left."""
 
 
 class Log(Protocol):
@@ -76,9 +78,9 @@ class _Structlog:
     def load(self) -> Any:
         import structlog  # noqa: PLC0415  (it imports rich, which costs a third of a second of CPU)
 
-        if self._configure is not None:
-            configure, self._configure, self._silent_below = self._configure, None, 0
-            configure()
+        if (configure := self._configure) is not None:
+            configure()  # where it fails, the next line tries again
+            self._configure, self._silent_below = None, 0
         return structlog
 
 
@@ -86,7 +88,10 @@ _structlog = _Structlog()
 
 
 class _LazyLog:
-    """A logger of structlog that is made when a line is to be written."""
+    """A logger of structlog that is made when a line is to be written.
+
+    A process without descriptors or memory loses the line, not the thread that wanted to tell of it.
+    """
 
     __slots__ = ("_log",)
 
@@ -99,19 +104,27 @@ class _LazyLog:
         return self._log
 
     def debug(self, event: str, **fields: Any) -> Any:
-        return None if _structlog.drops("debug") else self._made().debug(event, **fields)
+        if not _structlog.drops("debug"):
+            with suppress(*EXHAUSTION):
+                self._made().debug(event, **fields)
 
     def info(self, event: str, **fields: Any) -> Any:
-        return None if _structlog.drops("info") else self._made().info(event, **fields)
+        if not _structlog.drops("info"):
+            with suppress(*EXHAUSTION):
+                self._made().info(event, **fields)
 
     def warning(self, event: str, **fields: Any) -> Any:
-        return None if _structlog.drops("warning") else self._made().warning(event, **fields)
+        if not _structlog.drops("warning"):
+            with suppress(*EXHAUSTION):
+                self._made().warning(event, **fields)
 
     def error(self, event: str, **fields: Any) -> Any:
-        return self._made().error(event, **fields)
+        with suppress(*EXHAUSTION):
+            self._made().error(event, **fields)
 
     def exception(self, event: str, **fields: Any) -> Any:
-        return self._made().exception(event, **fields)
+        with suppress(*EXHAUSTION):
+            self._made().exception(event, **fields)
 
     def bind(self, **fields: Any) -> Log:
         return self._made().bind(**fields)
