@@ -32,7 +32,7 @@ class RunLine(msgspec.Struct, frozen=True, kw_only=True):
 
 def tenant_of(tx: Tx, run_id: str) -> str | None:
     """Whose chapter a run makes into a film; None where there is no such run."""
-    found = tx.fetch_one(Q["tenant_of_run"], {"run_id": run_id})
+    found = tx.fetch_one(Q["tenant_of_run"], {"id": run_id})
     return None if found is None else str(found[0])
 
 

@@ -5,14 +5,14 @@ SELECT * FROM stu_task WHERE task_id = :task_id
 SELECT * FROM stu_task WHERE run_id = :run_id
 
 -- name: tenant_of_run
-SELECT tenant_id FROM stu_task WHERE run_id = :run_id
+SELECT tenant_id FROM stu_task WHERE run_id = :id
 
--- name: tenants_named
-SELECT tenant_id FROM stu_task WHERE task_id = :task_id
-UNION SELECT tenant_id FROM stu_task WHERE run_id = :run_id
-UNION SELECT t.tenant_id FROM stu_plan p JOIN stu_task t ON t.run_id = p.run_id WHERE p.plan_id = :plan_id
-UNION SELECT t.tenant_id FROM stu_job j JOIN stu_task t ON t.run_id = j.run_id WHERE j.job_id = :job_id
-UNION SELECT t.tenant_id FROM stu_work w JOIN stu_task t ON t.run_id = w.run_id WHERE w.job_id = :job_id
+-- name: tenant_of_task
+SELECT tenant_id FROM stu_task WHERE task_id = :id
+
+-- name: tenants_of_job
+SELECT t.tenant_id FROM stu_job j JOIN stu_task t ON t.run_id = j.run_id WHERE j.job_id = :id
+UNION SELECT t.tenant_id FROM stu_work w JOIN stu_task t ON t.run_id = w.run_id WHERE w.job_id = :id
 
 -- name: any_task
 SELECT 1 FROM stu_task LIMIT 1

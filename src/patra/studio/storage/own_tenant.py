@@ -16,16 +16,15 @@ from patra.studio.storage.store import Q
 log = get_logger()
 
 Handler = Callable[[Tx, Event], None]
+TENANT_QUERIES = {"task_id": "tenant_of_task", "run_id": "tenant_of_run", "job_id": "tenants_of_job"}
 
 
 def of_own_tenant(handler: Handler) -> Handler:
-    """The handler, for events whose task, run, plan and job are of the tenant that the event is of."""
+    """The handler, for events whose task, run and job are of the tenant that the event is of."""
 
     @wraps(handler)
     def handle(tx: Tx, event: Event) -> None:
-        asked = {name: event.payload.get(name) or "" for name in ("task_id", "run_id", "plan_id", "job_id")}
-        others = {tenant_id for (tenant_id,) in tx.fetch(Q["tenants_named"], asked)} - {event.envelope.tenant_id}
-        if others:
+        if _tenants(tx, event) - {event.envelope.tenant_id}:
             log.warning(
                 "studio_event_of_other_tenant",
                 event_id=event.event_id,
@@ -36,3 +35,10 @@ def of_own_tenant(handler: Handler) -> Handler:
         handler(tx, event)
 
     return handle
+
+
+def _tenants(tx: Tx, event: Event) -> set[str]:
+    """Whose the things are that the payload names, as far as they are there."""
+    named = {name: event.payload.get(name) for name in TENANT_QUERIES}
+    queries = [(TENANT_QUERIES[name], {"id": value}) for name, value in named.items() if value]
+    return {tenant_id for query, asked in queries for (tenant_id,) in tx.fetch(Q[query], asked)}
