@@ -90,7 +90,7 @@ _structlog = _Structlog()
 class _LazyLog:
     """A logger of structlog that is made when a line is to be written.
 
-    A process without descriptors or memory loses the line, not the thread that wanted to tell of it.
+    A process without descriptors or memory loses the line, not the thread that wanted to report it.
     """
 
     __slots__ = ("_log",)

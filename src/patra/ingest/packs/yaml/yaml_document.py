@@ -26,8 +26,7 @@ from patra.kernel.errors import Invalid
 MAX_BYTES = 1_048_576
 MAX_NODES = 50_000
 MAX_DEPTH = 40
-MAX_PROBLEMS = 200
-"""More are not told: each costs a search for the name that was meant."""
+MAX_PROBLEMS = 200  # of a file that are reported: each costs a search for the name that was meant
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,10 +148,8 @@ class _Walk:
             place = (*path, key)
             field = fields.get(key)
             if field is None:
-                if len(self.problems) >= MAX_PROBLEMS:
-                    continue
                 self.marks[place] = mark
-                near = difflib.get_close_matches(key, fields, 1)
+                near = difflib.get_close_matches(key, fields, 1) if len(self.problems) < MAX_PROBLEMS else []
                 removed = removal_advice(place)
                 self.report(
                     Reason.PACK_UNKNOWN_FIELD,
