@@ -258,6 +258,15 @@ def test_facts_without_a_price_are_refused_unless_allowed(store: Database):
     assert close(store, allow_unpriced=True).statement.unpriced == 2
 
 
+def test_an_amount_that_json_would_round_is_refused(database: Database):
+    migrate(database, PACKAGES)
+    feed(database, *(shown(number) for number in range(10)), tick(600))
+    for kind, price in (("billable_impression", 10**15), ("billable_click", 0)):
+        rate = Rate(billable_type=kind, price_micros=price, currency="VND", valid_from=T0)
+        database.run(lambda tx, rate=rate: add_rate(tx, rate, T0))
+    assert refusal(database) == "period_amount_too_large"
+
+
 def test_a_refusal_names_what_a_rate_has_to_name_though_a_statement_would_mask_it():
     with closing(fresh()) as db:
         feed(db, sent(0, event("impression", creativeId="ann@example.org")), tick(600))
