@@ -154,9 +154,7 @@ def test_a_refused_key_costs_no_event_and_the_right_one_sends_them_under_the_sam
     assert len({batch["batchId"] for batch in state.batches}) == 1
 
 
-def test_an_answer_is_told_once_though_the_disk_is_full_when_it_comes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_an_answer_is_told_once_though_the_disk_is_full_when_it_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     answers: list[Answer] = []
     with endpoint() as (_, url):
         queue = EventQueue(tmp_path / "queue")

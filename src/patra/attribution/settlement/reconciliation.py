@@ -6,14 +6,15 @@ import msgspec
 
 from patra.attribution.decision.decisions import billable_fact, billing_key_of
 from patra.attribution.decision.output_records import RecordType
+from patra.attribution.retention import AUDITS, FACTS
 from patra.attribution.settlement.facts import settled_facts
 from patra.attribution.settlement.period import Period
 from patra.attribution.settlement.reconcile import Difference, DifferenceKind, TheirFact, differences
 from patra.attribution.settlement.statement import statement_fact
-from patra.attribution.settlement.statement_store import all_rates, statement_file
+from patra.attribution.settlement.statement_store import all_rates, facts_of_statement, statement_file, statements
 from patra.attribution.storage.key_search import decisions_of_billing_keys
 from patra.attribution.storage.read import Archived
-from patra.attribution.storage.sql import Q
+from patra.attribution.storage.sql import Q, mark
 from patra.kernel.clock import format_instant
 from patra.kernel.db import Database, Row, Tx
 
@@ -55,11 +56,35 @@ def _explained_page(tx: Tx, page: Sequence[Difference], app_id: str, *, other_ap
     theirs_only = [one.billing_key for one in page if one.kind is DifferenceKind.THEIRS_ONLY]
     rows: list[Row] = [(one.id,) for key in theirs_only for one in found.get(key, ())]
     periods: dict[int, str] = dict(tx.fetch(Q["periods_of_facts"], rows=rows))
-    return [_explained(one, found.get(one.billing_key, ()), app_id, periods) for one in page]
+    purged: dict[str, str] = {}
+    if unknown := {key for key in theirs_only if not found.get(key)}:
+        purged = _explained_without_decisions(tx, unknown, app_id, other_apps=other_apps)
+    return [_explained(one, found.get(one.billing_key, ()), app_id, periods, purged) for one in page]
+
+
+def _explained_without_decisions(tx: Tx, unknown: set[str], app_id: str, *, other_apps: bool) -> dict[str, str]:
+    """Why keys without a decision in the store are not in ours, where retention may have taken their decisions."""
+    if not any(mark(tx, name) for name in (AUDITS, FACTS)):
+        return {}
+    texts = dict.fromkeys(unknown, "no decision on this key is left in the store: `patra attribution history ask`")
+    for statement in statements(tx, "" if other_apps else app_id):
+        for fact in facts_of_statement(tx, statement):
+            if fact.billing_key in unknown:
+                whose = (
+                    "" if statement.app_id == app_id else f"the events came from another app, {statement.app_id!r}: "
+                )
+                texts[fact.billing_key] = (
+                    f"{whose}billed at factAt {fact.fact_at}, in the statement of {statement.period}"
+                )
+    return texts
 
 
 def _explained(
-    difference: Difference, found: Sequence[Archived], app_id: str, periods: Mapping[int, str]
+    difference: Difference,
+    found: Sequence[Archived],
+    app_id: str,
+    periods: Mapping[int, str],
+    purged: Mapping[str, str],
 ) -> Difference:
     own = [one for one in found if one.decision.subject.app == app_id]
     decisions = [_decided(one) for one in own]
@@ -75,7 +100,9 @@ def _explained(
         case DifferenceKind.THEIRS_ONLY if difference.similar_key:
             text = f"ours is {difference.similar_key!r}: keys are compared exactly, with case and spaces"
         case DifferenceKind.THEIRS_ONLY:
-            text = _theirs_only(difference.billing_key, own or found, app_id, periods)
+            text = purged.get(difference.billing_key) or _theirs_only(
+                difference.billing_key, own or found, app_id, periods
+            )
     return msgspec.structs.replace(difference, explanation=text, decisions=decisions)
 
 
