@@ -20,7 +20,7 @@ export class QueueInUseError extends Error {}
 /**
  * Events in a file of JSON lines: `[seq, batchId, body]` for an event, `[seq, …]` of numbers alone for what is gone.
  * An event is on the disk when `append` resolves; several that come together share one sync. A line that a crash cut
- * short was never acknowledged to anybody, and is left out. The file is written anew when it has doubled, also while
+ * short was never acknowledged to anybody, and is left out. The file is rewritten when it has doubled, also while
  * events come and go without a pause.
  */
 export class FileQueue {

@@ -4,7 +4,7 @@ Their list is CSV with a header: `billingKey`, or `responseReference`, `renderAt
 is a `priceMicros` or a `currency`, it is compared too. Names of columns are taken without regard to case, `_` and `-`;
 fields are separated by the comma, semicolon or tab that the header has most of. A row that cannot be read is a
 difference of its own, so it hides no other. A list that ends within a quote is refused: the rows behind the quote would
-be told as missing.
+be reported as missing.
 """
 
 import csv
@@ -115,7 +115,7 @@ class _Record:
         return line
 
     def taken(self) -> list[str]:
-        """The lines of the row that was read; the next one begins anew."""
+        """The lines of the row that was read; the next row starts with none."""
         taken, self.lines = self.lines, []
         return taken
 
