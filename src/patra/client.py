@@ -104,6 +104,8 @@ class Client:
     before the next. A queue that is full refuses the event: an SDK then drops its oldest diagnostics, never silently.
     """
 
+    _useless = USELESS
+
     def __init__(
         self,
         url: str,
@@ -170,10 +172,9 @@ class Client:
         ack = _decoded(reply.body, Ack)
         if ack is not None and ack.answers(batch):
             return self._settle(batch, ack, reply)
-        if reply.status not in USELESS:
+        if reply.status not in self._useless:
             return self._pause(batch, reply)
-        problem = _decoded(reply.body, _Problem)
-        return self._give_up(batch, (problem.code if problem else "") or f"http_{reply.status}")
+        return self._give_up(batch, refusal_code(reply))
 
     def _post(self, body: bytes) -> Reply:
         """The answer to a batch, which has to be there in time, not only its every byte."""
@@ -255,6 +256,11 @@ class Client:
             return min(asked, MAX_RETRY_AFTER_S)
         first, longest = PAUSES
         return random.uniform(0.5, 1.0) * min(longest, first * 2 ** (batch.attempts - 1))
+
+
+def refusal_code(reply: Reply) -> str:
+    problem = _decoded(reply.body, _Problem)
+    return (problem.code if problem else "") or f"http_{reply.status}"
 
 
 def _whole(answer: urllib3.BaseHTTPResponse, until: float) -> bytes:

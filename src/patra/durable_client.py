@@ -5,15 +5,19 @@
 - The events of a batch are given their `batchId` on disk before the batch is sent for the first time, and go when they
   are answered. Whatever is killed when, the same events are sent again under the same `batchId`, so nothing is counted
   twice and nothing is lost.
+- 401 and 403 mean that the key is wrong, not the events: they stay in the file, are tried again after pauses of up to
+  a minute, and go out once a client with the right key opens the file. `key_refusal` has the code, and it is logged.
 - `flush(seconds)` waits for at most so long and says whether everything was answered.
-- At the exit of the interpreter, `exit_seconds` (2 by default) are spent on what is left; the rest stays in the file
-  and is sent when the app opens it again. A process that is killed does not even get these two seconds, and needs none.
+- At the exit of the interpreter, `exit_seconds` (2 by default) are spent on what is left, and as long again on a
+  request that is under way then; the rest stays in the file and is sent when the app opens it again. A process that is
+  killed does not even get these seconds, and needs none.
 - An answer is passed to `on_answer` from the background thread, after its event has gone from the file: a process
   that is killed in between never hears of it, and `patra attribution find EVENT` says so.
 - One process has the file at a time; another that opens it is refused (`QueueInUseError`).
 """
 
 import atexit
+import logging
 import sqlite3
 import threading
 import time
@@ -28,16 +32,20 @@ import msgspec
 from patra.client import (
     MAX_BATCH_BYTES,
     MAX_BATCH_EVENTS,
+    USELESS,
     Ack,
     Answer,
     Batch,
     Client,
     QueuedEvent,
     Reply,
+    refusal_code,
 )
 
 _SCHEMA = "CREATE TABLE IF NOT EXISTS event (seq INTEGER PRIMARY KEY AUTOINCREMENT, batch TEXT, body BLOB NOT NULL)"
 _UNEXPECTED_PAUSE_S = 1.0
+_WRONG_KEY = frozenset({401, 403})
+_log = logging.getLogger(__name__)
 
 
 class QueueInUseError(Exception):
@@ -134,9 +142,12 @@ def _fitting(events: list[StoredEvent]) -> list[StoredEvent]:
 class _Sender(Client):
     """The client's rules, over the queue in the file."""
 
+    _useless = USELESS - _WRONG_KEY
+
     def __init__(self, queue: EventQueue, url: str, **options: Any) -> None:
         super().__init__(url, **options)
         self._queue = queue
+        self.key_refusal = ""
 
     @property
     def idle(self) -> bool:
@@ -149,11 +160,23 @@ class _Sender(Client):
         return self._underway[0] if self._underway else None
 
     def _settle(self, batch: Batch, ack: Ack, reply: Reply) -> float:
-        sent = list(batch.events)
-        pause = super()._settle(batch, ack, reply)
-        again = {id(event) for event in batch.events} if self._underway else set[int]()
-        self._remove([event for event in sent if id(event) not in again])
-        return pause
+        """Events leave the file before their answers are passed on: a full disk makes nobody hear of them twice."""
+        self._remove(
+            [
+                event
+                for event, item in zip(batch.events, ack.ackItems, strict=True)
+                if not (item.ackStatus == "rejected" and item.retryable)
+            ]
+        )
+        self.key_refusal = ""
+        return super()._settle(batch, ack, reply)
+
+    def _pause(self, batch: Batch, reply: Reply | None) -> float:
+        code = refusal_code(reply) if reply is not None and reply.status in _WRONG_KEY else ""
+        if code and code != self.key_refusal:
+            _log.warning("the server refuses the key (%s): events stay in the queue", code)
+        self.key_refusal = code
+        return super()._pause(batch, reply)
 
     def _give_up(self, batch: Batch, code: str) -> float:
         self._remove(batch.events)
@@ -207,6 +230,11 @@ class DurableClient:
         """Events that are not answered yet."""
         return len(self._queue)
 
+    @property
+    def key_refusal(self) -> str:
+        """The code with which the server refused the key in the last attempt; empty where it did not."""
+        return self._sender.key_refusal
+
     def add(self, event: dict[str, Any]) -> bool:
         """Queue an event durably; False when the queue or the disk is full, or the client is closed."""
         body = msgspec.json.encode(event)
@@ -226,7 +254,10 @@ class DurableClient:
             return self._changed.wait_for(self._is_idle, seconds)
 
     def close(self, seconds: float = 5.0) -> bool:
-        """Flush for at most so long and stop; what is left stays in the file. Gives whether nothing is left."""
+        """Flush for at most so long and stop; what is left stays in the file. Gives whether nothing is left.
+
+        A request that is under way then is waited for as long again, and cut off with the process.
+        """
         if self._closing:
             return not len(self._queue)
         atexit.unregister(self._at_exit)

@@ -1,6 +1,6 @@
 /** The client for browsers: a queue in IndexedDB, and a last attempt when the page goes away. */
 
-import { byteLength, Client } from "./core.js";
+import { byteLength, Client, randomId } from "./core.js";
 
 export { Client, pauseMs, retryAfterMs } from "./core.js";
 
@@ -14,7 +14,7 @@ const MAX_BEACON_BYTES = 60 * 1024;
  */
 export class IndexedDbQueue {
   #name;
-  #owner = crypto.randomUUID();
+  #owner = randomId();
   #release = () => {};
   #db;
 
@@ -40,8 +40,8 @@ export class IndexedDbQueue {
   /** Hold the lock of an owner until the page ends or the queue is closed; gives whether it was free. */
   #hold(owner) {
     if (!navigator.locks) return Promise.resolve(true);
-    return new Promise((resolve) => {
-      navigator.locks.request(`patra:${this.#name}:${owner}`, { ifAvailable: true }, (lock) => {
+    return new Promise((resolve, reject) => {
+      const request = navigator.locks.request(`patra:${this.#name}:${owner}`, { ifAvailable: true }, (lock) => {
         if (!lock) return resolve(false);
         resolve(true);
         return new Promise((release) => {
@@ -52,6 +52,7 @@ export class IndexedDbQueue {
           };
         });
       });
+      request.catch(reject); // a page without storage
     });
   }
 

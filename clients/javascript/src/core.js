@@ -6,7 +6,8 @@
  * - One batch is under way at a time: what an app did first is what the server sees first.
  * - An ACK of the batch answers every item. Those that are `rejected` and `retryable` are sent again, in order, under
  *   their old `batchId`; all others leave the queue.
- * - 400, 401, 403, 413, 415: sending the same again is of no use; the events are answered with the code of the refusal.
+ * - 400, 413, 415: sending the same again is of no use; the events are answered with the code of the refusal.
+ * - 401, 403: the key is wrong, not the events. They stay in the queue until a client with the right key sends them.
  * - Anything else, or no answer in time: the same events again, after `Retry-After` (seconds or a date, an hour at
  *   most), else after a pause that doubles each time, up to a minute, and varies.
  */
@@ -19,13 +20,24 @@ const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 60_000;
 const MAX_RETRY_AFTER_MS = 3_600_000;
 const UNEXPECTED_PAUSE_MS = 1_000;
-const USELESS = new Set([400, 401, 403, 413, 415]);
+const USELESS = new Set([400, 413, 415]);
+const WRONG_KEY = new Set([401, 403]);
 
 const utf8 = new TextEncoder();
 
 /** How many bytes a text has in UTF-8. */
 export function byteLength(text) {
   return utf8.encode(text).length;
+}
+
+/** A random UUID; a page of an insecure origin has no `crypto.randomUUID`. */
+export function randomId() {
+  if (crypto.randomUUID) return crypto.randomUUID();
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  bytes[6] = (bytes[6] & 0x0f) | 0x40;
+  bytes[8] = (bytes[8] & 0x3f) | 0x80;
+  const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
 }
 
 /** A `Retry-After` of seconds or of a date, in milliseconds from now; null where it is neither. */
@@ -51,6 +63,7 @@ export class Client {
   #sending = false;
   #loaded = false;
   #wake = () => {};
+  #abort = () => {};
   #idle = [];
   #running;
 
@@ -98,9 +111,9 @@ export class Client {
 
   /** Wait until every event is answered, for at most so long; gives whether it is so. */
   async flush(ms) {
-    const until = Date.now() + ms;
+    const until = performance.now() + ms; // no step of the clock makes it longer
     while (!this.#isIdle()) {
-      const left = until - Date.now();
+      const left = until - performance.now();
       if (left <= 0) return false;
       await new Promise((resolve) => {
         const timer = setTimeout(resolve, left);
@@ -113,11 +126,15 @@ export class Client {
     return true;
   }
 
-  /** Flush for at most so long and stop; what is left stays in the queue. Gives whether nothing is left. */
+  /**
+   * Flush for at most so long and stop, also in the middle of a request; what is left stays in the queue. Gives whether
+   * nothing is left.
+   */
   async close(ms = 5_000) {
     const done = await this.flush(ms);
     if (!this.#closing) {
       this.#closing = true;
+      this.#abort();
       this.#wake();
       await this.#running;
       await this.#queue.close();
@@ -146,7 +163,7 @@ export class Client {
   #openBatch(size) {
     const last = this.#batches.at(-1);
     const room = last && !last.sealed && last.count < MAX_BATCH_EVENTS && last.bytes + size + 1 <= MAX_BATCH_BYTES;
-    const batch = room ? last : newBatch(crypto.randomUUID());
+    const batch = room ? last : newBatch(randomId());
     if (!room) this.#batches.push(batch);
     batch.count += 1;
     batch.bytes += size + 1;
@@ -232,8 +249,10 @@ export class Client {
     }
     const ack = acknowledged(reply.text, batch);
     if (ack) return this.#settle(batch, ack, reply);
-    if (!USELESS.has(reply.status)) return this.#pause(batch, reply);
-    return this.#giveUp(batch, parsed(reply.text)?.code || `http_${reply.status}`);
+    const code = parsed(reply.text)?.code || `http_${reply.status}`;
+    if (USELESS.has(reply.status)) return this.#giveUp(batch, code);
+    if (WRONG_KEY.has(reply.status)) this.#options.onError?.(new Error(`the server refuses the key: ${code}`));
+    return this.#pause(batch, reply);
   }
 
   #body(batch) {
@@ -258,13 +277,22 @@ export class Client {
       body = await new Response(stream).arrayBuffer();
       headers["Content-Encoding"] = "gzip";
     }
-    const signal = AbortSignal.timeout(this.#options.timeoutMs); // of the whole answer, not only its first byte
-    const response = await fetch(this.#url, { method: "POST", headers, body, signal, redirect: "error" });
-    return {
-      status: response.status,
-      retryAfter: retryAfterMs(response.headers.get("Retry-After")),
-      text: await response.text(),
-    };
+    const controller = new AbortController();
+    this.#abort = () => controller.abort();
+    if (this.#closing) this.#abort();
+    const timer = setTimeout(this.#abort, this.#options.timeoutMs); // of the whole answer, not only its first byte
+    timer.unref?.();
+    try {
+      const { signal } = controller;
+      const response = await fetch(this.#url, { method: "POST", headers, body, signal, redirect: "error" });
+      return {
+        status: response.status,
+        retryAfter: retryAfterMs(response.headers.get("Retry-After")),
+        text: await response.text(),
+      };
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   async #settle(batch, ack, reply) {

@@ -23,7 +23,7 @@ export interface Options {
   /** Browsers: the IndexedDB database of the queue, `patra-events` by default. */
   queue?: string;
   onAnswer?: (answer: Answer) => void;
-  /** What went wrong beside sending: a disk that is full, a listener that threw. */
+  /** What went wrong beside sending: a disk that is full, a listener that threw, a key that the server refuses. */
   onError?: (error: unknown) => void;
   sdkVersion?: string;
   /** 100,000 by default. */

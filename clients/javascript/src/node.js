@@ -1,14 +1,18 @@
 /** The client for Node: a queue in a file, one process at a time. */
 
-import { randomUUID } from "node:crypto";
-import { closeSync, fstatSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeSync } from "node:fs";
+import { randomUUID, webcrypto } from "node:crypto";
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync, writeSync } from "node:fs";
 import { open } from "node:fs/promises";
+import { dirname, resolve as resolvePath } from "node:path";
 
 import { Client } from "./core.js";
 
 export { Client, pauseMs, retryAfterMs } from "./core.js";
 
+globalThis.crypto ??= webcrypto; // Node 18 has it as a module only
+
 const COMPACT_FROM_BYTES = 1024 * 1024;
+const openPaths = new Set(); // of this process
 
 /** Another process has the queue file open. */
 export class QueueInUseError extends Error {}
@@ -16,26 +20,34 @@ export class QueueInUseError extends Error {}
 /**
  * Events in a file of JSON lines: `[seq, batchId, body]` for an event, `[seq, …]` of numbers alone for what is gone.
  * An event is on the disk when `append` resolves; several that come together share one sync. A line that a crash cut
- * short was never acknowledged to anybody, and is left out.
+ * short was never acknowledged to anybody, and is left out. The file is rewritten when it has doubled, also while
+ * events come and go without a pause.
  */
 export class FileQueue {
   #path;
   #file;
-  #kept = new Map();
+  #kept = new Map(); // what the file holds
   #seq = 0;
   #lines = [];
   #waiting = [];
   #writing = false;
   #synced = null;
   #size = 0;
+  #compactAt = COMPACT_FROM_BYTES;
   #torn = false;
 
   constructor(path) {
-    this.#path = path;
+    this.#path = resolvePath(path);
     this.#lock();
-    this.#read();
+    try {
+      this.#read();
+    } catch (error) {
+      this.#unlock();
+      throw error;
+    }
   }
 
+  /** The lock is a file with the number of the process; a process that was killed leaves it behind. */
   #lock() {
     const lock = `${this.#path}.lock`;
     for (let attempt = 0; attempt < 2; attempt += 1) {
@@ -43,16 +55,22 @@ export class FileQueue {
         const file = openSync(lock, "wx");
         writeSync(file, String(process.pid));
         closeSync(file);
+        openPaths.add(this.#path);
         return;
       } catch (error) {
         if (error.code !== "EEXIST") throw error;
         const owner = Number(readFileSync(lock, "utf8"));
-        if (attempt || (owner && owner !== process.pid && isAlive(owner)) || owner === process.pid) {
-          throw new QueueInUseError(`${this.#path} is open in process ${owner}`);
-        }
-        rmSync(lock, { force: true }); // its process was killed
+        // In a container every process may have the same number as the one that was killed before it.
+        const used = owner === process.pid ? openPaths.has(this.#path) : owner && isAlive(owner);
+        if (attempt || used) throw new QueueInUseError(`${this.#path} is open in process ${owner}`);
+        rmSync(lock, { force: true });
       }
     }
+  }
+
+  #unlock() {
+    openPaths.delete(this.#path);
+    rmSync(`${this.#path}.lock`, { force: true });
   }
 
   #read() {
@@ -62,29 +80,50 @@ export class FileQueue {
     } catch (error) {
       if (error.code !== "ENOENT") throw error;
     }
-    for (const line of text.split("\n").slice(0, -1)) {
+    const lines = text.split("\n");
+    this.#torn = lines.pop() !== "";
+    for (const line of lines) {
       let entry;
       try {
         entry = JSON.parse(line);
       } catch {
         continue;
       }
-      if (typeof entry[1] === "string") this.#kept.set(entry[0], entry);
-      else for (const seq of entry) this.#kept.delete(seq);
-      this.#seq = Math.max(this.#seq, entry[0]);
+      this.#apply(entry);
     }
+    this.#size = Buffer.byteLength(text);
     this.#rewrite();
   }
 
-  /** What is kept and nothing else, under the same name; whoever crashes meanwhile finds the old file or the new. */
+  #apply(entry) {
+    if (typeof entry[1] === "string") this.#kept.set(entry[0], entry);
+    else for (const seq of entry) this.#kept.delete(seq);
+    this.#seq = Math.max(this.#seq, entry[0]);
+  }
+
+  /**
+   * What is kept and nothing else, under the same name: a crash leaves the old file or the new. Where the disk has no
+   * room for it, the old file stays in use.
+   */
   #rewrite() {
     const next = `${this.#path}.next`;
-    const file = openSync(next, "w");
-    for (const entry of this.#kept.values()) writeSync(file, `${JSON.stringify(entry)}\n`);
-    fsyncSync(file);
-    this.#size = fstatSync(file).size;
-    closeSync(file);
-    renameSync(next, this.#path);
+    const text = Buffer.from([...this.#kept.values()].map((entry) => `${JSON.stringify(entry)}\n`).join(""));
+    try {
+      const file = openSync(next, "w");
+      try {
+        writeFileSync(file, text); // every byte of it, or an error
+        fsyncSync(file);
+      } finally {
+        closeSync(file);
+      }
+      renameSync(next, this.#path);
+      this.#size = text.length;
+      this.#torn = false;
+      syncFolder(dirname(this.#path));
+    } catch {
+      freeRoom(next);
+    }
+    this.#compactAt = Math.max(COMPACT_FROM_BYTES, 2 * this.#size);
   }
 
   async load() {
@@ -93,26 +132,18 @@ export class FileQueue {
 
   async append(batchId, body) {
     this.#seq += 1;
-    const entry = [this.#seq, batchId, body];
-    this.#kept.set(this.#seq, entry);
-    try {
-      await this.#write(entry);
-    } catch (error) {
-      this.#kept.delete(entry[0]);
-      throw error;
-    }
-    return entry[0];
+    const seq = this.#seq;
+    await this.#write([seq, batchId, body]);
+    return seq;
   }
 
   async remove(seqs) {
-    if (!seqs.length) return;
-    for (const seq of seqs) this.#kept.delete(seq);
-    await this.#write(seqs);
+    if (seqs.length) await this.#write(seqs);
   }
 
   #write(entry) {
     this.#lines.push(`${JSON.stringify(entry)}\n`);
-    const written = new Promise((resolve, reject) => this.#waiting.push({ resolve, reject }));
+    const written = new Promise((resolve, reject) => this.#waiting.push({ entry, resolve, reject }));
     if (!this.#writing) {
       this.#writing = true;
       this.#synced = this.#sync();
@@ -130,16 +161,18 @@ export class FileQueue {
         await this.#file.datasync();
         this.#torn = false;
         this.#size += text.length;
-        if (this.#size > COMPACT_FROM_BYTES && !this.#kept.size) {
-          await this.#file.close();
-          this.#file = null;
-          this.#rewrite();
-        }
-        for (const { resolve } of waiting) resolve();
       } catch (error) {
         await this.#cutBack();
         for (const { reject } of waiting) reject(error);
+        continue;
       }
+      for (const { entry } of waiting) this.#apply(entry);
+      if (this.#size > this.#compactAt) {
+        await this.#file.close().catch(() => {}); // it is synced
+        this.#file = null;
+        this.#rewrite();
+      }
+      for (const { resolve } of waiting) resolve();
     }
     this.#writing = false; // in the step that found no line left: the next line begins anew
   }
@@ -156,7 +189,27 @@ export class FileQueue {
   async close() {
     await this.#synced;
     await this.#file?.close();
-    rmSync(`${this.#path}.lock`, { force: true });
+    this.#unlock();
+  }
+}
+
+/** Deletes a file that could not be written to its end. */
+function freeRoom(path) {
+  try {
+    rmSync(path, { force: true });
+  } catch {
+    // what cannot be deleted is written over the next time
+  }
+}
+
+/** Makes a renamed file's name durable, where the system can. */
+function syncFolder(path) {
+  try {
+    const folder = openSync(path, "r");
+    fsyncSync(folder);
+    closeSync(folder);
+  } catch {
+    // Windows opens no folders
   }
 }
 

@@ -1,8 +1,9 @@
 """The rows that money is settled on, checked against each other and against the decisions and the log behind them.
 
 What the writer promises (one billable fact for a billing key, one row for a closure, a fact for every decision that
-bills, a dedup key for every event it accepted, a decision or a counted drop for every event of the log) is looked up
-afresh, without its memory or its indexes. It only reads, page by page, each in one transaction, and notes its result.
+bills, a dedup key for every event it accepted, a decision or a counted drop for every event of the log, a placement as
+it was said, a statement as it was closed) is looked up afresh, without its memory or its indexes. It only reads, page
+by page, each in one transaction, and notes its result.
 """
 
 from collections import Counter
@@ -14,7 +15,9 @@ from patra.attribution.checks.dedup_ledger import BEFORE_ALL, RecentSearch, key_
 from patra.attribution.checks.dropped_events import drop_findings
 from patra.attribution.checks.finding import MAX_SHOWN, Finding, Page
 from patra.attribution.checks.log_lines import line_page
-from patra.attribution.contract.keys import half
+from patra.attribution.checks.placements import placement_findings
+from patra.attribution.checks.statements import statement_findings
+from patra.attribution.contract.keys import half, opportunity
 from patra.attribution.decision.decide import ITEM_BITS
 from patra.attribution.decision.decisions import billing_key_of
 from patra.attribution.history.files import exported_rows
@@ -127,6 +130,7 @@ def verify(db: Database, clock: Clock) -> Verification:
     run.read_decisions()
     run.read_lines()
     run.read_keys()
+    run.add(statement_findings(db))
     if is_log_whole and before is not None and before == db.read(_drops_counted) and before[1] != run.dropped:
         key = f"{before[1]} counted, {run.dropped} events of the log"
         run.add([Finding(check="drop_counts_differ", key=key)])
@@ -157,6 +161,7 @@ def decision_findings(
         *fact_findings(tx, page, first, last),
         *key_findings(tx, page, now, recent),
         *drop_findings(tx, page, first, last, now, recent),
+        *placement_findings(tx, page),
     ]
 
 
@@ -224,14 +229,16 @@ def fact_findings(tx: Tx, page: Sequence[Archived], first: int, last: int) -> It
     found += tx.fetch(Q["billables_of_items"], {"first": max(first, purged + 1), "last": last})
     rows = {row[0]: row[1:] for row in found}
     for one in page:
-        kind, closure, app_id, fact_at, fact_hour = rows.pop(one.id, (None, None, None, None, None))
-        key = billing_key_of(one.decision) or str(one.id)
+        kind, closure, app_id, fact_at, fact_hour, of = rows.pop(one.id, (None,) * 6)
+        key, subject = billing_key_of(one.decision) or str(one.id), one.decision.subject
         if kind != one.decision.billable:
             yield Finding(check="fact_and_decision_differ", key=key)
         elif kind is None:
             continue
-        elif closure is not None and bytes(closure) != half(one.decision.subject.closure or ""):
+        elif closure is not None and bytes(closure) != half(subject.closure or ""):
             yield Finding(check="fact_of_another_closure", key=key)
-        elif (app_id, fact_at, fact_hour) != (one.decision.subject.app, one.decision.subject.at, fact_at // HOUR):
+        elif (app_id, fact_at, fact_hour) != (subject.app, subject.at, fact_at // HOUR) or (
+            bytes(of) != opportunity(subject.app, subject.opportunity)
+        ):
             yield Finding(check="fact_and_decision_differ", key=key)
     yield from (Finding(check="fact_without_a_decision", key=str(number)) for number in sorted(rows))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from patra.client import Answer, Client
-from patra.durable_client import DurableClient, EventQueue, QueueInUseError
+from patra.durable_client import DurableClient, EventQueue, QueueInUseError, QueueUnwritableError, _Sender
 from tests.contract.attribution.test_client import endpoint
 from tests.contract.attribution.test_http import House, fresh_event, house
 
@@ -130,6 +130,49 @@ def test_one_who_fails_to_listen_does_not_stop_the_thread(tmp_path: Path):
         client.add({"eventId": "b"})
         assert told.wait(LONG)
         assert client.close(LONG)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refused_key_costs_no_event_and_the_right_one_sends_them_under_the_same_batch(status: int, tmp_path: Path):
+    answers: list[Answer] = []
+    with endpoint() as (state, url):
+        queue = EventQueue(tmp_path / "queue")
+        queue.append(b'{"eventId": "a"}')
+        sender = _Sender(queue, url, app_id="app", key="old", on_answer=answers.append)
+        state.script = [(status, {}, {"code": "f_app_key_missing"}), (503, {}, "")]
+        assert sender.send_once() > 0
+        assert (answers, len(queue), sender.key_refusal) == ([], 1, "f_app_key_missing")
+        sender.send_once()
+        assert sender.key_refusal == ""
+        sender.close()
+        queue.close()
+        client = DurableClient(url, app_id="app", path=tmp_path / "queue", key="new", on_answer=answers.append)
+        assert client.flush(LONG)
+        assert client.close()
+        assert client.key_refusal == ""
+    assert [(one.event["eventId"], one.status) for one in answers] == [("a", "accepted")]
+    assert len({batch["batchId"] for batch in state.batches}) == 1
+
+
+def test_an_answer_is_told_once_though_the_disk_is_full_when_it_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    answers: list[Answer] = []
+    with endpoint() as (_, url):
+        queue = EventQueue(tmp_path / "queue")
+        queue.append(b'{"eventId": "a"}')
+        sender = _Sender(queue, url, app_id="app", on_answer=answers.append)
+
+        def full(events: object) -> None:
+            raise QueueUnwritableError("full")
+
+        with monkeypatch.context() as disk:
+            disk.setattr(queue, "remove", full)
+            with pytest.raises(QueueUnwritableError):
+                sender.send_once()
+        while not sender.idle:
+            sender.send_once()
+        sender.close()
+        queue.close()
+    assert [(one.event["eventId"], one.status) for one in answers] == [("a", "accepted")]
 
 
 def test_the_plain_clients_flush_is_bounded_too():

@@ -16,6 +16,7 @@ from patra.attribution.history.export import Exporter, Moved
 from patra.attribution.history.settled_facts import SettledFacts
 from patra.attribution.retention import Purged, Retention, purge_once
 from patra.attribution.settlement.counts import settle
+from patra.attribution.settlement.facts import settled_facts as facts_to_settle
 from patra.attribution.settlement.period import close_period
 from patra.attribution.settlement.rate_card import Rate
 from patra.attribution.settlement.statement_store import add_rate
@@ -27,7 +28,7 @@ from patra.attribution.verify import verify
 from patra.kernel.clock import DAY
 from patra.kernel.db import Database, Tx
 from patra.kernel.db.queries import statement
-from patra.kernel.errors import StoreCorrupt
+from patra.kernel.errors import Invalid, StoreCorrupt
 from patra.kernel.files import FilePlace, FolderPlace
 from patra.kernel.testing import ManualClock
 from tests.contract.attribution.test_history import CODES, Killed, Mortal, catch_up
@@ -110,8 +111,10 @@ def test_a_click_whose_impression_left_and_is_in_no_statement_is_not_priced(stor
     move(store, place)
     click_in_february(store)
     store.run(lambda tx: tx.script("DELETE FROM att_statement_page"))
-    with pytest.raises(StoreCorrupt, match="priced by the creative of its impression"):
+    with pytest.raises(Invalid, match="period_unverified"):
         close(store, FEBRUARY)
+    with pytest.raises(StoreCorrupt, match="priced by the creative of its impression"):
+        list(facts_to_settle(store, FEBRUARY.begin, FEBRUARY.end, "app"))
 
 
 def counted(db: Database) -> tuple[int, ...]:

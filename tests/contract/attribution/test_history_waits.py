@@ -23,6 +23,7 @@ from patra.attribution.intake.batch import read_batch
 from patra.attribution.replay import replay
 from patra.attribution.retention import Purged, Retention, purge_once
 from patra.attribution.settlement import statement_store
+from patra.attribution.settlement.facts import settled_facts
 from patra.attribution.settlement.period import close_period, parse_period
 from patra.attribution.settlement.rate_card import Rate
 from patra.attribution.settlement.statement_store import add_rate
@@ -119,8 +120,10 @@ def test_a_click_whose_creative_nothing_names_any_more_is_not_priced(store: Data
     purge(store, place)
     click_in_february(store)
     store.run(lambda tx: tx.script("DELETE FROM att_statement_page"))
-    with pytest.raises(StoreCorrupt, match="priced by the creative of its impression"):
+    with pytest.raises(Invalid, match="period_unverified"):
         close(store, FEBRUARY)
+    with pytest.raises(StoreCorrupt, match="priced by the creative of its impression"):
+        list(settled_facts(store, FEBRUARY.begin, FEBRUARY.end, "app"))
 
 
 def test_a_click_whose_impression_the_first_release_wrote_without_a_closure_has_its_creative(store: Database):

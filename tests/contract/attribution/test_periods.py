@@ -20,6 +20,7 @@ from patra.attribution.delivery.port import Rejected
 from patra.attribution.delivery.relay import Delivery, handing
 from patra.attribution.intake.batch import read_batch
 from patra.attribution.replay import replay
+from patra.attribution.retention import FACTS
 from patra.attribution.settlement.dimensions import counts_by
 from patra.attribution.settlement.facts import settled_facts
 from patra.attribution.settlement.period import close_period, parse_period
@@ -29,6 +30,7 @@ from patra.attribution.settlement.reconciliation import reconcile
 from patra.attribution.settlement.statement import verification
 from patra.attribution.settlement.statement_store import add_rate, stated, statement_file, statements
 from patra.attribution.storage.key_index import Indexer
+from patra.attribution.storage.sql import set_mark
 from patra.attribution.verify import Finding
 from patra.cli.attribution.group import group
 from patra.kernel.clock import DAY, format_instant
@@ -258,6 +260,15 @@ def test_facts_without_a_price_are_refused_unless_allowed(store: Database):
     assert close(store, allow_unpriced=True).statement.unpriced == 2
 
 
+def test_an_amount_that_json_would_round_is_refused(database: Database):
+    migrate(database, PACKAGES)
+    feed(database, *(shown(number) for number in range(10)), tick(600))
+    for kind, price in (("billable_impression", 10**15), ("billable_click", 0)):
+        rate = Rate(billable_type=kind, price_micros=price, currency="VND", valid_from=T0)
+        database.run(lambda tx, rate=rate: add_rate(tx, rate, T0))
+    assert refusal(database) == "period_amount_too_large"
+
+
 def test_a_refusal_names_what_a_rate_has_to_name_though_a_statement_would_mask_it():
     with closing(fresh()) as db:
         feed(db, sent(0, event("impression", creativeId="ann@example.org")), tick(600))
@@ -326,6 +337,18 @@ def test_a_key_of_another_app_or_of_another_statement_is_told_as_such(store: Dat
         "outside this statement (record committed)"
     )
     assert found["ref|ra5|billable_click"].endswith("in the statement of 2026-02")
+
+
+def test_a_key_whose_decision_was_purged_is_explained_by_its_statement_and_not_called_unknown(store: Database):
+    close(store)
+    close(store, FEBRUARY, FEBRUARY.end)
+    _run(store, "DELETE FROM att_decision")
+    store.run(lambda tx: set_mark(tx, FACTS, 2**60))
+    found = explanations(store, "ref|ra1|billable_click", "ref|never|billable_click", period=FEBRUARY)
+    assert found == {
+        "ref|ra1|billable_click": f"billed at factAt {format_instant(T0)}, in the statement of 2026-01",
+        "ref|never|billable_click": "no decision on this key is left in the store: `patra attribution history ask`",
+    }
 
 
 def test_who_may_not_know_of_other_apps_is_told_of_their_keys_what_is_said_of_unknown_ones(store: Database):

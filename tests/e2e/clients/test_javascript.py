@@ -204,9 +204,110 @@ def test_a_full_disk_refuses_an_event_and_costs_no_later_one_its_line(tmp_path: 
     assert [body for _, _, body in kept] == ['"first"', '"after"']
 
 
+def run_node(program: str, folder: Path, *options: str) -> list[str]:
+    """What a program with the client's modules prints."""
+    command = [NODE, *options, "--input-type=module", "-e", program.replace("CLIENT", str(CLIENT))]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+REOPENED = """
+import { mkdirSync, writeFileSync } from "node:fs";
+import { FileQueue } from "CLIENT/src/node.js";
+writeFileSync("queue.lock", String(process.pid)); // a process with the same number was killed, as in a container
+writeFileSync("queue", '[7,"b","1"]\\n[8,"b","torn');
+mkdirSync("queue.next"); // no room for a new file
+const queue = new FileQueue("queue");
+try {
+  new FileQueue("./queue");
+} catch (error) {
+  console.log(error.constructor.name);
+}
+await queue.append("b", "2");
+await queue.close();
+const again = new FileQueue("queue");
+console.log((await again.load()).map(({ seq, body }) => `${seq} ${body}`).join());
+await again.close();
+"""
+
+
+@needs_node
+def test_a_lock_of_the_same_process_number_and_a_full_disk_keep_nobody_from_their_queue(tmp_path: Path):
+    assert run_node(REOPENED, tmp_path) == ["QueueInUseError", "7 1,8 2"]
+
+
+COMPACTED = """
+import { statSync } from "node:fs";
+import { FileQueue } from "CLIENT/src/node.js";
+const queue = new FileQueue("queue");
+await queue.append("b", "first");
+for (let n = 0; n < 30; n += 1) await queue.remove([await queue.append("b", "x".repeat(100_000))]);
+console.log(statSync("queue").size < 2_500_000);
+await queue.append("b", "last");
+await queue.close();
+const again = new FileQueue("queue");
+console.log((await again.load()).map(({ body }) => body).join());
+await again.close();
+"""
+
+
+@needs_node
+def test_the_file_does_not_grow_without_end_while_it_is_never_empty(tmp_path: Path):
+    assert run_node(COMPACTED, tmp_path) == ["true", "first,last"]
+
+
+STOPPED = """
+import { createServer } from "node:http";
+import { createClient } from "CLIENT/src/node.js";
+const server = createServer(() => asked()); // never answers
+let asked;
+const arrived = new Promise((resolve) => (asked = resolve));
+await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+const url = `http://127.0.0.1:${server.address().port}`;
+const client = createClient({ url, appId: "app", path: "queue", timeoutMs: 1e9 });
+await client.add({ eventId: "a" });
+await arrived;
+const now = Date.now;
+const flushed = client.flush(20);
+Date.now = () => now() - 3_600_000; // the clock is set back
+console.log(await flushed, await client.close(20), client.waiting);
+process.exit(0);
+"""
+
+
+@needs_node
+def test_flush_and_close_are_bounded_in_the_middle_of_a_request_and_when_the_clock_is_set_back(tmp_path: Path):
+    # as Node 18 is, which has no global `crypto`
+    assert run_node(STOPPED, tmp_path, "--no-experimental-global-webcrypto") == ["false false 1"]
+
+
+@needs_node
+def test_a_refused_key_costs_no_event(tmp_path: Path):
+    program = """
+import { createClient } from "CLIENT/src/node.js";
+const told = [];
+const open = (key) => createClient({ url: "URL", appId: "app", path: "queue", key,
+  onAnswer: ({ event, code }) => told.push(event.eventId, code), onError: (error) => told.push(error.message) });
+const old = open("old");
+await old.add({ eventId: "a" });
+while (!told.length) await new Promise((resolve) => setTimeout(resolve, 5));
+await old.close(0);
+const client = open("new");
+console.log(await client.flush(60_000), told.join());
+await client.close();
+"""
+    with endpoint() as (server, url):
+        server.script = [(403, {"Retry-After": "3600"}, {"code": "f_app_key_foreign"})]
+        told = run_node(program.replace("URL", url), tmp_path)
+    assert told == ["true the server refuses the key: f_app_key_foreign,a,f_accepted"]
+    assert len({batch["batchId"] for batch in server.batches}) == 1
+
+
 def test_a_page_that_goes_away_sends_what_is_left_and_the_next_page_takes_it_over(context: BrowserContext):
     with endpoint() as (server, url):
         server.script = [NOT_NOW] * 1000
+        context.add_init_script("delete Crypto.prototype.randomUUID")  # as a page of an insecure origin
         page = served(context, url)
         page.evaluate(CREATE, [[fresh_event("click", "c1"), fresh_event("click", "c2")], {"appId": "app"}])
         until(lambda: sent_in(server, "c2") >= 1)

@@ -13,8 +13,11 @@ import msgspec
 from patra.attribution.settlement.dimensions import SettledFact
 from patra.attribution.settlement.facts import settled_facts
 from patra.attribution.settlement.statement import (
+    StatementFact,
     StatementFile,
+    amounts_of,
     in_order,
+    lines_of,
     make_statement,
     statement_fact,
 )
@@ -28,6 +31,7 @@ from patra.attribution.settlement.statement_store import (
 from patra.attribution.storage.billing_tree import BillingTree, billed_twice
 from patra.attribution.storage.sql import Q
 from patra.attribution.verify import DERIVED_CHECKS, REBUILD_ADVICE, Finding, verify
+from patra.kernel.canonical import MAX_INTEGER
 from patra.kernel.clock import HOUR, SECOND, Clock, format_instant
 from patra.kernel.db import Database, Tx
 from patra.kernel.errors import Invalid, counted
@@ -110,6 +114,7 @@ def close_period(
             f"{counted(len(unpriced), 'fact')} without a price: {_named(unpriced)}",
             advice="add rates with `patra attribution rate add`, or close with --allow-unpriced",
         )
+    _check_amounts(facts)
     file = make_statement(
         facts,
         app_id=app_id,
@@ -122,6 +127,17 @@ def close_period(
     )
     db.run(lambda tx: add_statement(tx, file, [fact.decision_id for fact in every]))
     return file
+
+
+def _check_amounts(facts: Sequence[StatementFact]) -> None:
+    """Refuse amounts that a reader of JSON may round: a hash over them would not hold elsewhere."""
+    amounts = amounts_of(lines_of(facts))
+    if large := [f"{amount} micro-{currency}" for currency, amount in amounts.items() if amount > MAX_INTEGER]:
+        raise Invalid(
+            "period_amount_too_large",
+            f"{', '.join(large)}: a statement holds at most {MAX_INTEGER} of a currency",
+            advice="close the days of the month one by one: each has a statement of its own",
+        )
 
 
 MAX_NAMED = 5

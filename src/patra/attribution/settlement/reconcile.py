@@ -3,7 +3,8 @@
 Their list is CSV with a header: `billingKey`, or `responseReference`, `renderAttemptId` and `billableType`; where there
 is a `priceMicros` or a `currency`, it is compared too. Names of columns are taken without regard to case, `_` and `-`;
 fields are separated by the comma, semicolon or tab that the header has most of. A row that cannot be read is a
-difference of its own, so it hides no other.
+difference of its own, so it hides no other. A list that ends within a quote is refused: the rows behind the quote would
+be reported as missing.
 """
 
 import csv
@@ -75,7 +76,8 @@ def their_facts(lines: Iterable[str]) -> list[TheirFact]:
 def _read(lines: Iterator[str]) -> list[TheirFact]:
     first = next(lines, "")
     separator = max(_SEPARATORS, key=first.count)
-    rows = csv.reader(chain([first], lines), delimiter=separator)
+    record = _Record(chain([first], lines))
+    rows = csv.reader(record, delimiter=separator)
     try:
         header = [_column(name) for name in next(rows, list[str]())]
         if "billingkey" not in header and not {"responsereference", "renderattemptid", "billabletype"} <= set(header):
@@ -84,12 +86,50 @@ def _read(lines: Iterator[str]) -> list[TheirFact]:
                 "the header names neither billingKey nor responseReference, renderAttemptId and billableType",
                 place="line 1",
             )
-        return [_their_fact(header, row, rows.line_num) for row in rows if any(cell.strip() for cell in row)]
+        text, found = record.taken(), list[TheirFact]()
+        for row in rows:
+            text = record.taken()
+            if any(cell.strip() for cell in row):
+                found.append(_their_fact(header, row, rows.line_num - len(text) + 1, rows.line_num))
+        if _ends_in_a_quote(text, separator):
+            place = f"line {rows.line_num - len(text) + 1}"
+            raise Invalid("reconcile_unreadable", "a quote is opened here and never closed", place=place)
     except csv.Error as error:
         raise Invalid("reconcile_unreadable", f"the list is no CSV: {error}", place=f"line {rows.line_num}") from None
+    return found
 
 
-def _their_fact(header: Sequence[str], cells: Sequence[str], line: int) -> TheirFact:
+class _Record:
+    """Lines on their way to the reader, with those of the row that is being read."""
+
+    def __init__(self, lines: Iterator[str]) -> None:
+        self._source = lines
+        self.lines: list[str] = []
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = next(self._source)
+        self.lines.append(line)
+        return line
+
+    def taken(self) -> list[str]:
+        """The lines of the row that was read; the next row starts with none."""
+        taken, self.lines = self.lines, []
+        return taken
+
+
+def _ends_in_a_quote(row: Sequence[str], separator: str) -> bool:
+    """Whether the last row of a list ends before its quote does."""
+    try:
+        list(csv.reader(row, delimiter=separator, strict=True))
+    except csv.Error as error:
+        return "end of data" in str(error)
+    return False
+
+
+def _their_fact(header: Sequence[str], cells: Sequence[str], line: int, end: int) -> TheirFact:
     row = dict(zip(header, (cell.strip() for cell in cells), strict=False))
     price = row.get("pricemicros", "")
     key, reference = cell_text(row.get("billingkey", "")), cell_text(row.get("responsereference", ""))
@@ -99,7 +139,10 @@ def _their_fact(header: Sequence[str], cells: Sequence[str], line: int) -> Their
         key = billing_key(reference, row["renderattemptid"], kind)
     if key.count("|") < 2 or key.rpartition("|")[2] not in BILLABLE_TYPES:
         shown = ",".join(cells)[:MAX_SHOWN_CHARS]
-        return TheirFact(billing_key=shown, line=line, problem=f"no billing key of {' or '.join(BILLABLE_TYPES)}")
+        problem = f"no billing key of {' or '.join(BILLABLE_TYPES)}"
+        if end > line:
+            problem += f"; a quote makes one row of it up to line {end}"
+        return TheirFact(billing_key=shown, line=line, problem=problem)
     if price and not (price.isascii() and price.isdecimal() and len(price) <= MAX_PRICE_DIGITS):
         return TheirFact(
             billing_key=key,

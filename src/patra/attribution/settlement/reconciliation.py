@@ -1,24 +1,26 @@
 """The shell of `reconcile`: reads our side of a period and explains each difference by the decision that made it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
 from patra.attribution.decision.decisions import billable_fact, billing_key_of
 from patra.attribution.decision.output_records import RecordType
+from patra.attribution.retention import AUDITS, FACTS
 from patra.attribution.settlement.facts import settled_facts
 from patra.attribution.settlement.period import Period
 from patra.attribution.settlement.reconcile import Difference, DifferenceKind, TheirFact, differences
 from patra.attribution.settlement.statement import statement_fact
-from patra.attribution.settlement.statement_store import all_rates, statement_file
+from patra.attribution.settlement.statement_store import all_rates, facts_of_statement, statement_file, statements
 from patra.attribution.storage.key_search import decisions_of_billing_keys
 from patra.attribution.storage.read import Archived
-from patra.attribution.storage.sql import Q
+from patra.attribution.storage.sql import Q, mark
 from patra.kernel.clock import format_instant
 from patra.kernel.db import Database, Row, Tx
 
 EXPLAIN_BATCH_KEYS = 2_000
 """Differences whose decisions are looked for together."""
+_NEVER_RECEIVED = "no event of this key was ever received from this app"
 
 
 def reconcile(
@@ -43,6 +45,14 @@ def reconcile(
         found[start : start + EXPLAIN_BATCH_KEYS] = db.read(
             lambda tx, page=page: _explained_page(tx, page, app_id, other_apps=other_apps)
         )
+    if unknown := {one.billing_key for one in found if one.explanation == _NEVER_RECEIVED}:
+        purged = db.read(lambda tx: _explained_without_decisions(tx, unknown, app_id, other_apps=other_apps))
+        found = [
+            msgspec.structs.replace(one, explanation=purged.get(one.billing_key, one.explanation))
+            if one.explanation == _NEVER_RECEIVED
+            else one
+            for one in found
+        ]
     return found
 
 
@@ -56,6 +66,19 @@ def _explained_page(tx: Tx, page: Sequence[Difference], app_id: str, *, other_ap
     rows: list[Row] = [(one.id,) for key in theirs_only for one in found.get(key, ())]
     periods: dict[int, str] = dict(tx.fetch(Q["periods_of_facts"], rows=rows))
     return [_explained(one, found.get(one.billing_key, ()), app_id, periods) for one in page]
+
+
+def _explained_without_decisions(tx: Tx, unknown: Collection[str], app_id: str, *, other_apps: bool) -> dict[str, str]:
+    """Why keys without a decision in the store are not in ours, where retention may have taken their decisions."""
+    if not any(mark(tx, name) for name in (AUDITS, FACTS)):
+        return {}
+    texts = dict.fromkeys(unknown, "no decision on this key is left in the store: `patra attribution history ask`")
+    for statement in statements(tx, "" if other_apps else app_id):
+        for fact in facts_of_statement(tx, statement):
+            if fact.billing_key in unknown:
+                text = f"billed at factAt {fact.fact_at}, in the statement of {statement.period}"
+                texts[fact.billing_key] = _whose(statement.app_id, app_id) + text
+    return texts
 
 
 def _explained(
@@ -82,9 +105,8 @@ def _explained(
 def _theirs_only(key: str, found: Sequence[Archived], app_id: str, periods: Mapping[int, str]) -> str:
     """Why a key of their list is not in ours: billed elsewhere, not billed, of another app, or unknown."""
     if not found:
-        return "no event of this key was ever received from this app"
-    app = found[0].decision.subject.app
-    whose = "" if app == app_id else f"the events came from another app, {app!r}: "
+        return _NEVER_RECEIVED
+    whose = _whose(found[0].decision.subject.app, app_id)
     billed = next((one for one in found if billing_key_of(one.decision) == key), None)
     if billed is None:
         return f"{whose}not billable: {found[-1].decision.reason}"
@@ -93,6 +115,10 @@ def _theirs_only(key: str, found: Sequence[Archived], app_id: str, periods: Mapp
         return f"{whose}billed at factAt {fact_at}, in the statement of {periods[billed.id]}"
     status = billed.last_status(RecordType.BILLABLE)
     return f"{whose}billed by us at factAt {fact_at}, outside this statement (record {status})"
+
+
+def _whose(app: str, asked: str) -> str:
+    return "" if app == asked else f"the events came from another app, {app!r}: "
 
 
 def _decided(one: Archived) -> str:

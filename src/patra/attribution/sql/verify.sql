@@ -20,12 +20,12 @@ SELECT d.item FROM att_decision d LEFT JOIN att_log l ON l.number = d.item
 WHERE l.number IS NULL AND d.at >= :since LIMIT :limit
 
 -- name: billables_of_items
-SELECT decision_id, billable_type, closure, app_id, fact_at, fact_hour FROM att_billable
+SELECT decision_id, billable_type, closure, app_id, fact_at, fact_hour, opportunity FROM att_billable
 WHERE decision_id >= :first AND decision_id <= :last ORDER BY decision_id
 
 -- name: billables_of_decisions
 -- rows: id int
-SELECT b.decision_id, b.billable_type, b.closure, b.app_id, b.fact_at, b.fact_hour
+SELECT b.decision_id, b.billable_type, b.closure, b.app_id, b.fact_at, b.fact_hour, b.opportunity
 FROM rows JOIN att_billable b ON b.decision_id = rows.id
 
 -- name: items_without_a_line
@@ -94,3 +94,21 @@ SELECT max(expires_at) FROM krn_ledger WHERE scope = :scope
 -- name: newest_closure
 -- Only SQLite.
 SELECT max(number) FROM att_closure
+
+-- name: placements_of_decisions
+-- rows: id int
+SELECT p.decision_id, p.key, p.placement FROM rows JOIN att_placement p ON p.decision_id = rows.id
+
+-- name: carried_placements
+-- rows: key blob
+SELECT o.key, o.placement FROM rows JOIN att_opportunity o ON o.key = rows.key
+
+-- name: every_statement
+SELECT app_id, number, hash, body FROM att_statement ORDER BY app_id, number
+
+-- name: stated_by_app
+-- Facts that a statement counts: those in the store, and those that left it for history.
+SELECT app_id, sum(facts) FROM (
+  SELECT app_id, count(*) AS facts FROM att_statement_fact GROUP BY app_id
+  UNION ALL SELECT app_id, sum(facts) AS facts FROM att_sum_purged GROUP BY app_id
+) AS stated GROUP BY app_id

@@ -272,6 +272,15 @@ def test_a_row_that_cannot_be_read_is_a_difference_and_hides_no_other():
     ]
 
 
+def test_a_quote_that_is_not_closed_makes_no_rows_look_missing():
+    one, two = IMPRESSION.format(1), IMPRESSION.format(2)
+    with pytest.raises(Invalid) as refused:
+        told(f'billingKey,priceMicros\n{one},7\n"{two},7\nref|3|billable_click,7\n', 1, 2)
+    assert (refused.value.code, refused.value.place) == ("reconcile_unreadable", "line 3")
+    (row,) = their_facts(["billingKey,priceMicros\n", f'"{one},7\n', 'x",7\n'])
+    assert (row.line, row.problem.partition("; ")[2]) == (2, "a quote makes one row of it up to line 3")
+
+
 @pytest.mark.parametrize(
     "text",
     [
