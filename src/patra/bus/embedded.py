@@ -23,7 +23,7 @@ import msgspec
 from patra.bus.bus import Bus as Core
 from patra.bus.catalogue.catalogue import Catalogue, EventType, load, parse
 from patra.bus.catalogue.reasons import Reason
-from patra.bus.consuming.consumer import HandlerFailure
+from patra.bus.consuming.consumer import HandlerFailure, require_plain_function
 from patra.bus.dispatch.dispatcher import Dispatcher
 from patra.bus.dispatch.long_worker import LongWorker
 from patra.bus.publishing.dual_publishing import Translate
@@ -78,6 +78,7 @@ class Bus:
         self._declarations: list[Callable[[Core], object]] = []
         self._nats_url = nats_url
         self._engine: BusEngine | None = None
+        self._building = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._stop = threading.Event()
 
@@ -131,6 +132,12 @@ class Bus:
         """Declare a handler: `handle(tx, event)`, a batch `handle(tx, events)`, long `work(event, hold) -> finish`."""
 
         def declare(handler: H) -> H:
+            place = f"consumer {group}/{event_type}"
+            require_plain_function(handler, place)
+            if self._threads:
+                detail = "consumers are declared before `bus.start()`: no thread would handle their events"
+                raise ConfigInvalid(Reason.CATALOGUE_INVALID, detail, place=place)
+
             def declaration(core: Core) -> object:
                 chosen = {"single": core.consumer, "batch": core.batch_consumer, "long": core.long_consumer}[kind]
                 return cast("Any", chosen)(event_type, group=group, **more)(handler)
@@ -221,13 +228,17 @@ class Bus:
     def engine(self) -> BusEngine:
         """The engine below, built and put in force on the store when it is first needed."""
         if self._engine is None:
-            made = BusEngine(self.db, self.clock, Catalogue(dict(self._types)), nats_url=self._nats_url)
-            for declaration in self._declarations:
-                declaration(made.bus)
-            made.adopt()
-            self.db.run(made.bus.join)
-            self._engine = made
+            with self._building:  # several threads may publish first
+                self._engine = self._engine or self._built()
         return self._engine
+
+    def _built(self) -> BusEngine:
+        made = BusEngine(self.db, self.clock, Catalogue(dict(self._types)), nats_url=self._nats_url)
+        for declaration in self._declarations:
+            declaration(made.bus)
+        made.adopt()
+        self.db.run(made.bus.join)
+        return made
 
     def run_until_idle(self, *, raise_failures: bool = True) -> int:
         """Handle everything that is due now, in this thread; gives how many events were handled. For tests and scripts.
@@ -260,7 +271,12 @@ class Bus:
         return handled
 
     def start(self, *, workers: int = 1) -> None:
-        """Handle events in threads of this process, until `close`. What a handler raises is logged as a warning."""
+        """Handle events in threads of this process, until `close`. What a handler raises is logged as a warning.
+
+        Consumers are declared before. Called again, it changes nothing.
+        """
+        if self._threads:
+            return
         engine = self.engine
         engine.bus.on_failure = _log_failure
         duties = engine.duties() + [d for g in engine.bus.groups() for d in engine.group_duties(g, workers=workers)]

@@ -1,10 +1,11 @@
 """The bus in a program of one's own: `from patra import Bus`."""
 
 import asyncio
+import functools
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
@@ -16,6 +17,7 @@ import pytest
 from patra import Bus, EventRefused, HandlersFailed, Poison, RetryLater
 from patra.bus.consuming.dead_letter import Filter
 from patra.bus.operations import find_letters
+from patra.bus.runtime import BusEngine
 from patra.kernel.clock import DAY, MINUTE, SECOND
 from patra.kernel.errors import ConfigInvalid
 from patra.kernel.testing import ManualClock
@@ -122,6 +124,7 @@ def test_a_failure_comes_back_when_its_time_has_come_and_poison_is_a_dead_letter
     (failure,) = caught.value.failures
     assert (failure.group, failure.attempt, failure.due_at is None) == ("one", 1, False)
     assert 'raise ValueError("not yet")' in str(caught.value)
+    assert str(caught.value).count("Traceback") == 1  # of the handler alone
     assert set(tries) == {1}  # a batch that fails is undone and done again event by event
     bus.clock.advance(10 * MINUTE)
     with caplog.at_level("WARNING", "patra.bus"):
@@ -293,3 +296,69 @@ def test_a_program_that_runs_an_event_loop_publishes_and_consumes_from_threads(d
 
     with ThreadPoolExecutor(1) as pool:  # a browser of other tests may have a loop in this thread
         assert pool.submit(asyncio.run, program()).result()
+
+
+async def _coroutine(*_):
+    """What looks like a handler to an asyncio programmer."""
+
+
+def _generator(*_):
+    yield
+
+
+class _Callable:
+    async def __call__(self, *_):
+        """The same as an object."""
+
+
+@pytest.mark.parametrize("handler", [_coroutine, functools.partial(_coroutine), _generator, _Callable()])
+def test_a_handler_that_a_call_does_not_run_is_refused_when_it_is_declared(handler):
+    with Bus.open("sqlite:///:memory:") as bus, pytest.raises(ConfigInvalid, match="plain function"):
+        bus.consume("order.placed", group="one")(handler)
+
+
+@pytest.mark.parametrize("kind", ["single", "batch", "long"])
+def test_an_event_is_not_handled_by_an_awaitable_that_nothing_awaits(bus, kind):
+    bus.consume("order.placed", group="one", kind=kind)(lambda *_: _coroutine())
+    bus.publish("order.placed", ORDER, tenant="acme", key="o1")
+    with pytest.raises(HandlersFailed):
+        bus.run_until_idle()
+
+
+def test_threads_that_publish_first_build_one_engine(bus):
+    built, second = [], []
+
+    class Engine(BusEngine):
+        def __init__(self, *args, **more):
+            built.append(self)
+            if len(built) == 1:
+                second.append(pool.submit(publish, "o2"))
+                wait(second, timeout=0.1)  # it has to wait for the engine of the first
+            super().__init__(*args, **more)
+
+    def publish(key):
+        return bus.publish("order.placed", ORDER, tenant="acme", key=key)
+
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(1) as pool:
+        patch.setattr("patra.bus.embedded.BusEngine", Engine)
+        assert publish("o1") != second[0].result()
+    assert len(built) == 1
+
+
+def test_a_consumer_that_no_thread_would_serve_is_refused(bus):
+    bus.start()
+    threads = list(bus._threads)
+    bus.start()  # changes nothing
+    assert bus._threads == threads
+    with pytest.raises(ConfigInvalid, match=r"before `bus\.start"):
+        bus.consume("order.placed", group="late")(lambda tx, event: None)
+
+
+def test_a_handler_that_publishes_without_its_transaction_is_told_to_pass_it_on(bus):
+    @bus.consume("order.placed", group="one")
+    def _(tx, event):
+        bus.publish("order.placed", ORDER, tenant="acme", key="o2")
+
+    bus.publish("order.placed", ORDER, tenant="acme", key="o1")
+    with pytest.raises(HandlersFailed, match="pass on the `tx`"):
+        bus.run_until_idle()
