@@ -52,7 +52,8 @@ class EventRefused(Permanent):
     """The bus did not take an event; `refused` says why, with the place in the envelope."""
 
     def __init__(self, refused: Refused) -> None:
-        super().__init__(refused.code.value, f"{refused.place}: {refused.detail}")
+        told = "; ".join(f"{one.place}: {one.detail}" for one in (refused, *refused.others))
+        super().__init__(refused.code.value, told)
         self.refused = refused
 
 

@@ -119,6 +119,18 @@ def test_a_sample_of_each_type_can_be_published_as_it_is(patra, name):
     assert "FILE" in run("publish", expect=2)
 
 
+def test_a_sample_of_a_type_with_two_majors_in_use_is_one_event_in_both(patra, tmp_path, monkeypatch):
+    (tmp_path / "thing.happened.yaml").write_text(
+        """{type: thing.happened, title: T, description: D, producer: Maker, versions: [
+        {version: "1.0", status: retiring, examples: [{}], schema: {type: object, additionalProperties: false}},
+        {version: "2.0", status: current, examples: [{}], schema: {type: object, additionalProperties: true}}]}"""
+    )
+    monkeypatch.setenv("PATRA_BUS_CATALOGUE", json.dumps([str(tmp_path)]))
+    rows = json.loads(run("publish", "-", "--json", stdin=run("publish", "--sample", "thing.happened")))
+    assert {row["result"] for row in rows} == {"published"}
+    assert len({row["event_id"] for row in rows}) == 1
+
+
 def test_consume_runs_a_command_for_each_event_and_keeps_its_place(patra, tmp_path):
     out, script = tmp_path / "out.jsonl", tmp_path / "handle.sh"
     script.write_text(f'cat >> {out}; echo >> {out}; test "$PATRA_EVENT_TYPE" = task.submitted\n')
