@@ -42,6 +42,7 @@ _TO_ATTRIBUTE = {
     "idempotency_key": "idempotencykey",
 }
 _TO_FIELD = {attribute: field for field, attribute in _TO_ATTRIBUTE.items()}
+_SENT_AS = {**_TO_ATTRIBUTE, "producer": "source", "forwarded_by": "forwardedby", "payload": "data"}
 _OWN = frozenset({*_TO_FIELD, "source", "forwardedby"})
 RESERVED = _OWN | {"specversion", "datacontenttype", "data", "data_base64"}  # no names for extensions
 _JSON_TYPE = re.compile(r"application/(json|[a-z0-9.+-]+\+json)\s*(;.*)?\Z", re.IGNORECASE)
@@ -147,7 +148,17 @@ def _envelope(attributes: dict[str, Any], data: Any, arrival: Arrival | None) ->
             wire[_TO_FIELD[name]] = value
     if extensions:
         wire["extensions"] = extensions
-    return from_wire(wire, arrival)
+    found = from_wire(wire, arrival)
+    return _with_attributes(found) if isinstance(found, Refused) else found
+
+
+def _with_attributes(refused: Refused) -> Refused:
+    """Each place with the attribute that its sender knows it by."""
+    field = refused.place.removeprefix("/").partition("/")[0]
+    attribute = _SENT_AS.get(field)
+    detail = refused.detail if attribute is None else f"{refused.detail} (attribute `{attribute}`)"
+    others = tuple(_with_attributes(one) for one in refused.others)
+    return msgspec.structs.replace(refused, detail=detail, others=others)
 
 
 def _unquoted(text: str) -> str | None:

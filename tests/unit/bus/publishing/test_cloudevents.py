@@ -124,9 +124,12 @@ def test_data_may_come_in_base64():
     assert from_structured({**body, "data_base64": "###"}).place == "/data_base64"
 
 
-def test_a_missing_attribute_is_named_by_its_field():
-    found = from_structured({k: v for k, v in BASE.items() if k != "tenantid"})
-    assert (found.code, found.place) == (Reason.ENVELOPE_MISSING, "/tenant_id")
+def test_a_missing_attribute_is_named_by_its_field_and_as_it_is_sent():
+    found = from_structured({k: v for k, v in BASE.items() if k not in {"tenantid", "source"}})
+    assert (found.code, found.place) == (Reason.ENVELOPE_MISSING, "/producer")
+    assert found.detail == "is required (attribute `source`)"
+    (other,) = found.others
+    assert (other.place, other.detail) == ("/tenant_id", "is required (attribute `tenantid`)")
 
 
 @pytest.mark.parametrize(
