@@ -404,6 +404,15 @@ def test_what_is_still_retried_is_said_where_a_dead_letter_is_looked_for(patra):
     assert "still retried" not in run("dead-letters", "--group", "composer")
 
 
+def test_an_endpoint_that_fails_is_not_said_to_make_a_dead_letter_by_the_retries_of_the_type(patra):
+    run("webhooks", "add", "shop", "https://shop.example/hook", "task.submitted")
+    patra.db.run(lambda tx: bus_of(patra).bus.publish(tx, envelope(patra)))
+    failed = "UPDATE bus_delivery SET attempts = 2, error_code = 'b_webhook_unreachable', error_detail = 'down'"
+    patra.db.run(lambda tx: tx.execute(statement("test", failed)))
+    told = CliRunner().invoke(group, ["dead-letters"]).stderr
+    assert "task.submitted: failed 2 times (down); next attempt when a consumer runs\n" in told
+
+
 def test_where_nobody_can_be_asked_the_command_says_how_to_confirm_and_the_question_is_no_output(patra):
     made = bury(patra)
     for args in (["replay", "orchestrator", made.event_id], ["groups", "forget", "orchestrator"]):
