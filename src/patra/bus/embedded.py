@@ -245,7 +245,8 @@ class Bus:
         """Handle everything that is due now, in this thread; gives how many events were handled. For tests and scripts.
 
         Raises HandlersFailed at the end when a handler failed; with `raise_failures=False` a warning says how many did.
-        What failed and waits for its retry is not due: set the clock forward (`ManualClock`) and run again.
+        What failed and waits for its retry is not due: set the clock forward (`ManualClock`) and run again. Over NATS
+        it first sends what this store has published, and takes what is on the stream.
         """
         handled = 0
         core = self.engine.bus
@@ -255,7 +256,7 @@ class Bus:
         try:
             busy = True
             while busy:
-                busy = False
+                busy = self.engine.carry()
                 for group, worker in workers.items():
                     step = Dispatcher(self.db, core, group, slow_start=False).run_once()
                     long = worker.run_once(1.0 if worker.in_hand else 0.0)
@@ -293,6 +294,8 @@ class Bus:
                 if not getattr(turn, "done", 0):
                     self._stop.wait(duty.every / SECOND)
             except Exception as error:  # noqa: BLE001  the edge of a loop: it goes on when the store is back
+                if self._stop.is_set():
+                    return
                 log.warning("bus_loop_failed", loop=duty.name, error=str(error))
                 self._stop.wait(RETRY_SECONDS)
 

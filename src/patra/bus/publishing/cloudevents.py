@@ -20,10 +20,10 @@ from urllib.parse import quote, unquote_to_bytes
 import msgspec
 
 from patra.bus.catalogue.reasons import Reason
-from patra.bus.publishing.arrival import Arrival
 from patra.bus.publishing.envelope import Envelope, Refused, from_wire, legible, to_wire
 from patra.bus.publishing.foreign_cloudevents import SOURCE, Completion
 from patra.bus.publishing.json_text import UNREADABLE, decode_json
+from patra.bus.publishing.submission import Submission
 
 STRUCTURED = "application/cloudevents+json"
 BATCH = "application/cloudevents-batch+json"
@@ -54,7 +54,7 @@ def structured(envelope: Envelope) -> dict[str, Any]:
     return {**_attributes(envelope), "datacontenttype": "application/json", "data": envelope.payload}
 
 
-def from_structured(raw: Any, arrival: Arrival | None = None, complete: Completion = dict) -> Envelope | Refused:
+def from_structured(raw: Any, submission: Submission | None = None, complete: Completion = dict) -> Envelope | Refused:
     """An envelope from a decoded CloudEvent in structured mode; `complete` fills in what other senders do not know."""
     if not isinstance(raw, Mapping):
         return _refused("", "a CloudEvent is a JSON object")
@@ -70,7 +70,7 @@ def from_structured(raw: Any, arrival: Arrival | None = None, complete: Completi
         except (binascii.Error, *UNREADABLE) as error:
             return _refused("/data_base64", f"is no JSON in base64: {error}")
     data = attributes.pop("data", None)
-    return _envelope(complete(attributes), data, arrival)
+    return _envelope(complete(attributes), data, submission)
 
 
 def binary(envelope: Envelope) -> tuple[dict[str, str], bytes]:
@@ -80,7 +80,7 @@ def binary(envelope: Envelope) -> tuple[dict[str, str], bytes]:
 
 
 def from_binary(
-    headers: Mapping[str, str], body: bytes, arrival: Arrival | None = None, complete: Completion = dict
+    headers: Mapping[str, str], body: bytes, submission: Submission | None = None, complete: Completion = dict
 ) -> Envelope | Refused:
     """An envelope from a CloudEvent in binary mode. Header names are taken in any case."""
     lowered = {name.lower(): value for name, value in headers.items()}
@@ -97,7 +97,7 @@ def from_binary(
         data = decode_json(body)
     except UNREADABLE as error:
         return _refused("/data", f"is no JSON: {error}")
-    return _envelope(complete(attributes), data, arrival)
+    return _envelope(complete(attributes), data, submission)
 
 
 def legible_event(raw: Any) -> Envelope:
@@ -122,7 +122,7 @@ def _attributes(envelope: Envelope) -> dict[str, str | int | bool]:
     return found
 
 
-def _envelope(attributes: dict[str, Any], data: Any, arrival: Arrival | None) -> Envelope | Refused:
+def _envelope(attributes: dict[str, Any], data: Any, submission: Submission | None) -> Envelope | Refused:
     if attributes.pop("specversion", None) != "1.0":
         return _refused("/specversion", "is not 1.0")
     wire: dict[str, Any] = {"payload": data}
@@ -148,7 +148,7 @@ def _envelope(attributes: dict[str, Any], data: Any, arrival: Arrival | None) ->
             wire[_TO_FIELD[name]] = value
     if extensions:
         wire["extensions"] = extensions
-    found = from_wire(wire, arrival)
+    found = from_wire(wire, submission)
     return _with_attributes(found) if isinstance(found, Refused) else found
 
 

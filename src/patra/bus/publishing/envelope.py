@@ -9,9 +9,9 @@ import msgspec
 
 from patra.bus.catalogue.reasons import Reason
 from patra.bus.catalogue.versions import Version, parse_version
-from patra.bus.publishing.arrival import Arrival, filled
 from patra.bus.publishing.json_text import UNREADABLE, decode_json
 from patra.bus.publishing.refusal import Refused, together
+from patra.bus.publishing.submission import Submission, filled
 from patra.kernel.clock import SECOND, format_instant, parse_instant
 
 MAX_NAME_CHARS = 256  # characters of a name or key
@@ -97,21 +97,21 @@ def is_event_id(text: str) -> bool:
     return _is_uuid7(text) is not None
 
 
-def decode(body: bytes | str, arrival: Arrival | None = None) -> Envelope | Refused:
-    """An envelope from its JSON text; with `arrival`, what a sender may leave out is filled in."""
+def decode(body: bytes | str, submission: Submission | None = None) -> Envelope | Refused:
+    """An envelope from its JSON text; with `submission`, what a sender may leave out is filled in."""
     try:
         raw = decode_json(body)
     except UNREADABLE as error:
         return _refused(Reason.ENVELOPE_MALFORMED, "", f"not JSON: {error}")
-    return from_wire(raw, arrival)
+    return from_wire(raw, submission)
 
 
-def from_wire(raw: Any, arrival: Arrival | None = None) -> Envelope | Refused:
-    """An envelope from decoded JSON; with `arrival`, what a sender may leave out is filled in."""
+def from_wire(raw: Any, submission: Submission | None = None) -> Envelope | Refused:
+    """An envelope from decoded JSON; with `submission`, what a sender may leave out is filled in."""
     if not isinstance(raw, Mapping):
         return _refused(Reason.ENVELOPE_MALFORMED, "", "an envelope is a JSON object")
     given = cast("Mapping[str, Any]", raw)
-    fields = dict(given) if arrival is None else filled(given, arrival)
+    fields = dict(given) if submission is None else filled(given, submission)
     wrong = [
         _refused(Reason.ENVELOPE_UNKNOWN, f"/{name}", "is no field of the envelope; data belongs into `payload`")
         for name in fields
@@ -137,8 +137,8 @@ def from_wire(raw: Any, arrival: Arrival | None = None) -> Envelope | Refused:
             )
         known["forwarded_by"] = tuple(cast("list[Any]", names))
     wrong += defects(known)
-    if wrong and arrival is not None:
-        wrong += arrival.judge(well_formed(known, wrong))
+    if wrong and submission is not None:
+        wrong += submission.judge(well_formed(known, wrong))
     return together(wrong) if wrong else Envelope(**known)
 
 

@@ -10,10 +10,10 @@ from patra.cli.terminal.tables import Styled
 from patra.kernel.safety.untrusted_text import without_controls
 
 if TYPE_CHECKING:
-    from patra.bus.publishing.arrival import Arrival
     from patra.bus.publishing.envelope import Envelope, Refused
     from patra.bus.publishing.foreign_cloudevents import Completion
     from patra.bus.publishing.publish import Outcome
+    from patra.bus.publishing.submission import Submission
     from patra.kernel.db import Tx
 
 PUBLISH_EPILOG = """\b
@@ -49,9 +49,9 @@ def publish(file: Any, sample: str, name: str, deliver_at: str, config: str | No
 
     from patra.app.access.actor import Actor, Role, command_line_actor
     from patra.app.components.bus import bus_of, completion_for, publisher_for
-    from patra.bus.publishing.arrival import Arrival
     from patra.bus.publishing.envelope import Envelope, Refused
     from patra.bus.publishing.publish import Published, objections
+    from patra.bus.publishing.submission import Submission
     from patra.kernel.clock import SystemClock
     from patra.kernel.errors import ConfigInvalid
 
@@ -66,8 +66,8 @@ def publish(file: Any, sample: str, name: str, deliver_at: str, config: str | No
         who = publisher_for(patra, Actor(name=name, role=Role.PUBLISHER) if name else command_line_actor())
         if who is None:
             raise click.BadParameter(f"{name} is not one of bus.publishers", param_hint="--as")
-        arrival = Arrival(SystemClock().now(), partial(objections, bus.catalogue))
-        read = _envelopes(body, arrival, completion_for(patra, who))
+        submission = Submission(SystemClock().now(), partial(objections, bus.catalogue))
+        read = _envelopes(body, submission, completion_for(patra, who))
         if deliver_at:
             read = [(_later(seen, deliver_at), _later(one, deliver_at)) for seen, one in read]
         found = [one for _, one in read]
@@ -146,7 +146,9 @@ def _sample(event_type: str, config: str | None) -> str:
     return msgspec.json.format(msgspec.json.encode(made if len(made) > 1 else made[0]), indent=2).decode()
 
 
-def _envelopes(body: bytes, arrival: "Arrival", complete: "Completion") -> "list[tuple[Envelope, Envelope | Refused]]":
+def _envelopes(
+    body: bytes, submission: "Submission", complete: "Completion"
+) -> "list[tuple[Envelope, Envelope | Refused]]":
     """What is legible of each, and the envelope or why it is none."""
     from patra.bus.catalogue.reasons import Reason
     from patra.bus.publishing.cloudevents import from_structured, legible_event
@@ -155,8 +157,8 @@ def _envelopes(body: bytes, arrival: "Arrival", complete: "Completion") -> "list
 
     def one(raw: Any) -> "tuple[Envelope, Envelope | Refused]":
         if isinstance(raw, dict) and "specversion" in raw:
-            return legible_event(raw), from_structured(raw, arrival, complete)
-        return legible(raw), from_wire(raw, arrival)
+            return legible_event(raw), from_structured(raw, submission, complete)
+        return legible(raw), from_wire(raw, submission)
 
     try:
         raw: Any = decode_json(body)

@@ -7,7 +7,6 @@ import pytest
 
 from patra.bus.catalogue.catalogue import load
 from patra.bus.catalogue.reasons import Reason
-from patra.bus.publishing.arrival import Arrival
 from patra.bus.publishing.envelope import Refused, from_wire, rendition, to_wire
 from patra.bus.publishing.publish import (
     Candidate,
@@ -22,6 +21,7 @@ from patra.bus.publishing.publish import (
     repeated,
 )
 from patra.bus.publishing.publisher_tokens import module_publisher
+from patra.bus.publishing.submission import Submission
 from tests.unit.bus.making import ORDERED, THING, THING_2, catalogue, closed, envelope, event_type, version
 
 SMALL = catalogue()
@@ -63,21 +63,21 @@ def test_all_that_is_wrong_is_said_at_once_and_the_first_check_decides():
 
 
 def test_fields_of_a_broken_envelope_are_judged_by_the_catalogue_as_far_as_they_have_their_form():
-    arrival = Arrival(0, partial(objections, SMALL))
+    submission = Submission(0, partial(objections, SMALL))
     wire = {"event_type": "thing.happened", "event_version": "1.0", "producer": "Thief", "payload": {"key": 1}}
-    found = from_wire(wire, arrival)
+    found = from_wire(wire, submission)
     assert code(found) == (Reason.ENVELOPE_MISSING, "/tenant_id")
     assert {one.place for one in found.others} == {"/project_id", "/idempotency_key", "/producer", "/payload/key"}
-    assert {one.place for one in from_wire({**wire, "event_type": "no.such"}, arrival).others} >= {"/event_type"}
-    assert "/payload/key" not in {one.place for one in from_wire({**wire, "event_version": 3}, arrival).others}
-    assert from_wire({"event_type": []}, arrival).code is Reason.ENVELOPE_MISSING
+    assert {one.place for one in from_wire({**wire, "event_type": "no.such"}, submission).others} >= {"/event_type"}
+    assert "/payload/key" not in {one.place for one in from_wire({**wire, "event_version": 3}, submission).others}
+    assert from_wire({"event_type": []}, submission).code is Reason.ENVELOPE_MISSING
 
 
 def test_versions_of_one_event_that_arrive_together_without_an_id_share_one():
-    arrival = Arrival(0)
+    submission = Submission(0)
     wire = {k: v for k, v in to_wire(envelope()).items() if k not in {"event_id", "trace_id", "occurred_at"}}
-    made = [from_wire(wire, arrival), from_wire({**wire, "event_version": "2.0"}, arrival)]
-    other = from_wire({**wire, "idempotency_key": "other"}, arrival)
+    made = [from_wire(wire, submission), from_wire({**wire, "event_version": "2.0"}, submission)]
+    other = from_wire({**wire, "idempotency_key": "other"}, submission)
     assert made[0].event_id == made[1].event_id != other.event_id
     pair = [candidate(one, DUAL, index) for index, one in enumerate([made[0], rendition(made[1], "2.0", TWO)])]
     assert len(gather(pair).publications) == 1

@@ -1,4 +1,4 @@
-"""Where an event arrives over HTTP or from the command line: what its sender may leave out is filled in."""
+"""Events that arrive over HTTP or from the command line: what a sender may leave out is filled in."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ from patra.kernel.ids import new_id
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}\Z")
 
 
-class Arrival(msgspec.Struct, frozen=True):
+class Submission(msgspec.Struct, frozen=True):
     """What is known where an event arrives over HTTP or from the command line; one for all events of a request.
 
     `judge` says what else is wrong with those fields of a broken envelope that have their form. `event_ids` are those
@@ -31,12 +31,12 @@ class Arrival(msgspec.Struct, frozen=True):
         return self.event_ids.setdefault(key, new_id())
 
 
-def filled(fields: Mapping[str, Any], arrival: Arrival) -> dict[str, Any]:
+def filled(fields: Mapping[str, Any], submission: Submission) -> dict[str, Any]:
     """With the ids and times that a sender may leave out at the edge: a shell cannot make a UUIDv7.
 
     The idempotency key is no such id: only the producer knows what makes two publishes the same (C§3).
     """
-    event_id = fields.get("event_id") or arrival.event_id(fields)
+    event_id = fields.get("event_id") or submission.event_id(fields)
     extensions: Any = fields.get("extensions")
     parent = extensions.get("traceparent") if isinstance(extensions, Mapping) else None  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
     traced = _TRACEPARENT.match(parent) if isinstance(parent, str) else None
@@ -45,6 +45,6 @@ def filled(fields: Mapping[str, Any], arrival: Arrival) -> dict[str, Any]:
         "schema_version": "1.0",
         "trace_id": traced[1] if traced else event_id,
         "correlation_id": event_id,
-        "occurred_at": format_instant(arrival.now),
+        "occurred_at": format_instant(submission.now),
     }
     return {**fields, **{name: value for name, value in defaults.items() if fields.get(name) in {None, ""}}}
