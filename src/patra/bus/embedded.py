@@ -23,6 +23,7 @@ import msgspec
 from patra.bus.bus import Bus as Core
 from patra.bus.catalogue.catalogue import Catalogue, EventType, load, parse
 from patra.bus.catalogue.reasons import Reason
+from patra.bus.catalogue.schema import FORMATS
 from patra.bus.consuming.consumer import HandlerFailure, require_plain_function
 from patra.bus.dispatch.dispatcher import Dispatcher
 from patra.bus.dispatch.long_worker import LongWorker
@@ -374,8 +375,8 @@ def _closed(part: Any) -> Any:
     for name, one in cast("dict[str, Any]", part).items():
         if name == "properties":  # names of fields, whatever they are
             made[name] = {field: _closed(inner) for field, inner in cast("dict[str, Any]", one).items()}
-        elif name != "default":
-            made[name] = _closed(one)
+        elif name not in {"default", "contentEncoding"} and (name != "format" or one in FORMATS):
+            made[name] = _closed(one)  # other formats, such as `decimal`, are no more than notes
     if made.get("type") == "object":
         made.setdefault("additionalProperties", False)
     return made

@@ -6,9 +6,11 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
+from decimal import Decimal
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
+from uuid import UUID
 
 import msgspec
 import pydantic
@@ -275,6 +277,52 @@ def test_a_contract_comes_from_a_pydantic_model_too(database_url):
         assert (bus.run_until_idle(), seen) == (1, [made])
         with pytest.raises(EventRefused, match="b_payload_invalid"):
             bus.publish("customer.joined", {"customer_id": "", "address": {"street": "x"}}, tenant="acme", key="c2")
+
+
+class Payment(msgspec.Struct):
+    """A payment of ordinary types."""
+
+    amount: Decimal
+    at: datetime
+    time_of_day: time
+    receipt: bytes
+    payment_id: UUID
+    status: Literal["paid", "open"]
+
+
+class PaymentModel(pydantic.BaseModel):
+    """The same as a model of pydantic."""
+
+    amount: Decimal
+    at: datetime
+    time_of_day: time
+    receipt: bytes
+    payment_id: UUID
+    status: Literal["paid", "open"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "read"),
+    [
+        (Payment, lambda payload: msgspec.convert(payload, Payment)),
+        (PaymentModel, PaymentModel.model_validate),
+    ],
+)
+def test_amounts_times_and_bytes_of_a_type_are_texts_in_its_contract(kind, read):
+    made = kind(
+        amount=Decimal("1.50"),
+        at=datetime(2026, 1, 31, tzinfo=UTC),
+        time_of_day=time(8, 30),
+        receipt=b"x",
+        payment_id=UUID(int=7),
+        status="paid",
+    )
+    with Bus.open("sqlite:///:memory:", clock=ManualClock()) as bus:
+        bus.declare("payment.made", kind, producer="Shop", example=made)
+        seen = []
+        bus.consume("payment.made", group="one")(lambda tx, event: seen.append(read(event.payload)))
+        bus.publish("payment.made", made, tenant="acme", key="p1")
+        assert (bus.run_until_idle(), seen) == (1, [made])
 
 
 def test_a_program_that_runs_an_event_loop_publishes_and_consumes_from_threads(database_url):
