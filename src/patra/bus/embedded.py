@@ -23,7 +23,7 @@ import msgspec
 from patra.bus.bus import Bus as Core
 from patra.bus.catalogue.catalogue import Catalogue, EventType, load, parse
 from patra.bus.catalogue.reasons import Reason
-from patra.bus.catalogue.schema import FORMATS
+from patra.bus.catalogue.type_schema import plain_payload, type_schema
 from patra.bus.consuming.consumer import HandlerFailure, require_plain_function
 from patra.bus.dispatch.dispatcher import Dispatcher
 from patra.bus.dispatch.long_worker import LongWorker
@@ -77,6 +77,7 @@ class Bus:
         self.db = db
         self.clock = clock
         self._types = {kind.name: kind for kind in types}
+        self._versions: dict[str, list[dict[str, Any]]] = {}  # of types that were declared here
         self._declarations: list[Callable[[Core], object]] = []
         self._nats_url = nats_url
         self._engine: BusEngine | None = None
@@ -105,25 +106,45 @@ class Bus:
         return cls(db, clock or SystemClock(), known.types.values(), nats_url)
 
     def declare(
-        self, event_type: str, payload: type[Any], *, producer: str, example: Any, version: str = "1.0", **more: Any
+        self,
+        event_type: str,
+        payload: type[Any],
+        *,
+        producer: str,
+        example: Any,
+        version: str = "1.0",
+        status: Literal["current", "retiring", "retired"] = "current",
+        **more: Any,
     ) -> None:
-        """A contract from a type that msgspec or pydantic can describe; `more` as in a contract file (`retry` …)."""
+        """A contract from a type that msgspec or pydantic can describe; `more` as in a contract file (`retry` …).
+
+        Declared again with a later major version, a type has both: the earlier one is retiring, unless it is retired.
+        """
+        made = {
+            "version": version,
+            "status": status,
+            "schema": type_schema(payload),
+            "examples": [plain_payload(example)],
+        }
+        earlier = self._versions.get(event_type, [])
+        versions = [{**one, "status": "retiring"} if one["status"] == "current" else one for one in earlier] + [made]
         file = {
             "type": event_type,
             "title": event_type,
             "description": (payload.__doc__ or event_type).strip(),
             "producer": producer,
-            "versions": [{"version": version, "schema": _schema(payload), "examples": [_plain(example)]}],
+            "versions": versions,
             **more,
         }
-        self._add(parse(msgspec.json.encode(file).decode(), event_type))
+        self._add(parse(msgspec.json.encode(file).decode(), event_type), another_version=bool(earlier))
+        self._versions[event_type] = versions
 
     def declare_file(self, path: str | Path) -> None:
         """A contract from a YAML file."""
         self._add(parse(Path(path).read_text("utf-8"), Path(path).name))
 
-    def _add(self, kind: EventType) -> None:
-        if self._engine is not None or kind.name in self._types:
+    def _add(self, kind: EventType, *, another_version: bool = False) -> None:
+        if self._engine is not None or (kind.name in self._types and not another_version):
             detail = "contracts are declared once, before the first publish or run"
             raise ConfigInvalid(Reason.CATALOGUE_INVALID, detail, place=kind.name)
         self._types[kind.name] = kind
@@ -177,6 +198,7 @@ class Bus:
         trace: str = "",
         correlation: str = "",
         causation: str | None = None,
+        version: str | None = None,
         publisher: Publisher | str | None = None,
         deliver_at: datetime | None = None,
         tx: Tx | None = None,
@@ -185,6 +207,7 @@ class Bus:
 
         With `tx` it is published if, and only if, that transaction commits; begin it by `transaction`, or `prepare` the
         bus before. Ids, time and trace are filled in. With `deliver_at` no group handles it before that time.
+        `version` is that of the payload, such as "1.0"; the newest when left out.
         """
         if tx is not None and self._engine is None:
             detail = (
@@ -199,13 +222,14 @@ class Bus:
             raise EventRefused(unknown)
         made = core.envelope(
             event_type,
-            _plain(payload),
+            plain_payload(payload),
             tenant_id=tenant,
             project_id=project,
             trace_id=trace or new_id(),
             correlation_id=correlation or trace or key,
             causation_id=causation,
             idempotency_key=key,
+            version=version,
         )
         if deliver_at is not None:
             made = msgspec.structs.replace(made, extensions={DELIVER_AT: format_instant(_instant(deliver_at))})
@@ -331,52 +355,3 @@ def _instant(at: datetime) -> int:
     if at.tzinfo is None:
         raise ValueError("a time without its zone: say datetime(…, tzinfo=UTC)")
     return int(at.timestamp() * SECOND)
-
-
-def _schema(payload: type[Any]) -> dict[str, Any]:
-    """The JSON Schema of a type as the catalogue takes it: closed objects, no defaults, the object itself in front."""
-    model_schema = getattr(payload, "model_json_schema", None)  # a pydantic model; pydantic itself is not needed
-    found = msgspec.json.schema(payload) if model_schema is None else _untitled(model_schema())
-    defs: dict[str, Any] = {name: _closed(part) for name, part in found.get("$defs", {}).items()}
-    if "$ref" not in found:
-        return _closed(found)
-    name = str(found["$ref"]).removeprefix("#/$defs/")
-    root = defs.pop(name)
-    return {**root, "$defs": defs} if defs else root
-
-
-def _plain(payload: Any) -> Any:
-    """A payload as JSON has it."""
-    dump = getattr(payload, "model_dump", None)
-    return msgspec.to_builtins(payload) if dump is None else dump(mode="json")
-
-
-def _untitled(part: Any) -> Any:
-    """Without the titles that pydantic gives to each field: they say no more than its name."""
-    if isinstance(part, list):
-        return [_untitled(one) for one in cast("list[Any]", part)]
-    if not isinstance(part, dict):
-        return part
-    made: dict[str, Any] = {}
-    for name, one in cast("dict[str, Any]", part).items():
-        if name in {"properties", "$defs"}:
-            made[name] = {field: _untitled(inner) for field, inner in cast("dict[str, Any]", one).items()}
-        elif name != "title":
-            made[name] = _untitled(one)
-    return made
-
-
-def _closed(part: Any) -> Any:
-    if isinstance(part, list):
-        return [_closed(one) for one in cast("list[Any]", part)]
-    if not isinstance(part, dict):
-        return part
-    made: dict[str, Any] = {}
-    for name, one in cast("dict[str, Any]", part).items():
-        if name == "properties":  # names of fields, whatever they are
-            made[name] = {field: _closed(inner) for field, inner in cast("dict[str, Any]", one).items()}
-        elif name not in {"default", "contentEncoding"} and (name != "format" or one in FORMATS):
-            made[name] = _closed(one)  # other formats, such as `decimal`, are no more than notes
-    if made.get("type") == "object":
-        made.setdefault("additionalProperties", False)
-    return made

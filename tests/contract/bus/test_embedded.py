@@ -279,6 +279,46 @@ def test_a_contract_comes_from_a_pydantic_model_too(database_url):
             bus.publish("customer.joined", {"customer_id": "", "address": {"street": "x"}}, tenant="acme", key="c2")
 
 
+class OrderInEuros(msgspec.Struct):
+    """A customer placed an order."""
+
+    order_id: str
+    euros: float
+
+
+def test_a_second_major_is_declared_beside_the_first_and_translated(database_url):
+    def opened():
+        bus = Bus.open(database_url, clock=ManualClock())
+        bus.declare("order.placed", OrderPlaced, producer="Shop", example=ORDER)
+        return bus
+
+    with opened() as before:
+        before.prepare()
+    with opened() as bus:
+        bus.declare("order.placed", OrderInEuros, producer="Shop", example=OrderInEuros("o1", 5.0), version="2.0")
+        with pytest.raises(ConfigInvalid, match=r"2\.0"):  # the same once more
+            bus.declare("order.placed", OrderInEuros, producer="Shop", example=OrderInEuros("o1", 5.0), version="2.0")
+        seen = []
+        for group, versions in (("old", "<2"), ("new", ">=2"), ("both", ">=1")):
+            bus.consume("order.placed", group=group, versions=versions)(
+                lambda tx, event, group=group: seen.append((group, event.envelope.event_version))
+            )
+
+        @bus.translate("order.placed", given=2, made=1)
+        def _(payload):
+            return {"order_id": payload["order_id"], "cents": int(payload["euros"] * 100)}
+
+        @bus.translate("order.placed", given=1, made=2)
+        def _(payload):
+            return {"order_id": payload["order_id"], "euros": payload["cents"] / 100}
+
+        each = [("both", "1.0"), ("new", "2.0"), ("old", "1.0")]  # 2.0 begins as a shadow
+        bus.publish("order.placed", OrderInEuros("o1", 5.0), tenant="acme", key="o1")
+        assert (bus.run_until_idle(), sorted(seen)) == (3, each)
+        bus.publish("order.placed", OrderPlaced("o2", 500), tenant="acme", key="o2", version="1.0")
+        assert (bus.run_until_idle(), sorted(seen)) == (3, sorted(each * 2))
+
+
 class Payment(msgspec.Struct):
     """A payment of ordinary types."""
 
