@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar, cast
+from typing import Any, Literal, Self, TypedDict, TypeVar, Unpack, cast
 
 import msgspec
 
@@ -49,6 +49,14 @@ PACKAGES = ("patra.kernel", "patra.bus")
 RETRY_SECONDS = 1.0  # after an error at a loop's edge
 
 
+class NatsOptions(TypedDict, total=False):
+    """The broker, where there is one; see `BusEngine`."""
+
+    nats_url: str
+    credentials: str
+    replicas: int
+
+
 class EventRefused(Permanent):
     """The bus did not take an event; `refused` says why, with the place in the envelope."""
 
@@ -73,13 +81,15 @@ class HandlersFailed(Permanent):
 class Bus:
     """Contracts and consumers are declared first; the first publish or run puts them in force on the store."""
 
-    def __init__(self, db: Database, clock: Clock, types: Iterable[EventType] = (), nats_url: str = "") -> None:
+    def __init__(
+        self, db: Database, clock: Clock, types: Iterable[EventType] = (), **nats: Unpack[NatsOptions]
+    ) -> None:
         self.db = db
         self.clock = clock
         self._types = {kind.name: kind for kind in types}
         self._versions: dict[str, list[dict[str, Any]]] = {}  # of types that were declared here
         self._declarations: list[Callable[[Core], object]] = []
-        self._nats_url = nats_url
+        self._nats = nats
         self._engine: BusEngine | None = None
         self._building = threading.Lock()
         self._threads: list[threading.Thread] = []
@@ -94,16 +104,20 @@ class Bus:
         built_in: bool = False,
         clock: Clock | None = None,
         nats_url: str = "",
+        nats_credentials: str = "",
+        nats_replicas: int = 1,
     ) -> Self:
         """The bus on a store, whose tables are made where they are missing.
 
         `contracts` are folders of YAML contracts; `built_in` adds those that come with Patra. Programs and a Patra may
-        share a store with different types: each leaves those of the others as they are.
+        share a store with different types: each leaves those of the others as they are. `nats_credentials` is the text
+        of a credentials file or an nkey's seed, `nats_replicas` on how many servers of a cluster the stream is kept.
         """
         db = open_database(url)
         migrate(db, list(PACKAGES))
         known = load([Path(folder) for folder in contracts], built_in=built_in)
-        return cls(db, clock or SystemClock(), known.types.values(), nats_url)
+        nats = NatsOptions(nats_url=nats_url, credentials=nats_credentials, replicas=nats_replicas)
+        return cls(db, clock or SystemClock(), known.types.values(), **nats)
 
     def declare(
         self,
@@ -259,7 +273,7 @@ class Bus:
         return self._engine
 
     def _built(self) -> BusEngine:
-        made = BusEngine(self.db, self.clock, Catalogue(dict(self._types)), nats_url=self._nats_url)
+        made = BusEngine(self.db, self.clock, Catalogue(dict(self._types)), **self._nats)
         for declaration in self._declarations:
             declaration(made.bus)
         made.adopt()

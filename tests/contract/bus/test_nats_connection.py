@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 import msgspec
 import pytest
 
+from patra import Bus
 from patra.bus.transports.nats import BrokerUnreachable, NatsStream
 from patra.bus.transports.nats_connection import login
 from patra.bus.transports.sender import UNREACHABLE, Parcel
@@ -233,6 +234,10 @@ def test_a_server_may_ask_for_an_nkey(tmp_path):
             with pytest.raises(BrokerUnreachable, match="Authorization"):
                 stranger.incarnation()
             stranger.close()
+        with Bus.open("sqlite:///:memory:", nats_url=url, nats_credentials=seed) as bus:
+            assert bus.run_until_idle() == 0
+        with Bus.open("sqlite:///:memory:", nats_url=url) as bus, pytest.raises(BrokerUnreachable):
+            bus.run_until_idle()
 
 
 def test_a_server_may_ask_for_a_credentials_file_with_a_jwt(tmp_path):
