@@ -17,6 +17,6 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def together(wrong: Sequence[Refused]) -> Refused:
-    """The first decides; all are told."""
+    """The first decides; all are given."""
     first, *others = wrong
     return msgspec.structs.replace(first, others=tuple(others))
