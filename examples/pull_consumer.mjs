@@ -18,15 +18,22 @@ async function call(act, body) {
 
 const already = new Set();
 for (;;) {
-  const wait_seconds = once ? 0 : 20;
-  const { deliveries } = await call("pull", { types: { [type]: ">=1" }, max: 10, wait_seconds, lease_seconds: 60, from_beginning: true });
+  const asked = { types: { [type]: ">=1" }, max: 10, wait_seconds: once ? 0 : 20, lease_seconds: 60, from_beginning: true };
+  const deliveries = await call("pull", asked).then((pulled) => pulled.deliveries, (error) => {
+    if (once) throw error;
+    console.error(String(error)); // the server is being restarted, or out of reach
+  });
+  if (!deliveries) {
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    continue;
+  }
   for (const { delivery, event, attempt } of deliveries) {
     try {
       if (!already.has(event.event_id)) console.log(`attempt ${attempt}: ${event.event_type} ${event.event_id}`);
       already.add(event.event_id);
       await call("ack", { deliveries: [delivery] });
     } catch (error) {
-      await call("nack", { deliveries: [delivery], detail: String(error) });
+      await call("nack", { deliveries: [delivery], detail: String(error) }).catch(() => {}); // or its lease runs out
     }
   }
   if (once && deliveries.length === 0) break;

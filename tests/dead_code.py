@@ -19,7 +19,6 @@ ALLOWED: dict[str, str] = {
     "__getattr__": "patra: names of the public API are loaded when they are used",
     "__init_subclass__": "Python calls it",
     "__dir__": "patra: what `dir(patra)` shows",
-    "__call__": "protocols of callables",
     "group_loops": "an engine's own consumers (docs/reference/bus.md)",
     "declare_file": "patra.Bus",
     "run_until_idle": "patra.Bus",

@@ -4,7 +4,7 @@ A process draws its version when it starts: at first mostly the old one, whose c
 new one, whose catalogue has 1.0 and 2.0 and which publishes both. The first new process subscribes a group that reads
 2.0 only; from that transaction on it must get every event. A publisher that is refused for being behind draws again, as
 if it were upgraded. All the while the stage of 2.0 is moved back and forth. Over NATS the receivers are of
-both versions too, so that old ones read what they do not know.
+both versions too, so that old ones read what they do not know. No handler gets a version that its process does not know.
 """
 
 import random
@@ -18,6 +18,7 @@ from typing import Any
 from patra.bus import operations
 from patra.bus.bus import Bus
 from patra.bus.catalogue.reasons import NOT_ADOPTED
+from patra.bus.consuming.consumer import Poison
 from patra.bus.consuming.version_stages import Stage
 from patra.bus.dispatch.dispatcher import Dispatcher
 from patra.bus.publishing.envelope import Refused
@@ -155,14 +156,16 @@ def bus_of(types: Any, nats_url: str) -> Bus:
     bus = Bus(types, SystemClock(), Outboxed() if nats_url else None)
     for group, versions in READERS.items():
         if types is NEW or group != "second_only":
-            bus.consumer(TYPE, group=group, versions=versions)(_effect(group))
+            bus.consumer(TYPE, group=group, versions=versions)(_effect(group, set(types.types[TYPE].contracts)))
     if types is NEW:
         bus.translations.add(TYPE, 1, 2, lambda payload: {"key": payload["key"], "number": 1})
     return bus
 
 
-def _effect(group: str) -> Callable[[Tx, Any], None]:
+def _effect(group: str, known: set[int]) -> Callable[[Tx, Any], None]:
     def handle(tx: Tx, event: Any) -> None:
+        if event.envelope.version.major not in known:
+            raise Poison("unknown_major", "the process has no contract of this version: it was to leave the event")
         tx.insert("prf_effect", [{"group_name": group, "event_id": event.event_id}])
 
     return handle

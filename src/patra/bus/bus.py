@@ -26,7 +26,7 @@ from patra.bus.consuming.consumer import (
     Long,
     Single,
     declared,
-    parse_versions,
+    in_process,
 )
 from patra.bus.consuming.freeze import Freeze
 from patra.bus.consuming.recipients import Subscription
@@ -298,11 +298,7 @@ class Bus:
 
     def _declare(self, kind: Kind, event_type: str, group: str, versions: str, **options: Any) -> Callable[[Any], Any]:
         def declare(handler: Any) -> Any:
-            accepted = parse_versions(versions, f"consumer {group}/{event_type}")
-            made = Consumer(
-                event_type=event_type, group=group, versions=accepted, kind=kind, handler=handler, **options
-            )
-            self.add(made)
+            self.add(in_process(self.catalogue, kind, event_type, group, versions, handler, options))
             return handler
 
         return declare

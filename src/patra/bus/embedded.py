@@ -16,14 +16,15 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar, cast
+from typing import Any, Literal, Self, TypedDict, TypeVar, Unpack, cast
 
 import msgspec
 
 from patra.bus.bus import Bus as Core
 from patra.bus.catalogue.catalogue import Catalogue, EventType, load, parse
 from patra.bus.catalogue.reasons import Reason
-from patra.bus.consuming.consumer import HandlerFailure
+from patra.bus.catalogue.type_schema import plain_payload, type_schema
+from patra.bus.consuming.consumer import HandlerFailure, require_plain_function
 from patra.bus.dispatch.dispatcher import Dispatcher
 from patra.bus.dispatch.long_worker import LongWorker
 from patra.bus.publishing.dual_publishing import Translate
@@ -48,11 +49,20 @@ PACKAGES = ("patra.kernel", "patra.bus")
 RETRY_SECONDS = 1.0  # after an error at a loop's edge
 
 
+class NatsOptions(TypedDict, total=False):
+    """The broker, where there is one; see `BusEngine`."""
+
+    nats_url: str
+    credentials: str
+    replicas: int
+
+
 class EventRefused(Permanent):
     """The bus did not take an event; `refused` says why, with the place in the envelope."""
 
     def __init__(self, refused: Refused) -> None:
-        super().__init__(refused.code.value, f"{refused.place}: {refused.detail}")
+        told = "; ".join(f"{one.place}: {one.detail}" for one in (refused, *refused.others))
+        super().__init__(refused.code.value, told)
         self.refused = refused
 
 
@@ -71,13 +81,17 @@ class HandlersFailed(Permanent):
 class Bus:
     """Contracts and consumers are declared first; the first publish or run puts them in force on the store."""
 
-    def __init__(self, db: Database, clock: Clock, types: Iterable[EventType] = (), nats_url: str = "") -> None:
+    def __init__(
+        self, db: Database, clock: Clock, types: Iterable[EventType] = (), **nats: Unpack[NatsOptions]
+    ) -> None:
         self.db = db
         self.clock = clock
         self._types = {kind.name: kind for kind in types}
+        self._versions: dict[str, list[dict[str, Any]]] = {}  # of types that were declared here
         self._declarations: list[Callable[[Core], object]] = []
-        self._nats_url = nats_url
+        self._nats = nats
         self._engine: BusEngine | None = None
+        self._building = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._stop = threading.Event()
 
@@ -90,37 +104,61 @@ class Bus:
         built_in: bool = False,
         clock: Clock | None = None,
         nats_url: str = "",
+        nats_credentials: str = "",
+        nats_replicas: int = 1,
     ) -> Self:
         """The bus on a store, whose tables are made where they are missing.
 
         `contracts` are folders of YAML contracts; `built_in` adds those that come with Patra. Programs and a Patra may
-        share a store with different types: each leaves those of the others as they are.
+        share a store with different types: each leaves those of the others as they are. `nats_credentials` is the text
+        of a credentials file or an nkey's seed, `nats_replicas` on how many servers of a cluster the stream is kept.
         """
         db = open_database(url)
         migrate(db, list(PACKAGES))
         known = load([Path(folder) for folder in contracts], built_in=built_in)
-        return cls(db, clock or SystemClock(), known.types.values(), nats_url)
+        nats = NatsOptions(nats_url=nats_url, credentials=nats_credentials, replicas=nats_replicas)
+        return cls(db, clock or SystemClock(), known.types.values(), **nats)
 
     def declare(
-        self, event_type: str, payload: type[Any], *, producer: str, example: Any, version: str = "1.0", **more: Any
+        self,
+        event_type: str,
+        payload: type[Any],
+        *,
+        producer: str,
+        example: Any,
+        version: str = "1.0",
+        status: Literal["current", "retiring", "retired"] = "current",
+        **more: Any,
     ) -> None:
-        """A contract from a type that msgspec or pydantic can describe; `more` as in a contract file (`retry` …)."""
+        """A contract from a type that msgspec or pydantic can describe; `more` as in a contract file (`retry` …).
+
+        Declared again with a later major version, a type has both: the earlier one is retiring, unless it is retired.
+        """
+        made = {
+            "version": version,
+            "status": status,
+            "schema": type_schema(payload),
+            "examples": [plain_payload(example)],
+        }
+        earlier = self._versions.get(event_type, [])
+        versions = [{**one, "status": "retiring"} if one["status"] == "current" else one for one in earlier] + [made]
         file = {
             "type": event_type,
             "title": event_type,
             "description": (payload.__doc__ or event_type).strip(),
             "producer": producer,
-            "versions": [{"version": version, "schema": _schema(payload), "examples": [_plain(example)]}],
+            "versions": versions,
             **more,
         }
-        self._add(parse(msgspec.json.encode(file).decode(), event_type))
+        self._add(parse(msgspec.json.encode(file).decode(), event_type), another_version=bool(earlier))
+        self._versions[event_type] = versions
 
     def declare_file(self, path: str | Path) -> None:
         """A contract from a YAML file."""
         self._add(parse(Path(path).read_text("utf-8"), Path(path).name))
 
-    def _add(self, kind: EventType) -> None:
-        if self._engine is not None or kind.name in self._types:
+    def _add(self, kind: EventType, *, another_version: bool = False) -> None:
+        if self._engine is not None or (kind.name in self._types and not another_version):
             detail = "contracts are declared once, before the first publish or run"
             raise ConfigInvalid(Reason.CATALOGUE_INVALID, detail, place=kind.name)
         self._types[kind.name] = kind
@@ -131,6 +169,12 @@ class Bus:
         """Declare a handler: `handle(tx, event)`, a batch `handle(tx, events)`, long `work(event, hold) -> finish`."""
 
         def declare(handler: H) -> H:
+            place = f"consumer {group}/{event_type}"
+            require_plain_function(handler, place)
+            if self._threads:
+                detail = "consumers are declared before `bus.start()`: no thread would handle their events"
+                raise ConfigInvalid(Reason.CATALOGUE_INVALID, detail, place=place)
+
             def declaration(core: Core) -> object:
                 chosen = {"single": core.consumer, "batch": core.batch_consumer, "long": core.long_consumer}[kind]
                 return cast("Any", chosen)(event_type, group=group, **more)(handler)
@@ -168,6 +212,7 @@ class Bus:
         trace: str = "",
         correlation: str = "",
         causation: str | None = None,
+        version: str | None = None,
         publisher: Publisher | str | None = None,
         deliver_at: datetime | None = None,
         tx: Tx | None = None,
@@ -176,6 +221,7 @@ class Bus:
 
         With `tx` it is published if, and only if, that transaction commits; begin it by `transaction`, or `prepare` the
         bus before. Ids, time and trace are filled in. With `deliver_at` no group handles it before that time.
+        `version` is that of the payload, such as "1.0"; the newest when left out.
         """
         if tx is not None and self._engine is None:
             detail = (
@@ -190,13 +236,14 @@ class Bus:
             raise EventRefused(unknown)
         made = core.envelope(
             event_type,
-            _plain(payload),
+            plain_payload(payload),
             tenant_id=tenant,
             project_id=project,
             trace_id=trace or new_id(),
             correlation_id=correlation or trace or key,
             causation_id=causation,
             idempotency_key=key,
+            version=version,
         )
         if deliver_at is not None:
             made = msgspec.structs.replace(made, extensions={DELIVER_AT: format_instant(_instant(deliver_at))})
@@ -221,19 +268,24 @@ class Bus:
     def engine(self) -> BusEngine:
         """The engine below, built and put in force on the store when it is first needed."""
         if self._engine is None:
-            made = BusEngine(self.db, self.clock, Catalogue(dict(self._types)), nats_url=self._nats_url)
-            for declaration in self._declarations:
-                declaration(made.bus)
-            made.adopt()
-            self.db.run(made.bus.join)
-            self._engine = made
+            with self._building:  # several threads may publish first
+                self._engine = self._engine or self._built()
         return self._engine
+
+    def _built(self) -> BusEngine:
+        made = BusEngine(self.db, self.clock, Catalogue(dict(self._types)), **self._nats)
+        for declaration in self._declarations:
+            declaration(made.bus)
+        made.adopt()
+        self.db.run(made.bus.join)
+        return made
 
     def run_until_idle(self, *, raise_failures: bool = True) -> int:
         """Handle everything that is due now, in this thread; gives how many events were handled. For tests and scripts.
 
         Raises HandlersFailed at the end when a handler failed; with `raise_failures=False` a warning says how many did.
-        What failed and waits for its retry is not due: set the clock forward (`ManualClock`) and run again.
+        What failed and waits for its retry is not due: set the clock forward (`ManualClock`) and run again. Over NATS
+        it first sends what this store has published, and takes what is on the stream.
         """
         handled = 0
         core = self.engine.bus
@@ -243,7 +295,7 @@ class Bus:
         try:
             busy = True
             while busy:
-                busy = False
+                busy = self.engine.carry()
                 for group, worker in workers.items():
                     step = Dispatcher(self.db, core, group, slow_start=False).run_once()
                     long = worker.run_once(1.0 if worker.in_hand else 0.0)
@@ -260,7 +312,12 @@ class Bus:
         return handled
 
     def start(self, *, workers: int = 1) -> None:
-        """Handle events in threads of this process, until `close`. What a handler raises is logged as a warning."""
+        """Handle events in threads of this process, until `close`. What a handler raises is logged as a warning.
+
+        Consumers are declared before. Called again, it changes nothing.
+        """
+        if self._threads:
+            return
         engine = self.engine
         engine.bus.on_failure = _log_failure
         duties = engine.duties() + [d for g in engine.bus.groups() for d in engine.group_duties(g, workers=workers)]
@@ -276,6 +333,8 @@ class Bus:
                 if not getattr(turn, "done", 0):
                     self._stop.wait(duty.every / SECOND)
             except Exception as error:  # noqa: BLE001  the edge of a loop: it goes on when the store is back
+                if self._stop.is_set():
+                    return
                 log.warning("bus_loop_failed", loop=duty.name, error=str(error))
                 self._stop.wait(RETRY_SECONDS)
 
@@ -310,52 +369,3 @@ def _instant(at: datetime) -> int:
     if at.tzinfo is None:
         raise ValueError("a time without its zone: say datetime(…, tzinfo=UTC)")
     return int(at.timestamp() * SECOND)
-
-
-def _schema(payload: type[Any]) -> dict[str, Any]:
-    """The JSON Schema of a type as the catalogue takes it: closed objects, no defaults, the object itself in front."""
-    model_schema = getattr(payload, "model_json_schema", None)  # a pydantic model; pydantic itself is not needed
-    found = msgspec.json.schema(payload) if model_schema is None else _untitled(model_schema())
-    defs: dict[str, Any] = {name: _closed(part) for name, part in found.get("$defs", {}).items()}
-    if "$ref" not in found:
-        return _closed(found)
-    name = str(found["$ref"]).removeprefix("#/$defs/")
-    root = defs.pop(name)
-    return {**root, "$defs": defs} if defs else root
-
-
-def _plain(payload: Any) -> Any:
-    """A payload as JSON has it."""
-    dump = getattr(payload, "model_dump", None)
-    return msgspec.to_builtins(payload) if dump is None else dump(mode="json")
-
-
-def _untitled(part: Any) -> Any:
-    """Without the titles that pydantic gives to each field: they say no more than its name."""
-    if isinstance(part, list):
-        return [_untitled(one) for one in cast("list[Any]", part)]
-    if not isinstance(part, dict):
-        return part
-    made: dict[str, Any] = {}
-    for name, one in cast("dict[str, Any]", part).items():
-        if name in {"properties", "$defs"}:
-            made[name] = {field: _untitled(inner) for field, inner in cast("dict[str, Any]", one).items()}
-        elif name != "title":
-            made[name] = _untitled(one)
-    return made
-
-
-def _closed(part: Any) -> Any:
-    if isinstance(part, list):
-        return [_closed(one) for one in cast("list[Any]", part)]
-    if not isinstance(part, dict):
-        return part
-    made: dict[str, Any] = {}
-    for name, one in cast("dict[str, Any]", part).items():
-        if name == "properties":  # names of fields, whatever they are
-            made[name] = {field: _closed(inner) for field, inner in cast("dict[str, Any]", one).items()}
-        elif name != "default":
-            made[name] = _closed(one)
-    if made.get("type") == "object":
-        made.setdefault("additionalProperties", False)
-    return made

@@ -91,6 +91,7 @@ class BusEngine:
         first = RELAY if self.stream else LINES  # whose turn it is when something was published
         self.bus = Bus(catalogue, clock, Outboxed() if self.stream else None, wake=lambda: self._hub.poke(first))
         self._workers: list[LongWorker] = []
+        self._carriers: tuple[outbox.Relay, Receiver] | None = None  # of `carry`
         self._adopted = False
         self.webhook_networks: Sequence[Network] | None = None  # None: webhooks may be anywhere
         self.webhook_keys = NO_KEYS
@@ -148,6 +149,15 @@ class BusEngine:
 
             found.append(Duty(name="receiver", run_once=receive))
         return found
+
+    def carry(self) -> bool:
+        """Send and receive once what a stream has to carry now; gives whether there was anything."""
+        if self.stream is None:
+            return False
+        if self._carriers is None:
+            self._carriers = relay(self.db, self.stream, self.clock), Receiver(self.db, self.bus, self.stream)
+        sending, receiving = self._carriers
+        return bool(sending.run_once().groups) | bool(receiving.run_once().received)
 
     def group_duties(self, group: str, *, workers: int = 1) -> list[Duty]:
         """What it takes to handle the events of a group that has consumers in this process."""

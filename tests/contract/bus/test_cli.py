@@ -119,6 +119,18 @@ def test_a_sample_of_each_type_can_be_published_as_it_is(patra, name):
     assert "FILE" in run("publish", expect=2)
 
 
+def test_a_sample_of_a_type_with_two_majors_in_use_is_one_event_in_both(patra, tmp_path, monkeypatch):
+    (tmp_path / "thing.happened.yaml").write_text(
+        """{type: thing.happened, title: T, description: D, producer: Maker, versions: [
+        {version: "1.0", status: retiring, examples: [{}], schema: {type: object, additionalProperties: false}},
+        {version: "2.0", status: current, examples: [{}], schema: {type: object, additionalProperties: true}}]}"""
+    )
+    monkeypatch.setenv("PATRA_BUS_CATALOGUE", json.dumps([str(tmp_path)]))
+    rows = json.loads(run("publish", "-", "--json", stdin=run("publish", "--sample", "thing.happened")))
+    assert {row["result"] for row in rows} == {"published"}
+    assert len({row["event_id"] for row in rows}) == 1
+
+
 def test_consume_runs_a_command_for_each_event_and_keeps_its_place(patra, tmp_path):
     out, script = tmp_path / "out.jsonl", tmp_path / "handle.sh"
     script.write_text(f'cat >> {out}; echo >> {out}; test "$PATRA_EVENT_TYPE" = task.submitted\n')
@@ -390,6 +402,15 @@ def test_what_is_still_retried_is_said_where_a_dead_letter_is_looked_for(patra):
         assert "not yet dead letters; an attempt needs a running consumer of the group:\n" + line in told.stderr
     assert "still retried" not in run("dead-letters", "--state", "all")
     assert "still retried" not in run("dead-letters", "--group", "composer")
+
+
+def test_an_endpoint_that_fails_is_not_said_to_make_a_dead_letter_by_the_retries_of_the_type(patra):
+    run("webhooks", "add", "shop", "https://shop.example/hook", "task.submitted")
+    patra.db.run(lambda tx: bus_of(patra).bus.publish(tx, envelope(patra)))
+    failed = "UPDATE bus_delivery SET attempts = 2, error_code = 'b_webhook_unreachable', error_detail = 'down'"
+    patra.db.run(lambda tx: tx.execute(statement("test", failed)))
+    told = CliRunner().invoke(group, ["dead-letters"]).stderr
+    assert "task.submitted: failed 2 times (down); next attempt when a consumer runs\n" in told
 
 
 def test_where_nobody_can_be_asked_the_command_says_how_to_confirm_and_the_question_is_no_output(patra):

@@ -1,13 +1,16 @@
 """The bus in a program of one's own: `from patra import Bus`."""
 
 import asyncio
+import functools
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
+from concurrent.futures import ThreadPoolExecutor, wait
+from datetime import UTC, datetime, time, timedelta
+from decimal import Decimal
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
+from uuid import UUID
 
 import msgspec
 import pydantic
@@ -16,6 +19,7 @@ import pytest
 from patra import Bus, EventRefused, HandlersFailed, Poison, RetryLater
 from patra.bus.consuming.dead_letter import Filter
 from patra.bus.operations import find_letters
+from patra.bus.runtime import BusEngine
 from patra.kernel.clock import DAY, MINUTE, SECOND
 from patra.kernel.errors import ConfigInvalid
 from patra.kernel.testing import ManualClock
@@ -122,6 +126,7 @@ def test_a_failure_comes_back_when_its_time_has_come_and_poison_is_a_dead_letter
     (failure,) = caught.value.failures
     assert (failure.group, failure.attempt, failure.due_at is None) == ("one", 1, False)
     assert 'raise ValueError("not yet")' in str(caught.value)
+    assert str(caught.value).count("Traceback") == 1  # of the handler alone
     assert set(tries) == {1}  # a batch that fails is undone and done again event by event
     bus.clock.advance(10 * MINUTE)
     with caplog.at_level("WARNING", "patra.bus"):
@@ -274,6 +279,92 @@ def test_a_contract_comes_from_a_pydantic_model_too(database_url):
             bus.publish("customer.joined", {"customer_id": "", "address": {"street": "x"}}, tenant="acme", key="c2")
 
 
+class OrderInEuros(msgspec.Struct):
+    """A customer placed an order."""
+
+    order_id: str
+    euros: float
+
+
+def test_a_second_major_is_declared_beside_the_first_and_translated(database_url):
+    def opened():
+        bus = Bus.open(database_url, clock=ManualClock())
+        bus.declare("order.placed", OrderPlaced, producer="Shop", example=ORDER)
+        return bus
+
+    with opened() as before:
+        before.prepare()
+    with opened() as bus:
+        bus.declare("order.placed", OrderInEuros, producer="Shop", example=OrderInEuros("o1", 5.0), version="2.0")
+        with pytest.raises(ConfigInvalid, match=r"2\.0"):  # the same once more
+            bus.declare("order.placed", OrderInEuros, producer="Shop", example=OrderInEuros("o1", 5.0), version="2.0")
+        seen = []
+        for group, versions in (("old", "<2"), ("new", ">=2"), ("both", ">=1")):
+            bus.consume("order.placed", group=group, versions=versions)(
+                lambda tx, event, group=group: seen.append((group, event.envelope.event_version))
+            )
+
+        @bus.translate("order.placed", given=2, made=1)
+        def _(payload):
+            return {"order_id": payload["order_id"], "cents": int(payload["euros"] * 100)}
+
+        @bus.translate("order.placed", given=1, made=2)
+        def _(payload):
+            return {"order_id": payload["order_id"], "euros": payload["cents"] / 100}
+
+        each = [("both", "1.0"), ("new", "2.0"), ("old", "1.0")]  # 2.0 begins as a shadow
+        bus.publish("order.placed", OrderInEuros("o1", 5.0), tenant="acme", key="o1")
+        assert (bus.run_until_idle(), sorted(seen)) == (3, each)
+        bus.publish("order.placed", OrderPlaced("o2", 500), tenant="acme", key="o2", version="1.0")
+        assert (bus.run_until_idle(), sorted(seen)) == (3, sorted(each * 2))
+
+
+class Payment(msgspec.Struct):
+    """A payment of ordinary types."""
+
+    amount: Decimal
+    at: datetime
+    time_of_day: time
+    receipt: bytes
+    payment_id: UUID
+    status: Literal["paid", "open"]
+
+
+class PaymentModel(pydantic.BaseModel):
+    """The same as a model of pydantic."""
+
+    amount: Decimal
+    at: datetime
+    time_of_day: time
+    receipt: bytes
+    payment_id: UUID
+    status: Literal["paid", "open"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "read"),
+    [
+        (Payment, lambda payload: msgspec.convert(payload, Payment)),
+        (PaymentModel, PaymentModel.model_validate),
+    ],
+)
+def test_amounts_times_and_bytes_of_a_type_are_texts_in_its_contract(kind, read):
+    made = kind(
+        amount=Decimal("1.50"),
+        at=datetime(2026, 1, 31, tzinfo=UTC),
+        time_of_day=time(8, 30),
+        receipt=b"x",
+        payment_id=UUID(int=7),
+        status="paid",
+    )
+    with Bus.open("sqlite:///:memory:", clock=ManualClock()) as bus:
+        bus.declare("payment.made", kind, producer="Shop", example=made)
+        seen = []
+        bus.consume("payment.made", group="one")(lambda tx, event: seen.append(read(event.payload)))
+        bus.publish("payment.made", made, tenant="acme", key="p1")
+        assert (bus.run_until_idle(), seen) == (1, [made])
+
+
 def test_a_program_that_runs_an_event_loop_publishes_and_consumes_from_threads(database_url):
     async def program():
         done = asyncio.Event()
@@ -293,3 +384,69 @@ def test_a_program_that_runs_an_event_loop_publishes_and_consumes_from_threads(d
 
     with ThreadPoolExecutor(1) as pool:  # a browser of other tests may have a loop in this thread
         assert pool.submit(asyncio.run, program()).result()
+
+
+async def _coroutine(*_):
+    """What looks like a handler to an asyncio programmer."""
+
+
+def _generator(*_):
+    yield
+
+
+class _Callable:
+    async def __call__(self, *_):
+        """The same as an object."""
+
+
+@pytest.mark.parametrize("handler", [_coroutine, functools.partial(_coroutine), _generator, _Callable()])
+def test_a_handler_that_a_call_does_not_run_is_refused_when_it_is_declared(handler):
+    with Bus.open("sqlite:///:memory:") as bus, pytest.raises(ConfigInvalid, match="plain function"):
+        bus.consume("order.placed", group="one")(handler)
+
+
+@pytest.mark.parametrize("kind", ["single", "batch", "long"])
+def test_an_event_is_not_handled_by_an_awaitable_that_nothing_awaits(bus, kind):
+    bus.consume("order.placed", group="one", kind=kind)(lambda *_: _coroutine())
+    bus.publish("order.placed", ORDER, tenant="acme", key="o1")
+    with pytest.raises(HandlersFailed):
+        bus.run_until_idle()
+
+
+def test_threads_that_publish_first_build_one_engine(bus):
+    built, second = [], []
+
+    class Engine(BusEngine):
+        def __init__(self, *args, **more):
+            built.append(self)
+            if len(built) == 1:
+                second.append(pool.submit(publish, "o2"))
+                wait(second, timeout=0.1)  # it has to wait for the engine of the first
+            super().__init__(*args, **more)
+
+    def publish(key):
+        return bus.publish("order.placed", ORDER, tenant="acme", key=key)
+
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(1) as pool:
+        patch.setattr("patra.bus.embedded.BusEngine", Engine)
+        assert publish("o1") != second[0].result()
+    assert len(built) == 1
+
+
+def test_a_consumer_that_no_thread_would_serve_is_refused(bus):
+    bus.start()
+    threads = list(bus._threads)
+    bus.start()  # changes nothing
+    assert bus._threads == threads
+    with pytest.raises(ConfigInvalid, match=r"before `bus\.start"):
+        bus.consume("order.placed", group="late")(lambda tx, event: None)
+
+
+def test_a_handler_that_publishes_without_its_transaction_is_told_to_pass_it_on(bus):
+    @bus.consume("order.placed", group="one")
+    def _(tx, event):
+        bus.publish("order.placed", ORDER, tenant="acme", key="o2")
+
+    bus.publish("order.placed", ORDER, tenant="acme", key="o1")
+    with pytest.raises(HandlersFailed, match="pass on the `tx`"):
+        bus.run_until_idle()

@@ -130,6 +130,15 @@ def test_a_refusal_says_code_and_place(house, change, status, code, place):
     assert (found[0], found[1]["code"], found[1]["place"]) == (status, code, place)
 
 
+def test_a_refusal_says_all_that_is_wrong(house):
+    sent = {"event_type": "task.submitted", "event_version": "1.0", "producer": "Nobody", "payload": {"task_id": 1}}
+    _, found = house.call("POST", "/bus/events", sent)
+    wrong = ["/tenant_id", "/project_id", "/idempotency_key", "/producer", "/payload/chapter_id"]
+    assert [one["place"] for one in found["errors"]] == wrong
+    _, found = house.call("POST", "/bus/events", {**to_wire(house.envelope()), **sent})
+    assert [one["place"] for one in found["errors"]] == wrong[3:]
+
+
 def test_a_conflict_of_keys_is_409_and_leaves_a_row(house):
     first = house.envelope()
     house.call("POST", "/bus/events", encode(first))

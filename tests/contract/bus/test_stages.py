@@ -9,10 +9,12 @@ from patra.bus import operations
 from patra.bus.bus import Bus
 from patra.bus.catalogue.reasons import Reason
 from patra.bus.consuming.version_stages import Stage
+from patra.bus.dispatch.long_worker import LongWorker
 from patra.bus.publishing.envelope import rendition
 from patra.bus.publishing.publish import Published
 from patra.bus.store import groups, version_stages
 from patra.cli.bus import group
+from patra.kernel.clock import SECOND
 from patra.kernel.errors import ConfigInvalid
 from tests.contract.bus.site import Site
 from tests.unit.bus.making import THING_2, catalogue, envelope, event_type, version
@@ -64,6 +66,32 @@ def test_dual_is_for_the_named_tenants_first_and_can_be_taken_back(site):
     move(site, Stage.SHADOW)
     publish(site, "acme")
     assert versions(site, "both") == [2, 1, 1]
+
+
+@pytest.mark.parametrize("kind", ["single", "long"])
+def test_a_process_that_has_no_contract_of_the_new_major_leaves_its_events_to_one_that_has(site, kind):
+    move(site, Stage.DUAL, share=100)
+    old, new = Site(site.db, ONE, clock=site.clock), Site(site.db, BOTH, clock=site.clock)
+    seen = {"old": [], "new": []}
+
+    def handler(name):
+        if kind == "long":
+            return lambda event, hold: seen[name].append(event.envelope.event_version)
+        return lambda tx, event: seen[name].append(event.envelope.event_version)
+
+    for name, one in (("old", old), ("new", new)):
+        declare = one.bus.long_consumer if kind == "long" else one.bus.consumer
+        declare("thing.happened", group="mixed")(handler(name))  # any version from 1 on, as by default
+        one.join()
+    publish(site)
+    for one in (old, new):
+        one.pump("mixed")
+        worker = LongWorker(one.db, one.bus, "mixed")
+        worker.run_once()
+        worker.run_once(20)
+        worker.close()
+        site.clock.advance(5 * SECOND)
+    assert seen == {"old": [], "new": ["2.0"]}
 
 
 def test_dual_is_for_a_share_of_the_events(site):

@@ -8,6 +8,7 @@ import time
 import msgspec
 import pytest
 
+import patra
 from patra.bus import operations
 from patra.bus.bus import Bus
 from patra.bus.catalogue.reasons import Reason
@@ -564,3 +565,19 @@ def test_b8_a_publisher_behind_the_catalogue_of_another_store_is_refused(tmp_pat
     made = envelope()
     both = there.publish(made, rendition(made, "2.0", {"key": "k", "number": 1}))
     assert isinstance(both[0], Published)  # one that is ahead of another store loses nothing
+
+
+def test_a_program_on_a_stream_sends_and_takes_events_until_nothing_is_left(restartable, tmp_path):
+    start, _ = restartable
+    url, seen = start(), []
+    (tmp_path / "one.yaml").write_text(
+        """{type: thing.happened, title: T, description: D, producer: Maker, versions: [{version: "1.0", examples: [{}],
+        schema: {type: object, additionalProperties: false}}]}"""
+    )
+    stores = [f"sqlite:///{tmp_path / name}.db" for name in ("sender", "receiver")]
+    sender, receiver = [patra.Bus.open(store, contracts=[tmp_path], nats_url=url) for store in stores]
+    with sender, receiver:
+        receiver.consume("thing.happened", group="one")(lambda tx, event: seen.append(event.event_id))
+        assert receiver.run_until_idle() == 0
+        made = sender.publish("thing.happened", {}, tenant="acme", key="k")
+        assert (sender.run_until_idle(), receiver.run_until_idle(), seen) == (0, 1, [made])

@@ -69,6 +69,13 @@ def lines() -> Lines:
     return out
 
 
+def test_lines_of_a_program_that_configured_no_logging_leave_its_standard_output_alone(capsys) -> None:
+    structlog.reset_defaults()
+    get_logger().warning("something_happened")
+    out, err = capsys.readouterr()
+    assert (out, "something_happened" in err) == ("", True)
+
+
 # --- metrics
 
 

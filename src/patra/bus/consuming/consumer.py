@@ -9,7 +9,8 @@ Three ways to handle an event, all with the effect exactly once:
 | long | `work(event, hold) -> finish` | outside any transaction, under a lease that is renewed; `finish(tx)` writes |
 """
 
-from collections.abc import Callable, Iterable, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from threading import Event as Flag
 from traceback import format_exception
@@ -171,9 +172,11 @@ class Consumer(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     from_beginning: bool = False
     effects: EffectsOf | None = None  # the rows (table, key) that the handling of an event writes, for its timeline
     schedule: tuple[int, ...] = ()  # of an endpoint: the waits after each failure (µs), instead of the type's retries
+    majors: frozenset[int] | None = None  # which major versions the handler can know; None: all of `versions`
 
     def takes(self, event_type: str, version: Version) -> bool:
-        return event_type == self.event_type and version in self.versions
+        known = self.majors is None or version.major in self.majors
+        return known and event_type == self.event_type and version in self.versions
 
     def declare_effects(self, events: Iterable[Event]) -> None:
         """Add what the consumer declares for every event to what its handler declared."""
@@ -181,6 +184,47 @@ class Consumer(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             for event in events:
                 for table, key in self.effects(event):
                     event.wrote(table, key)
+
+
+def in_process(
+    catalogue: Catalogue,
+    kind: Kind,
+    event_type: str,
+    group: str,
+    versions: str,
+    handler: Callable[..., Any],
+    options: Mapping[str, Any],
+) -> Consumer:
+    """A consumer whose handler is a function of this process.
+
+    It gets events of the major versions that the process has a contract of, whatever its range says: while versions
+    roll, an event of a later major waits in the group's line for a process that knows it (B8).
+    """
+    place = f"consumer {group}/{event_type}"
+    require_plain_function(handler, place)
+    accepted = parse_versions(versions, place)
+    majors = frozenset(known.contracts) if (known := catalogue.types.get(event_type)) else None
+    return Consumer(
+        event_type=event_type, group=group, versions=accepted, kind=kind, handler=handler, majors=majors, **options
+    )
+
+
+def require_plain_function(handler: Callable[..., Any], place: str) -> None:
+    """Raise ConfigInvalid for a coroutine or generator function: a call of it runs nothing, and looks like success."""
+    called = handler if inspect.isroutine(handler) else getattr(handler, "__call__", handler)  # noqa: B004
+    deferred = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+    if any(is_so(one) for one in (handler, called) for is_so in deferred):
+        detail = "a handler is a plain function: nothing would await `async def` or run a generator"
+        advice = "pass work to an event loop by `tx.after_commit(lambda: loop.call_soon_threadsafe(…))`"
+        raise ConfigInvalid(Reason.CATALOGUE_INVALID, detail, place=place, advice=advice)
+
+
+def require_no_awaitable(result: object) -> None:
+    """Raise TypeError for what a handler returned instead of doing it; the event fails and is not lost."""
+    if result is not None and inspect.isawaitable(result):
+        if inspect.iscoroutine(result):
+            result.close()
+        raise TypeError("the handler returned an awaitable, which nothing awaits: a handler is a plain function")
 
 
 def declared(catalogue: Catalogue, consumer: Consumer, others: Sequence[Consumer]) -> Consumer:

@@ -28,7 +28,7 @@ import msgspec
 
 from patra.bus.bus import Bus
 from patra.bus.catalogue.versions import Version
-from patra.bus.consuming.consumer import Consumer, Effect, Event, Kind, trouble
+from patra.bus.consuming.consumer import Consumer, Effect, Event, Kind, require_no_awaitable, trouble
 from patra.bus.consuming.delivery_order import BLOCKED_PAUSE, SHARDS, Reach, Waiting, in_line, next_reach
 from patra.bus.consuming.retry_or_dead_letter import MAX_LOST_WORKERS
 from patra.bus.dispatch import outcomes
@@ -116,6 +116,8 @@ class Dispatcher:
             try:
                 counts = self._db.run(lambda tx: self._step(tx, careful=False))
             except _Spoiled:
+                counts = None
+            if counts is None:  # not while the error is handled: it would stand in the tracebacks of the others
                 counts = self._db.run(lambda tx: self._step(tx, careful=True))
         self._size = min(self._size * 2, self._batch)
         self._alone = counts.suspect > 0
@@ -334,10 +336,10 @@ class Dispatcher:
 def _call(tx: Tx, consumer: Consumer, run: Sequence[Event]) -> dict[str, Sequence[Effect]]:
     """Run the handler; gives the rows that were declared as written, by event."""
     if consumer.kind is Kind.BATCH:
-        consumer.handler(tx, run)
+        require_no_awaitable(consumer.handler(tx, run))
     else:
         for one in run:
-            consumer.handler(tx, one)
+            require_no_awaitable(consumer.handler(tx, one))
     consumer.declare_effects(run)
     return {one.event_id: one.effects for one in run if one.effects}
 

@@ -2,6 +2,8 @@
 
 | module | for |
 |---|---|
+| `refusal` | why an event is not taken, with all that is wrong with it |
+| `submission` | what a sender may leave out is filled in where its events arrive |
 | `envelope`, `json_text` | the envelope's fields and forms (C§1); JSON without duplicate keys |
 | `cloudevents`, `foreign_cloudevents` | envelopes as CloudEvents and back; CloudEvents of other systems |
 | `publish` | published, refused or a duplicate: producer, schema, version, idempotency, freeze (C§3, C§4, C§5) |

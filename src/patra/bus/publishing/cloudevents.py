@@ -23,6 +23,7 @@ from patra.bus.catalogue.reasons import Reason
 from patra.bus.publishing.envelope import Envelope, Refused, from_wire, legible, to_wire
 from patra.bus.publishing.foreign_cloudevents import SOURCE, Completion
 from patra.bus.publishing.json_text import UNREADABLE, decode_json
+from patra.bus.publishing.submission import Submission
 
 STRUCTURED = "application/cloudevents+json"
 BATCH = "application/cloudevents-batch+json"
@@ -41,6 +42,7 @@ _TO_ATTRIBUTE = {
     "idempotency_key": "idempotencykey",
 }
 _TO_FIELD = {attribute: field for field, attribute in _TO_ATTRIBUTE.items()}
+_SENT_AS = {**_TO_ATTRIBUTE, "producer": "source", "forwarded_by": "forwardedby", "payload": "data"}
 _OWN = frozenset({*_TO_FIELD, "source", "forwardedby"})
 RESERVED = _OWN | {"specversion", "datacontenttype", "data", "data_base64"}  # no names for extensions
 _JSON_TYPE = re.compile(r"application/(json|[a-z0-9.+-]+\+json)\s*(;.*)?\Z", re.IGNORECASE)
@@ -52,7 +54,7 @@ def structured(envelope: Envelope) -> dict[str, Any]:
     return {**_attributes(envelope), "datacontenttype": "application/json", "data": envelope.payload}
 
 
-def from_structured(raw: Any, now: int | None = None, complete: Completion = dict) -> Envelope | Refused:
+def from_structured(raw: Any, submission: Submission | None = None, complete: Completion = dict) -> Envelope | Refused:
     """An envelope from a decoded CloudEvent in structured mode; `complete` fills in what other senders do not know."""
     if not isinstance(raw, Mapping):
         return _refused("", "a CloudEvent is a JSON object")
@@ -68,7 +70,7 @@ def from_structured(raw: Any, now: int | None = None, complete: Completion = dic
         except (binascii.Error, *UNREADABLE) as error:
             return _refused("/data_base64", f"is no JSON in base64: {error}")
     data = attributes.pop("data", None)
-    return _envelope(complete(attributes), data, now)
+    return _envelope(complete(attributes), data, submission)
 
 
 def binary(envelope: Envelope) -> tuple[dict[str, str], bytes]:
@@ -78,7 +80,7 @@ def binary(envelope: Envelope) -> tuple[dict[str, str], bytes]:
 
 
 def from_binary(
-    headers: Mapping[str, str], body: bytes, now: int | None = None, complete: Completion = dict
+    headers: Mapping[str, str], body: bytes, submission: Submission | None = None, complete: Completion = dict
 ) -> Envelope | Refused:
     """An envelope from a CloudEvent in binary mode. Header names are taken in any case."""
     lowered = {name.lower(): value for name, value in headers.items()}
@@ -95,7 +97,7 @@ def from_binary(
         data = decode_json(body)
     except UNREADABLE as error:
         return _refused("/data", f"is no JSON: {error}")
-    return _envelope(complete(attributes), data, now)
+    return _envelope(complete(attributes), data, submission)
 
 
 def legible_event(raw: Any) -> Envelope:
@@ -120,7 +122,7 @@ def _attributes(envelope: Envelope) -> dict[str, str | int | bool]:
     return found
 
 
-def _envelope(attributes: dict[str, Any], data: Any, now: int | None) -> Envelope | Refused:
+def _envelope(attributes: dict[str, Any], data: Any, submission: Submission | None) -> Envelope | Refused:
     if attributes.pop("specversion", None) != "1.0":
         return _refused("/specversion", "is not 1.0")
     wire: dict[str, Any] = {"payload": data}
@@ -146,7 +148,17 @@ def _envelope(attributes: dict[str, Any], data: Any, now: int | None) -> Envelop
             wire[_TO_FIELD[name]] = value
     if extensions:
         wire["extensions"] = extensions
-    return from_wire(wire, now)
+    found = from_wire(wire, submission)
+    return _with_attributes(found) if isinstance(found, Refused) else found
+
+
+def _with_attributes(refused: Refused) -> Refused:
+    """Each place with the attribute that its sender knows it by."""
+    field = refused.place.removeprefix("/").partition("/")[0]
+    attribute = _SENT_AS.get(field)
+    detail = refused.detail if attribute is None else f"{refused.detail} (attribute `{attribute}`)"
+    others = tuple(_with_attributes(one) for one in refused.others)
+    return msgspec.structs.replace(refused, detail=detail, others=others)
 
 
 def _unquoted(text: str) -> str | None:

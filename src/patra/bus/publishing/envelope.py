@@ -10,8 +10,9 @@ import msgspec
 from patra.bus.catalogue.reasons import Reason
 from patra.bus.catalogue.versions import Version, parse_version
 from patra.bus.publishing.json_text import UNREADABLE, decode_json
+from patra.bus.publishing.refusal import Refused, together
+from patra.bus.publishing.submission import Submission, filled
 from patra.kernel.clock import SECOND, format_instant, parse_instant
-from patra.kernel.ids import new_id
 
 MAX_NAME_CHARS = 256  # characters of a name or key
 MAX_FORWARDS = 32
@@ -23,7 +24,6 @@ _is_uuid7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-
 _TYPE = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+\Z")
 _ATTRIBUTE = re.compile(r"[a-z0-9]{1,64}\Z")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-_TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}\Z")
 _SCHEMA_VERSION = re.compile(r"([0-9]{1,9})(\.[0-9]{1,9}){0,2}\Z")
 
 
@@ -54,15 +54,6 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc
         version = parse_version(self.event_version)
         assert version is not None, "an envelope is checked before its version is asked for"  # noqa: S101
         return version
-
-
-class Refused(msgspec.Struct, frozen=True, kw_only=True):
-    """Why an event is not taken: a code for machines, a place (JSON pointer into the envelope) and words for people."""
-
-    code: Reason
-    place: str
-    detail: str
-    others: tuple["Refused", ...] = ()  # what else is wrong with it: all of it is said at once
 
 
 class _Head(msgspec.Struct, omit_defaults=True, gc=False):
@@ -106,40 +97,21 @@ def is_event_id(text: str) -> bool:
     return _is_uuid7(text) is not None
 
 
-def decode(body: bytes | str, now: int | None = None) -> Envelope | Refused:
-    """An envelope from its JSON text; with `now`, what a sender may leave out is filled in."""
+def decode(body: bytes | str, submission: Submission | None = None) -> Envelope | Refused:
+    """An envelope from its JSON text; with `submission`, what a sender may leave out is filled in."""
     try:
         raw = decode_json(body)
     except UNREADABLE as error:
         return _refused(Reason.ENVELOPE_MALFORMED, "", f"not JSON: {error}")
-    return from_wire(raw, now)
+    return from_wire(raw, submission)
 
 
-def filled(fields: Mapping[str, Any], now: int) -> dict[str, Any]:
-    """With the ids and times that a sender may leave out at the edge: a shell cannot make a UUIDv7.
-
-    The idempotency key is no such id: only the producer knows what makes two publishes the same (C§3).
-    """
-    event_id = fields.get("event_id") or new_id()
-    extensions: Any = fields.get("extensions")
-    parent = extensions.get("traceparent") if isinstance(extensions, Mapping) else None  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
-    traced = _TRACEPARENT.match(parent) if isinstance(parent, str) else None
-    defaults = {
-        "event_id": event_id,
-        "schema_version": "1.0",
-        "trace_id": traced[1] if traced else event_id,
-        "correlation_id": event_id,
-        "occurred_at": format_instant(now),
-    }
-    return {**fields, **{name: value for name, value in defaults.items() if fields.get(name) in {None, ""}}}
-
-
-def from_wire(raw: Any, now: int | None = None) -> Envelope | Refused:
-    """An envelope from decoded JSON; with `now`, what a sender may leave out is filled in."""
+def from_wire(raw: Any, submission: Submission | None = None) -> Envelope | Refused:
+    """An envelope from decoded JSON; with `submission`, what a sender may leave out is filled in."""
     if not isinstance(raw, Mapping):
         return _refused(Reason.ENVELOPE_MALFORMED, "", "an envelope is a JSON object")
     given = cast("Mapping[str, Any]", raw)
-    fields = dict(given) if now is None else filled(given, now)
+    fields = dict(given) if submission is None else filled(given, submission)
     wrong = [
         _refused(Reason.ENVELOPE_UNKNOWN, f"/{name}", "is no field of the envelope; data belongs into `payload`")
         for name in fields
@@ -165,12 +137,15 @@ def from_wire(raw: Any, now: int | None = None) -> Envelope | Refused:
             )
         known["forwarded_by"] = tuple(cast("list[Any]", names))
     wrong += defects(known)
-    return _together(wrong) if wrong else Envelope(**known)
+    if wrong and submission is not None:
+        wrong += submission.judge(well_formed(known, wrong))
+    return together(wrong) if wrong else Envelope(**known)
 
 
-def _together(wrong: Sequence[Refused]) -> Refused:
-    first, *others = wrong
-    return msgspec.structs.replace(first, others=tuple(others))
+def well_formed(fields: Mapping[str, Any], wrong: Sequence[Refused]) -> dict[str, Any]:
+    """The fields to which no defect was found."""
+    places = {one.place.split("/")[1] for one in wrong if one.place}
+    return {name: value for name, value in fields.items() if name not in places}
 
 
 def legible(raw: Any) -> Envelope:
@@ -233,7 +208,7 @@ def plainly_well(e: Envelope) -> bool:
 def check(envelope: Envelope) -> Refused | None:
     """Whether the fields of an envelope have the forms of B1; also for one that was built in code."""
     wrong = defects({name: getattr(envelope, name) for name in FIELDS})
-    return _together(wrong) if wrong else None
+    return together(wrong) if wrong else None
 
 
 def defects(given: Mapping[str, Any]) -> list[Refused]:

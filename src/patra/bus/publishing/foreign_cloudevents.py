@@ -52,8 +52,8 @@ def completion(
         made: dict[str, Any] = {"projectid": DEFAULT_PROJECT}
         if tenant is not None:
             made["tenantid"] = tenant
-        if kind is not None and "eventversion" not in given:
-            made |= _version(kind, majors_not_for_all)
+        if "eventversion" not in given:  # of a type that is unknown any version will do: that is what is refused
+            made |= {"eventversion": "1.0"} if kind is None else _version(kind, majors_not_for_all)
         if isinstance(identifier, str) and identifier:
             made["idempotencykey"] = _key(source, identifier)
         made |= given

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 import msgspec
 
@@ -17,8 +17,17 @@ from patra.bus.catalogue.catalogue import Catalogue, Contract, EventType, Status
 from patra.bus.catalogue.minor_versions import later_fields
 from patra.bus.catalogue.reasons import Reason
 from patra.bus.catalogue.schema import Violation
-from patra.bus.catalogue.versions import Version
-from patra.bus.publishing.envelope import Envelope, Refused, check, encode, plainly_well
+from patra.bus.catalogue.versions import Version, parse_version
+from patra.bus.publishing.envelope import (
+    FIELDS,
+    Envelope,
+    Refused,
+    check,
+    defects,
+    encode,
+    plainly_well,
+    well_formed,
+)
 from patra.bus.publishing.publisher_tokens import Publisher, authority_of, module, same_module
 from patra.kernel.canonical import canonical, key16
 from patra.kernel.errors import NotCanonical
@@ -73,11 +82,10 @@ def examine(
     """
     found = _at_a_glance(catalogue, envelope, publisher) or _with_care(catalogue, envelope, publisher, elsewhere)
     if isinstance(found, Refused):
-        return found
+        return found if elsewhere else _with_others(catalogue, envelope, publisher, found)
     kind, contract, version = found
     if version <= contract.version and not contract.accepts(envelope.payload):
-        broken = contract.violations(envelope.payload)
-        return _refused(Reason.PAYLOAD_INVALID, broken[0].place if broken else "/payload", _violations_text(broken))
+        return _payload_refused(contract, envelope.payload)
     if (
         version < contract.version
         and not elsewhere
@@ -128,25 +136,78 @@ def _with_care(
         return refusal
     kind = catalogue.types.get(envelope.event_type)
     if kind is None:
-        return _refused(Reason.TYPE_UNKNOWN, "/event_type", f"the catalogue has no {envelope.event_type}")
+        return _type_unknown(envelope.event_type)
     version = envelope.version
     contract = kind.contracts.get(version.major) if elsewhere else catalogue.contract(envelope.event_type, version)
     if contract is None:
-        known = ", ".join(str(c.version) for c in kind.contracts.values())
-        return _refused(
-            Reason.VERSION_UNKNOWN, "/event_version", f"{version} of {kind.name} is unknown; there is {known}"
-        )
+        return _version_unknown(kind, version)
     if contract.status is Status.RETIRED and not elsewhere:
-        return _refused(Reason.VERSION_RETIRED, "/event_version", f"{version.major}.x of {kind.name} is retired")
+        return _version_retired(kind, version)
     return authority(kind, envelope, publisher) or (kind, contract, version)
+
+
+def _with_others(catalogue: Catalogue, envelope: Envelope, publisher: Publisher | None, first: Refused) -> Refused:
+    """The refusal with all else that is wrong with the envelope, so that its sender need not find it one by one."""
+    fields = {name: getattr(envelope, name) for name in FIELDS}
+    wrong = defects(fields)
+    if not wrong and (kind := catalogue.types.get(envelope.event_type)) is not None:
+        refused = authority(kind, envelope, publisher)
+        wrong = [] if refused is None else [refused]
+    wrong += objections(catalogue, well_formed(fields, wrong))
+    rest = [one for one in wrong if (one.code, one.place) != (first.code, first.place)]
+    return msgspec.structs.replace(first, others=tuple(rest))
+
+
+def objections(catalogue: Catalogue, fields: Mapping[str, Any]) -> list[Refused]:
+    """What the catalogue objects to in those fields of an envelope that are there and have their form."""
+    name, text, producer = fields.get("event_type"), fields.get("event_version"), fields.get("producer")
+    kind = catalogue.types.get(name) if isinstance(name, str) else None
+    if kind is None:
+        return [_type_unknown(name)] if isinstance(name, str) else []
+    wrong: list[Refused] = []
+    contract, version = None, parse_version(text) if isinstance(text, str) else None
+    if version is not None:
+        contract = catalogue.contract(kind.name, version)
+        if contract is None:
+            wrong.append(_version_unknown(kind, version))
+        elif contract.status is Status.RETIRED:
+            wrong.append(_version_retired(kind, version))
+    if isinstance(producer, str) and (refused := _producer_refused(kind, producer)) is not None:
+        wrong.append(refused)
+    payload = fields.get("payload")
+    if contract is not None and isinstance(payload, dict) and not contract.accepts(payload):
+        wrong.append(_payload_refused(contract, cast("dict[str, Any]", payload)))
+    return wrong
+
+
+def _type_unknown(name: str) -> Refused:
+    return _refused(Reason.TYPE_UNKNOWN, "/event_type", f"the catalogue has no {name}")
+
+
+def _version_unknown(kind: EventType, version: Version) -> Refused:
+    known = ", ".join(str(c.version) for c in kind.contracts.values())
+    return _refused(Reason.VERSION_UNKNOWN, "/event_version", f"{version} of {kind.name} is unknown; there is {known}")
+
+
+def _version_retired(kind: EventType, version: Version) -> Refused:
+    return _refused(Reason.VERSION_RETIRED, "/event_version", f"{version.major}.x of {kind.name} is retired")
+
+
+def _producer_refused(kind: EventType, producer: str) -> Refused | None:
+    if same_module(producer, kind.producer):
+        return None
+    return _refused(Reason.PRODUCER, "/producer", f"{kind.name} is published by {kind.producer}, not by {producer}")
+
+
+def _payload_refused(contract: Contract, payload: dict[str, Any]) -> Refused:
+    broken = contract.violations(payload)
+    return _refused(Reason.PAYLOAD_INVALID, broken[0].place if broken else "/payload", _violations_text(broken))
 
 
 def authority(kind: EventType, envelope: Envelope, publisher: Publisher | None) -> Refused | None:
     """C§5: one producer per type; a publisher that forwards an event keeps its producer and signs `forwarded_by`."""
-    if not same_module(envelope.producer, kind.producer):
-        return _refused(
-            Reason.PRODUCER, "/producer", f"{kind.name} is published by {kind.producer}, not by {envelope.producer}"
-        )
+    if (refused := _producer_refused(kind, envelope.producer)) is not None:
+        return refused
     path = [module(name) for name in envelope.forwarded_by]
     if len(set(path)) != len(path) or module(envelope.producer) in path:
         return _refused(Reason.FORWARD_LOOP, "/forwarded_by", "a module forwards an event once, and never its own")

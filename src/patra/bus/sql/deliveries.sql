@@ -129,7 +129,7 @@ ORDER BY e.seq, g.name LIMIT :limit
 
 -- name: deliveries_failing
 SELECT g.name, e.event_id, e.event_type, d.attempts, d.due_at, d.error_code, d.error_detail,
-  CASE WHEN EXISTS (SELECT 1 FROM bus_webhook w WHERE w.name = g.name) THEN 1 ELSE 0 END AS webhook
+  CASE WHEN EXISTS (SELECT 1 FROM bus_webhook w WHERE 'webhook.' || w.name = g.name) THEN 1 ELSE 0 END AS webhook
 FROM bus_group g CROSS JOIN bus_delivery d CROSS JOIN bus_event e
 WHERE (:group_name = '' OR g.name = :group_name) AND d.group_id = g.group_id AND d.attempts > 0 AND d.state <> 'dead'
   AND e.seq = d.seq

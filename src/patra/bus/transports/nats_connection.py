@@ -264,6 +264,8 @@ class NatsConnection:
             )
         except Exception as error:
             self.closed = True
+            with suppress(Exception):  # the client leaves the socket of an attempt that failed open
+                client._transport.close()  # noqa: SLF001  its `close` waits for the other end
             raise ConnectionLost(self._last_error or f"{type(error).__name__} {error}") from error
         if who.secure and not _encrypts(client):
             self.closed = True

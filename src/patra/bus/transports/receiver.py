@@ -260,7 +260,8 @@ class Receiver:
         if told is None:
             return False
         if stream_control.take(tx, told, now):
-            log.warning("bus_stream_control", stream=self._stream.name, kind=type(told).__name__, store=told.store_id)
+            tell = log.warning if isinstance(told, stream_control.FreezeTold) else log.info
+            tell("bus_stream_control", stream=self._stream.name, kind=type(told).__name__, store=told.store_id)
         return True
 
     def _is_awaited(self, tx: Tx, routes: events.Routing, message: _Examined) -> bool:

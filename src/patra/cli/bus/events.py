@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from patra.bus.publishing.envelope import Envelope, Refused
     from patra.bus.publishing.foreign_cloudevents import Completion
     from patra.bus.publishing.publish import Outcome
+    from patra.bus.publishing.submission import Submission
     from patra.kernel.db import Tx
 
 PUBLISH_EPILOG = """\b
@@ -44,10 +45,13 @@ def publish(file: Any, sample: str, name: str, deliver_at: str, config: str | No
 
     Without --as the events are published by your account (`cli:NAME`), which holds the store and may publish anything.
     """
+    from functools import partial
+
     from patra.app.access.actor import Actor, Role, command_line_actor
     from patra.app.components.bus import bus_of, completion_for, publisher_for
     from patra.bus.publishing.envelope import Envelope, Refused
-    from patra.bus.publishing.publish import Published
+    from patra.bus.publishing.publish import Published, objections
+    from patra.bus.publishing.submission import Submission
     from patra.kernel.clock import SystemClock
     from patra.kernel.errors import ConfigInvalid
 
@@ -62,7 +66,8 @@ def publish(file: Any, sample: str, name: str, deliver_at: str, config: str | No
         who = publisher_for(patra, Actor(name=name, role=Role.PUBLISHER) if name else command_line_actor())
         if who is None:
             raise click.BadParameter(f"{name} is not one of bus.publishers", param_hint="--as")
-        read = _envelopes(body, SystemClock().now(), completion_for(patra, who))
+        submission = Submission(SystemClock().now(), partial(objections, bus.catalogue))
+        read = _envelopes(body, submission, completion_for(patra, who))
         if deliver_at:
             read = [(_later(seen, deliver_at), _later(one, deliver_at)) for seen, one in read]
         found = [one for _, one in read]
@@ -108,7 +113,10 @@ def _later(one: Any, deliver_at: str) -> Any:
 
 
 def _sample(event_type: str, config: str | None) -> str:
-    """An envelope with the example of a contract as its payload; what may be left out is left out."""
+    """An envelope with the example of a contract as its payload; what may be left out is left out.
+
+    One for each major version in use, which are published together: they are one event.
+    """
     from pathlib import Path
 
     import msgspec
@@ -120,20 +128,27 @@ def _sample(event_type: str, config: str | None) -> str:
     kind = load([Path(one) for one in loaded(config).settings.bus.catalogue]).types.get(event_type)
     if kind is None:
         raise click.BadParameter(f"the catalogue has no {event_type}; see `patra bus catalogue`", param_hint="--sample")
-    contract = kind.contracts[max(kind.contracts)]
-    made = {
-        "event_type": event_type,
-        "event_version": str(contract.version),
-        "producer": kind.producer,
-        "tenant_id": "example",
-        "project_id": "example",
-        "idempotency_key": new_id(),
-        "payload": contract.examples[0],
-    }
-    return msgspec.json.format(msgspec.json.encode(made), indent=2).decode()
+    if not kind.live:
+        raise click.BadParameter(f"every version of {event_type} is retired", param_hint="--sample")
+    key = new_id()
+    made = [
+        {
+            "event_type": event_type,
+            "event_version": str(contract.version),
+            "producer": kind.producer,
+            "tenant_id": "example",
+            "project_id": "example",
+            "idempotency_key": key,
+            "payload": contract.examples[0],
+        }
+        for contract in (kind.contracts[major] for major in sorted(kind.live))
+    ]
+    return msgspec.json.format(msgspec.json.encode(made if len(made) > 1 else made[0]), indent=2).decode()
 
 
-def _envelopes(body: bytes, now: int, complete: "Completion") -> "list[tuple[Envelope, Envelope | Refused]]":
+def _envelopes(
+    body: bytes, submission: "Submission", complete: "Completion"
+) -> "list[tuple[Envelope, Envelope | Refused]]":
     """What is legible of each, and the envelope or why it is none."""
     from patra.bus.catalogue.reasons import Reason
     from patra.bus.publishing.cloudevents import from_structured, legible_event
@@ -142,8 +157,8 @@ def _envelopes(body: bytes, now: int, complete: "Completion") -> "list[tuple[Env
 
     def one(raw: Any) -> "tuple[Envelope, Envelope | Refused]":
         if isinstance(raw, dict) and "specversion" in raw:
-            return legible_event(raw), from_structured(raw, now, complete)
-        return legible(raw), from_wire(raw, now)
+            return legible_event(raw), from_structured(raw, submission, complete)
+        return legible(raw), from_wire(raw, submission)
 
     try:
         raw: Any = decode_json(body)

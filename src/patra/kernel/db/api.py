@@ -209,7 +209,10 @@ class TransactionGuard:
     @contextmanager
     def __call__(self) -> Generator[None]:
         if getattr(self._inside, "busy", False):
-            raise Permanent("store_nested_transaction", "a transaction was begun inside another one of this thread")
+            detail = (
+                "a transaction was begun inside another one of this thread: pass on the `tx` of the one that is open"
+            )
+            raise Permanent("store_nested_transaction", detail)
         self._inside.busy = True
         try:
             yield

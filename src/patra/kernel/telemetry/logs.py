@@ -100,7 +100,10 @@ class _LazyLog:
 
     def _made(self) -> Log:
         if self._log is None:
-            self._log = cast("Log", _structlog.load().get_logger())
+            structlog = _structlog.load()
+            if not structlog.is_configured():  # in a program of others, whose standard output is its own
+                return cast("Log", structlog.wrap_logger(structlog.PrintLogger(sys.stderr)))
+            self._log = cast("Log", structlog.get_logger())
         return self._log
 
     def debug(self, event: str, **fields: Any) -> Any:
@@ -131,7 +134,7 @@ class _LazyLog:
 
 
 def get_logger() -> Log:
-    """The logger of a module. Before `setup_logging` structlog's own defaults apply."""
+    """The logger of a module. Before `setup_logging`, lines are written as structlog does, to standard error."""
     return _LazyLog()
 
 

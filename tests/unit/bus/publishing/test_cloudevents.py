@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from patra.bus.catalogue.reasons import Reason
 from patra.bus.publishing.cloudevents import binary, from_binary, from_structured, is_binary, structured
 from patra.bus.publishing.envelope import Envelope, check
+from patra.bus.publishing.submission import Submission
 from patra.kernel.ids import new_id
 from tests.unit.bus.making import NOW, envelope
 
@@ -123,9 +124,12 @@ def test_data_may_come_in_base64():
     assert from_structured({**body, "data_base64": "###"}).place == "/data_base64"
 
 
-def test_a_missing_attribute_is_named_by_its_field():
-    found = from_structured({k: v for k, v in BASE.items() if k != "tenantid"})
-    assert (found.code, found.place) == (Reason.ENVELOPE_MISSING, "/tenant_id")
+def test_a_missing_attribute_is_named_by_its_field_and_as_it_is_sent():
+    found = from_structured({k: v for k, v in BASE.items() if k not in {"tenantid", "source"}})
+    assert (found.code, found.place) == (Reason.ENVELOPE_MISSING, "/producer")
+    assert found.detail == "is required (attribute `source`)"
+    (other,) = found.others
+    assert (other.place, other.detail) == ("/tenant_id", "is required (attribute `tenantid`)")
 
 
 @pytest.mark.parametrize(
@@ -165,6 +169,6 @@ def test_an_attribute_that_cloudevents_does_not_allow_is_refused(change):
 def test_a_trace_is_taken_from_the_traceparent_where_none_is_named():
     sent = {k: v for k, v in BASE.items() if k not in {"traceid", "correlationid", "time"}}
     parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-    found = from_structured({**sent, "traceparent": parent}, NOW)
+    found = from_structured({**sent, "traceparent": parent}, Submission(NOW))
     assert (found.trace_id, found.correlation_id) == ("4bf92f3577b34da6a3ce929d0e0e4736", found.event_id)
     assert (found.extensions, found.occurred_at) == ({"traceparent": parent}, NOW)

@@ -21,6 +21,7 @@ from patra.bus.publishing.envelope import (
     rendition,
     to_wire,
 )
+from patra.bus.publishing.submission import Submission
 from patra.kernel.clock import format_instant
 from tests.unit.bus.making import NOW, envelope
 
@@ -170,13 +171,16 @@ def test_all_that_is_wrong_with_an_envelope_is_said_at_once():
 
 def test_ids_and_times_may_be_left_out_at_the_edge_and_are_filled_in():
     left_out = {"event_id", "schema_version", "trace_id", "correlation_id", "occurred_at"}
-    found = from_wire({k: v for k, v in WIRE.items() if k not in left_out}, NOW)
+    found = from_wire({k: v for k, v in WIRE.items() if k not in left_out}, Submission(NOW))
     assert check(found) is None
     assert (found.occurred_at, found.schema_version) == (NOW, "1.0")
     assert found.trace_id == found.correlation_id == found.event_id
-    kept = from_wire(WIRE, NOW)
+    kept = from_wire(WIRE, Submission(NOW))
     assert kept == from_wire(WIRE)
-    assert from_wire({k: v for k, v in WIRE.items() if k != "idempotency_key"}, NOW).place == "/idempotency_key"
+    assert (
+        from_wire({k: v for k, v in WIRE.items() if k != "idempotency_key"}, Submission(NOW)).place
+        == "/idempotency_key"
+    )
 
 
 @pytest.mark.parametrize("inner", ['{"key": 1, "key": 2}', '{"a": [{"key": 1, "key": 1}]}'])

@@ -1,11 +1,13 @@
 """The decision on a publish: C§4, C§5, B2 to B5, in their order."""
 
+from functools import partial
+
 import msgspec
 import pytest
 
 from patra.bus.catalogue.catalogue import load
 from patra.bus.catalogue.reasons import Reason
-from patra.bus.publishing.envelope import Refused, rendition
+from patra.bus.publishing.envelope import Refused, from_wire, rendition, to_wire
 from patra.bus.publishing.publish import (
     Candidate,
     Known,
@@ -14,13 +16,16 @@ from patra.bus.publishing.publish import (
     examine,
     gather,
     identity,
+    objections,
     order_key,
     repeated,
 )
 from patra.bus.publishing.publisher_tokens import module_publisher
+from patra.bus.publishing.submission import Submission
 from tests.unit.bus.making import ORDERED, THING, THING_2, catalogue, closed, envelope, event_type, version
 
 SMALL = catalogue()
+TWO = {"key": "k", "number": 1}
 DUAL = catalogue(event_type(versions=[version("1.0", status="retiring"), version("2.0", THING_2)]))
 
 
@@ -37,6 +42,45 @@ def candidate(made=None, types=SMALL, index=0):
 
 def test_c1_an_event_that_breaks_the_envelope_is_not_published():
     assert code(examine(SMALL, envelope(tenant_id=""))) == (Reason.ENVELOPE_MISSING, "/tenant_id")
+
+
+def test_all_that_is_wrong_is_said_at_once_and_the_first_check_decides():
+    gate = msgspec.structs.replace(module_publisher("Maker"), tenants=frozenset({"acme"}))
+    found = examine(SMALL, envelope(tenant_id=" ", event_version="3.0", producer="Thief", payload={"n": "x"}), gate)
+    assert code(found) == (Reason.ENVELOPE_INVALID, "/tenant_id")
+    assert [code(one) for one in found.others] == [
+        (Reason.VERSION_UNKNOWN, "/event_version"),
+        (Reason.PRODUCER, "/producer"),
+    ]  # a payload of an unknown version is not judged
+    found = examine(SMALL, envelope(producer="Thief", payload={"n": "x"}), gate)
+    assert code(found) == (Reason.PRODUCER, "/producer")
+    assert [code(one) for one in found.others] == [(Reason.PAYLOAD_INVALID, "/payload/n")]
+    found = examine(SMALL, envelope(payload={"n": "x"}), gate)
+    assert [code(one) for one in (found, *found.others)] == [
+        (Reason.PUBLISHER, "/tenant_id"),
+        (Reason.PAYLOAD_INVALID, "/payload/n"),
+    ]
+
+
+def test_fields_of_a_broken_envelope_are_judged_by_the_catalogue_as_far_as_they_have_their_form():
+    submission = Submission(0, partial(objections, SMALL))
+    wire = {"event_type": "thing.happened", "event_version": "1.0", "producer": "Thief", "payload": {"key": 1}}
+    found = from_wire(wire, submission)
+    assert code(found) == (Reason.ENVELOPE_MISSING, "/tenant_id")
+    assert {one.place for one in found.others} == {"/project_id", "/idempotency_key", "/producer", "/payload/key"}
+    assert {one.place for one in from_wire({**wire, "event_type": "no.such"}, submission).others} >= {"/event_type"}
+    assert "/payload/key" not in {one.place for one in from_wire({**wire, "event_version": 3}, submission).others}
+    assert from_wire({"event_type": []}, submission).code is Reason.ENVELOPE_MISSING
+
+
+def test_versions_of_one_event_that_arrive_together_without_an_id_share_one():
+    submission = Submission(0)
+    wire = {k: v for k, v in to_wire(envelope()).items() if k not in {"event_id", "trace_id", "occurred_at"}}
+    made = [from_wire(wire, submission), from_wire({**wire, "event_version": "2.0"}, submission)]
+    other = from_wire({**wire, "idempotency_key": "other"}, submission)
+    assert made[0].event_id == made[1].event_id != other.event_id
+    pair = [candidate(one, DUAL, index) for index, one in enumerate([made[0], rendition(made[1], "2.0", TWO)])]
+    assert len(gather(pair).publications) == 1
 
 
 def test_c4_an_unknown_type_is_refused():

@@ -1,6 +1,7 @@
 """Publishes the envelopes of a request and answers each by itself (B1)."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, cast
 
 import msgspec
@@ -17,8 +18,9 @@ from patra.bus.publishing.cloudevents import BATCH, STRUCTURED, from_binary, fro
 from patra.bus.publishing.envelope import Envelope, Refused, decode, from_wire, legible
 from patra.bus.publishing.foreign_cloudevents import Completion
 from patra.bus.publishing.json_text import UNREADABLE, decode_json
-from patra.bus.publishing.publish import MAX_ENVELOPE_BYTES, Outcome, Published
+from patra.bus.publishing.publish import MAX_ENVELOPE_BYTES, Outcome, Published, objections
 from patra.bus.publishing.publisher_tokens import Publisher
+from patra.bus.publishing.submission import Submission
 from patra.kernel.db import Tx
 from patra.web.api.bus.shapes import MAX_PAGE_ROWS, Answers, answer, problem
 from patra.web.body import read_body
@@ -44,7 +46,8 @@ async def publish(patra: Patra, request: RawRequest) -> Response:
 
 def _published(patra: Patra, actor: Actor, who: Publisher, headers: dict[str, str], body: bytes) -> Response:
     bus = bus_of(patra).bus
-    read = _read(headers, body, patra.clock.now(), completion_for(patra, who))
+    submission = Submission(patra.clock.now(), partial(objections, bus.catalogue))
+    read = _read(headers, body, submission, completion_for(patra, who))
     if isinstance(read, Refused):
         patra.db.run(lambda tx: bus.refuse(tx, [(legible(None), read)], by=who.name))
         return problem_response(problem(read))
@@ -98,14 +101,14 @@ def _unread(
 
 
 def _read(
-    headers: dict[str, str], body: bytes, now: int, complete: Completion
+    headers: dict[str, str], body: bytes, submission: Submission, complete: Completion
 ) -> tuple[bool, Sequence[Envelope | Refused]] | Refused | Problem:
     """Whether there are several, and each as an envelope or why not; too many are not looked at."""
     media = headers.get("content-type", JSON).partition(";")[0].strip().lower()
     if is_binary(headers):
-        return False, [from_binary(headers, body, now, complete)]
+        return False, [from_binary(headers, body, submission, complete)]
     if media == JSON and not body.lstrip().startswith(b"["):
-        return False, [decode(body, now)]
+        return False, [decode(body, submission)]
     try:
         raw = decode_json(body)
     except UNREADABLE as error:
@@ -114,11 +117,11 @@ def _read(
         return Problem(413, "too_many_events", f"At most {MAX_PAGE_ROWS} events at once")
     match media, raw:
         case "application/json", list():
-            return True, [from_wire(one, now) for one in raw]  # pyright: ignore[reportUnknownVariableType]
+            return True, [from_wire(one, submission) for one in raw]  # pyright: ignore[reportUnknownVariableType]
         case "application/cloudevents-batch+json", list():
-            return True, [from_structured(one, now, complete) for one in raw]  # pyright: ignore[reportUnknownVariableType]
+            return True, [from_structured(one, submission, complete) for one in raw]  # pyright: ignore[reportUnknownVariableType]
         case "application/cloudevents+json", _:
-            return False, [from_structured(raw, now, complete)]
+            return False, [from_structured(raw, submission, complete)]
         case _:
             known = f"{JSON}, {STRUCTURED}, {BATCH}, or CloudEvents in binary mode"
             return Refused(code=Reason.ENVELOPE_MALFORMED, place="", detail=f"send {known}")

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -18,7 +19,9 @@ from patra.bus.catalogue.versions import VersionRange, parse_range
 from patra.bus.consuming.retry_or_dead_letter import MAX_RETRY_AFTER
 from patra.bus.dispatch.pull import Delivery, Nack, PullConsumers, Settled
 from patra.bus.publishing.envelope import Envelope, Refused, from_wire, to_wire
+from patra.bus.publishing.publish import objections
 from patra.bus.publishing.publisher_tokens import Publisher
+from patra.bus.publishing.submission import Submission
 from patra.bus.store.groups import GroupGone
 from patra.kernel.clock import SECOND, format_instant
 from patra.kernel.safety.redact import redact_text
@@ -105,8 +108,9 @@ def acknowledge(request: Request) -> SettledDeliveries | Problem:
 
     def work(consumers: PullConsumers, group: str, who: Publisher) -> Settled | Problem:
         events: list[Envelope] = []
+        submission = Submission(request.patra.clock.now(), partial(objections, bus_of(request.patra).bus.catalogue))
         for one in asked.publish:
-            match from_wire(one, request.patra.clock.now()):
+            match from_wire(one, submission):
                 case Refused() as refused:
                     return problem(refused)
                 case Envelope() as envelope:
