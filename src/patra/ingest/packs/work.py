@@ -35,6 +35,7 @@ class Author(Shaped, frozen=True, kw_only=True):
     name: Annotated[str, doc("As a person reads it, the given name first.", "Ada Lovelace")]
     given: Annotated[str | None, doc("Given names.", "Ada")] = None
     family: Annotated[str | None, doc("Family name.", "Lovelace")] = None
+    suffix: Annotated[str | None, doc("What follows the name, where the source parts it off.", "Jr")] = None
     orcid: Annotated[str | None, doc("ORCID iD.", "0000-0002-1825-0097")] = None
     affiliation: Annotated[list[str], doc("Affiliations as written.", ["University of Oslo"])] = []
     ror: Annotated[list[str], doc("Their ROR ids.", ["https://ror.org/01xtthb56"])] = []
