@@ -35,6 +35,12 @@ def person(name: str) -> dict[str, str] | None:
     return {"name": f"{given} {family.strip(' ,')}{behind}", "given": given, "family": family.strip(" ,")}
 
 
+def without_degrees(name: str) -> str:
+    """`Harvey A. Risch, MD, PhD` as it is cited: without what only follows a comma and is a degree."""
+    first, *after = name.split(", ")
+    return first if after and all(map(_DEGREE.fullmatch, after)) else name
+
+
 _LAST_INITIALS = re.compile(r"(.+) ([A-Z](?:-?[A-Z]){0,3})")
 
 

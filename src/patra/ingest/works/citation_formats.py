@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from patra.ingest.expressions.bibliography import page_range
+from patra.ingest.expressions.bibliography import page_range, without_degrees
 
 Row = Mapping[str, Any]
 
@@ -164,7 +164,7 @@ def _name_parts(author: Row) -> dict[str, Any]:
     """
     if author.get("family"):
         return {"family": author["family"], "given": author.get("given"), "suffix": author.get("suffix")}
-    name = str(author.get("name") or "")
+    name = without_degrees(str(author.get("name") or ""))
     if not _is_person(name):
         return {}
     words = name.split()
@@ -235,7 +235,7 @@ def bibtex(row: Row) -> str:
 _GROUP = re.compile(
     r"(?i)\b(?:collaboration|consorti\w+|group|network|committee|commission|society|association|universit\w+|institut\w+"
     r"|laborator\w+|project|team|initiative|foundation|organi[sz]ation|council|cent(?:er|re)|department|agency|signatories"
-    r"|of|for|and|the|on|und|et|für)\b|[,;()&\d]"
+    r"|\w*gruppe|of|for|and|the|on|in|und|et|für)\b|[,;()&\d\"„“]"
 )
 
 
@@ -248,13 +248,19 @@ def _bibtex_name(author: Row) -> str:
     family, given = str(author.get("family") or ""), str(author.get("given") or "")
     if family and given and " and " not in f"{family} {given}" and "," not in family:
         return _escaped(", ".join(filter(None, [family, author.get("suffix"), given])))
-    name = str(author.get("name") or " ".join(filter(None, [given, family])))
+    name = without_degrees(str(author.get("name") or " ".join(filter(None, [given, family]))))
     return _escaped(name) if _is_person(name) and not family else f"{{{_escaped(name)}}}"
+
+
+_MAX_LONG_WORDS = 5
 
 
 def _is_person(name: str) -> bool:
     """Whether a name as one text looks like that of a person, the given name first."""
-    return 1 <= name.count(" ") <= 4 and not _GROUP.search(name) and not _INITIALS.search(name) and _is_latin(name)
+    words = name.split()
+    long = sum(len(word.rstrip(".")) > 1 and word not in _PARTICLES for word in words)
+    looks_like_one = len(words) > 1 and 0 < long <= _MAX_LONG_WORDS and _is_latin(name)
+    return looks_like_one and not _GROUP.search(name) and not _INITIALS.search(name)
 
 
 def _bibtex_authors(row: Row) -> str:

@@ -160,7 +160,7 @@ def test_an_awkward_title_in_bibtex(title: str, written: str) -> None:
         (Author(name="Zhou W", given="W", family="Zhou"), "Zhou, W"),
         (Author(name="宮地 元彦"), "{宮地 元彦}"),
         (Author(name="小明 王", given="小明", family="王"), "王, 小明"),
-        (Author(name="Nicolas Hulscher, BS"), "{Nicolas Hulscher, BS}"),
+        (Author(name="Nicolas Hulscher, BS"), "Nicolas Hulscher"),
     ],
 )
 def test_an_awkward_author_in_bibtex(author: Author, written: str) -> None:
@@ -261,6 +261,13 @@ def test_entries_stand_one_after_the_other(tmp_path: Path, name: str, written: A
         ),
         (Author(name="宮地 元彦"), {"literal": "宮地 元彦"}, None),
         (Author(name="Sameer"), {"literal": "Sameer"}, None),
+        (Author(name="GMDS-Projektgruppe „MI-Lehre“"), {"literal": "GMDS-Projektgruppe „MI-Lehre“"}, None),
+        (Author(name="Harvey A. Risch, MD, PhD"), {"family": "Risch", "given": "Harvey A."}, "Risch, Harvey A."),
+        (
+            Author(name="Jessie A. G. L. van Buggenum"),
+            {"family": "van Buggenum", "given": "Jessie A. G. L."},
+            "van Buggenum, Jessie A. G. L.",
+        ),
         (
             Author(name="Sam Fog Jr", given="Sam", family="Fog", suffix="Jr"),
             {"family": "Fog", "given": "Sam", "suffix": "Jr"},
