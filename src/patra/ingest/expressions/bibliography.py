@@ -61,7 +61,7 @@ def aligned(lists: Any) -> list[dict[str, Any]] | None:
     A list of another length is left out: nobody can say what belongs to whom. `-` and empty texts are nothing; several
     affiliations of one author are parted by semicolons.
     """
-    sides = cast("Mapping[str, Any]", lists) if isinstance(lists, Mapping) else {}
+    sides: Mapping[str, Any] = cast("Mapping[str, Any]", lists) if isinstance(lists, Mapping) else {}
     columns = {name: cast("list[Any]", side) for name, side in sides.items() if isinstance(side, list)}
     places = len(next(iter(columns.values()), ()))
     items: list[dict[str, Any]] = []

@@ -90,10 +90,9 @@ def text_at(value: Any) -> str | None:
     if isinstance(value, int | float):
         return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
     if isinstance(value, _ELEMENT):
-        formula = next(value.iter(_FORMULA), None)
-        return "".join(
-            value.itertext() if formula is None else _reading_order(value, inside=value.tag == _FORMULA)
-        ).strip()
+        if next(value.iter(_FORMULA), None) is None:
+            return "".join(cast("list[str]", list(value.itertext()))).strip()
+        return "".join(_reading_order(value, inside=value.tag == _FORMULA)).strip()
     return None
 
 
