@@ -70,7 +70,9 @@ class Citations(Shaped, frozen=True, kw_only=True):
     """How often it is cited, as the source counts."""
 
     count: Annotated[int, doc("How often.", 917)]
-    at: Annotated[str | None, doc("As of when, where the source reports it.", "2025-06-11T00:03:37Z")] = None
+    at: Annotated[
+        str | None, doc("As of when: as the source reports it, else when the record landed.", "2025-06-11T00:03:37Z")
+    ] = None
 
 
 class Notice(Shaped, frozen=True, kw_only=True):
