@@ -225,6 +225,20 @@ def test_the_month_of_doaj_is_a_number_or_a_name(month: str, precision: str) -> 
     assert found["issued"]["precision"] == precision
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"type_crossref": "proceedings-article"},
+        {"primary_location": {"raw_type": "proceedings-article"}},
+        {"primary_location": {"source": {"type": "conference"}}},
+    ],
+)
+def test_a_paper_of_proceedings_is_no_article_in_openalex(said: dict[str, Any]) -> None:
+    work = {"id": "https://openalex.org/W1", "updated_date": "2026-01-02T00:00:00", "type": "article", "title": "Fog"}
+    body = msgspec.json.encode({"meta": {"count": 1}, "results": [work | said]})
+    assert only("openalex", "works", body)["type"] == "conference-paper"
+
+
 def test_the_venue_of_semantic_scholar_has_its_issns() -> None:
     venue = {"name": "Fog", "issn": "2167-8359", "alternate_issns": ["0028-0836"]}
     found = only(
