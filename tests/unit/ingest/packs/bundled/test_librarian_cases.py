@@ -176,6 +176,25 @@ def test_a_removed_article_of_crossref_is_retracted() -> None:
     assert only("crossref", "works", crossref(**{"updated-by": [notice]}))["retracted"] is True
 
 
+def test_affiliations_of_datacite_have_their_ror_where_they_are_asked_for() -> None:
+    oslo = {
+        "name": "University of Oslo",
+        "affiliationIdentifier": "https://ror.org/01xtthb56",
+        "affiliationIdentifierScheme": "ROR",
+    }
+    creator = {
+        "name": "Fog, Ada",
+        "givenName": "Ada",
+        "familyName": "Fog",
+        "affiliation": [oslo, {"name": "Fog Society"}],
+    }
+    attributes = {"doi": "10.5555/x", "updated": "2026-01-02T00:00:00Z", "creators": [creator]}
+    found = only("datacite", "dois", msgspec.json.encode({"data": [{"id": "10.5555/x", "attributes": attributes}]}))
+    [author] = found["authors"]
+    assert author["affiliation"] == ["University of Oslo", "Fog Society"]
+    assert author["ror"] == ["https://ror.org/01xtthb56"]
+
+
 def test_a_notice_of_crossref_is_an_erratum_and_a_new_version_is_not() -> None:
     def kind(update: str) -> str:
         return only("crossref", "works", crossref(type="journal-article", **{"update-to": [{"type": update}]}))["type"]
