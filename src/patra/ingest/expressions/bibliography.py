@@ -35,13 +35,48 @@ def person(name: str) -> dict[str, str] | None:
     return {"name": f"{given} {family.strip(' ,')}{behind}", "given": given, "family": family.strip(" ,")}
 
 
+def without_degrees(name: str) -> str:
+    """`Harvey A. Risch, MD, PhD` as it is cited: without what only follows a comma and is a degree."""
+    first, *after = name.split(", ")
+    return first if after and all(map(_DEGREE.fullmatch, after)) else name
+
+
 _LAST_INITIALS = re.compile(r"(.+) ([A-Z](?:-?[A-Z]){0,3})")
 
 
 def surname_first(name: str) -> dict[str, str]:
     """A name as indexes write it, with initials at its end: `Vázquez-Arreguín K`, `Thiery JP`; a group has none."""
     found = _LAST_INITIALS.fullmatch(name)
-    return {"name": name} if found is None else {"name": name, "given": found[2], "family": found[1]}
+    return (
+        {"name": name} if found is None else {"name": f"{found[2]} {found[1]}", "given": found[2], "family": found[1]}
+    )
+
+
+_NOTHING = frozenset({"", "-"})
+
+
+def aligned(lists: Any) -> list[dict[str, Any]] | None:
+    """Lists whose places belong together (`authors`, `affiliations`) as items; the first one tells how many there are.
+
+    A list of another length is left out: nobody can say what belongs to whom. `-` and empty texts are nothing; several
+    affiliations of one author are parted by semicolons.
+    """
+    sides: Mapping[str, Any] = cast("Mapping[str, Any]", lists) if isinstance(lists, Mapping) else {}
+    columns = {name: cast("list[Any]", side) for name, side in sides.items() if isinstance(side, list)}
+    places = len(next(iter(columns.values()), ()))
+    items: list[dict[str, Any]] = []
+    for at in range(places):
+        item: dict[str, Any] = {}
+        for name, column in columns.items():
+            value = column[at] if len(column) == places else None
+            if isinstance(value, Mapping):  # a person in parts
+                item |= cast("Mapping[str, Any]", value)
+            elif value is not None and value not in _NOTHING:
+                item[name] = [part.strip() for part in value.split(";")] if name == "affiliation" else value
+        if parts := [item[part] for part in ("given", "family") if part in item]:
+            item.setdefault("name", " ".join(parts))
+        items.append(item)
+    return [item for item in items if item] or None
 
 
 _PUBLISHER_ITEM = re.compile(r"S\d{4}-?\d{3}[\dX]\(\d\d\)\d{5}-?[\dX]", re.IGNORECASE)
@@ -54,7 +89,7 @@ _NUMBERS = re.compile(r"([0-9]+)(?:-([0-9]+))?").fullmatch
 def pages(text: str) -> str | None:
     """Pages as `253-277`: one hyphen, no `pp.`; what only stands in their place is nothing."""
     if numbers := _NUMBERS(text):  # so it is with most: nothing below changes them
-        return numbers[1] if numbers[1] == numbers[2] else text
+        return numbers[1] if numbers[2] in (None, numbers[1]) else f"{numbers[1]}-{_last_page(numbers[1], numbers[2])}"
     plain = re.sub(r"^\s*pp?\.?\s+(?=\w)", "", " ".join(text.split()), flags=re.IGNORECASE)
     plain = re.sub(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])", "", plain)  # J-STAGE: _2304-1_-_2304-8_
     plain = _DASHES.sub("-", plain).strip(" -,;.")
@@ -63,7 +98,21 @@ def pages(text: str) -> str | None:
     first, last = page_range(plain)
     if {first.lower(), (last or first).lower()} <= _NO_PAGES:
         return None
-    return first if first == last else plain
+    if last is None:
+        return plain
+    return first if first == last else f"{first}-{_last_page(first, last)}"
+
+
+_PAGE = re.compile(r"([A-Za-z]*)([0-9]+)").fullmatch
+
+
+def _last_page(first: str, last: str) -> str:
+    """The last page in full: indexes write `444-58` and `S139-47` for 444-458 and S139-S147."""
+    begin, end = _PAGE(first), _PAGE(last)
+    if begin is None or end is None or end[1] not in ("", begin[1]) or len(end[2]) >= len(begin[2]):
+        return last
+    whole = begin[2][: -len(end[2])] + end[2]
+    return begin[1] + whole if int(whole) > int(begin[2]) else last
 
 
 def page_range(text: str) -> tuple[str, str | None]:
@@ -94,16 +143,25 @@ def terms(texts: Iterable[str]) -> list[str] | None:
 
 
 def grants(entries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]] | None:
-    """Grants of one funder put together: each funder once, with all its awards."""
-    found: dict[Any, dict[str, Any]] = {}
+    """Grants of one funder put together: each funder once, with all its awards.
+
+    The same name under another id is the same funder: lists of one record name it by different registries.
+    """
+    found: list[dict[str, Any]] = []
+    places: dict[Any, dict[str, Any]] = {}
     for entry in entries:
-        if (key := entry.get("id") or entry.get("name")) is None:
+        keys = [key for key in (entry.get("id"), entry.get("name")) if key is not None]
+        if not keys:
             continue
-        known = found.setdefault(key, {name: value for name, value in entry.items() if name != "awards"})
+        known = next((places[key] for key in keys if key in places), None)
+        if known is None:
+            known = {name: value for name, value in entry.items() if name != "awards"}
+            found.append(known)
+        places |= {key: places.get(key, known) for key in keys}
         awards = [*known.get("awards", ()), *(entry.get("awards") or ())]
         if awards:
             known["awards"] = list(dict.fromkeys(awards))
-    return list(found.values()) or None
+    return found or None
 
 
 _ABBREVIATION = re.compile(

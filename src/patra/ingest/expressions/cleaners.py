@@ -393,4 +393,7 @@ def _compact(value: Any) -> list[Any] | None:
     return [item for item in items if item not in (None, "")] or None
 
 
+_cleaner("aligned", "Lists side by side, {name: […], orcid: […]}, as one list of items.", whole=True)(
+    bibliography.aligned
+)
 _cleaner("uninvert", "An inverted abstract (OpenAlex: word to its places) put back together.")(bibliography.uninvert)

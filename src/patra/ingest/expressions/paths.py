@@ -7,7 +7,7 @@ network or unbounded trees, and XPath has no functions beyond XPath's own. What 
 (`path_bounds`).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, cast
 
@@ -90,8 +90,29 @@ def text_at(value: Any) -> str | None:
     if isinstance(value, int | float):
         return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
     if isinstance(value, _ELEMENT):
-        return "".join(cast("list[str]", list(value.itertext()))).strip()
+        if next(value.iter(_FORMULA), None) is None:
+            return "".join(cast("list[str]", list(value.itertext()))).strip()
+        return "".join(_reading_order(value, inside=value.tag == _FORMULA)).strip()
     return None
+
+
+_MATHML = "{http://www.w3.org/1998/Math/MathML}"
+_FORMULA = f"{_MATHML}math"
+
+
+def _reading_order(element: Any, *, inside: bool) -> Iterator[str]:
+    """The texts below an element, as a person reads them.
+
+    White space between the elements of a formula is layout. Scripts before a base, which MathML writes after it, are
+    put before it: 129Xe.
+    """
+    bare = inside and element.tag != f"{_MATHML}mtext"
+    yield (element.text or "").strip() if bare else element.text or ""
+    parts = list(element)
+    mark = next((at for at, part in enumerate(parts) if part.tag == f"{_MATHML}mprescripts"), None)
+    for part in parts if mark is None else [*parts[mark:], *parts[:mark]]:
+        yield from _reading_order(part, inside=inside or part.tag == _FORMULA)
+        yield (part.tail or "").strip() if inside else part.tail or ""
 
 
 def items_at(path: Path, document: Any) -> list[Any] | None:

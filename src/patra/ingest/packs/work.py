@@ -35,6 +35,7 @@ class Author(Shaped, frozen=True, kw_only=True):
     name: Annotated[str, doc("As a person reads it, the given name first.", "Ada Lovelace")]
     given: Annotated[str | None, doc("Given names.", "Ada")] = None
     family: Annotated[str | None, doc("Family name.", "Lovelace")] = None
+    suffix: Annotated[str | None, doc("What follows the name, where the source parts it off.", "Jr")] = None
     orcid: Annotated[str | None, doc("ORCID iD.", "0000-0002-1825-0097")] = None
     affiliation: Annotated[list[str], doc("Affiliations as written.", ["University of Oslo"])] = []
     ror: Annotated[list[str], doc("Their ROR ids.", ["https://ror.org/01xtthb56"])] = []
@@ -69,7 +70,9 @@ class Citations(Shaped, frozen=True, kw_only=True):
     """How often it is cited, as the source counts."""
 
     count: Annotated[int, doc("How often.", 917)]
-    at: Annotated[str | None, doc("As of when, where the source reports it.", "2025-06-11T00:03:37Z")] = None
+    at: Annotated[
+        str | None, doc("As of when: as the source reports it, else when the record landed.", "2025-06-11T00:03:37Z")
+    ] = None
 
 
 class Notice(Shaped, frozen=True, kw_only=True):

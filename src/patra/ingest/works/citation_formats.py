@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from patra.ingest.expressions.bibliography import page_range
+from patra.ingest.expressions.bibliography import page_range, without_degrees
 
 Row = Mapping[str, Any]
 
@@ -99,7 +99,7 @@ def _listed(words: list[str]) -> str:
 
 def csl(row: Row) -> dict[str, Any]:
     """An item of CSL-JSON."""
-    parts = date_parts(row)
+    parts, preprint = date_parts(row), row.get("type") == "preprint"
     item: dict[str, Any] = {
         "id": citation_key(row),
         "type": CSL_TYPES.get(str(row.get("type")), "document"),
@@ -110,8 +110,8 @@ def csl(row: Row) -> dict[str, Any]:
         "issued": {"date-parts": [parts]} if parts else None,
         "volume": row.get("volume"),
         "issue": row.get("issue"),
-        "page": row.get("pages"),
-        "number": row.get("article_number"),
+        "page": row.get("pages") or row.get("article_number"),  # styles know no other place for it
+        "number": row.get("article_number") or (f"arXiv:{row['arxiv']}" if row.get("arxiv") and preprint else None),
         "abstract": row.get("abstract"),
         "language": row.get("language"),
         "DOI": row.get("doi"),
@@ -127,10 +127,51 @@ def csl(row: Row) -> dict[str, Any]:
 
 
 def _csl_name(author: Row) -> dict[str, str]:
+    parts = _name_parts(author)
+    return {name: str(value) for name, value in parts.items() if value} or {"literal": str(author.get("name"))}
+
+
+_PARTICLES = frozenset(
+    {
+        "af",
+        "al",
+        "da",
+        "de",
+        "del",
+        "della",
+        "den",
+        "der",
+        "des",
+        "di",
+        "do",
+        "dos",
+        "du",
+        "el",
+        "la",
+        "le",
+        "ten",
+        "ter",
+    }
+    | {"van", "vom", "von", "zu", "zum", "zur", "'t"}
+)
+
+
+def _name_parts(author: Row) -> dict[str, Any]:
+    """Family name, given names and suffix; nothing of a group, nor of a name in a script without an order of its own.
+
+    Sources that give a name as one text (OpenAlex, arXiv) mean a person by `Gustavo A. B. da Fonseca`: the last word
+    is the family name, with the particles before it, as reference managers and BibTeX itself read it.
+    """
     if author.get("family"):
-        parts = {"family": author["family"], "given": author.get("given")}
-        return {name: str(value) for name, value in parts.items() if value}
-    return {"literal": str(author.get("name"))}
+        return {"family": author["family"], "given": author.get("given"), "suffix": author.get("suffix")}
+    name = without_degrees(str(author.get("name") or ""))
+    if not _is_person(name):
+        return {}
+    words = name.split()
+    at = len(words) - 1
+    while at > 1 and words[at - 1] in _PARTICLES:
+        at -= 1
+    return {"family": " ".join(words[at:]), "given": " ".join(words[:at])}
 
 
 _ESCAPES = {"\\": r"\textbackslash{}", "%": r"\%", "&": r"\&", "#": r"\#", "_": r"\_", "$": r"\$"} | {
@@ -194,7 +235,7 @@ def bibtex(row: Row) -> str:
 _GROUP = re.compile(
     r"(?i)\b(?:collaboration|consorti\w+|group|network|committee|commission|society|association|universit\w+|institut\w+"
     r"|laborator\w+|project|team|initiative|foundation|organi[sz]ation|council|cent(?:er|re)|department|agency|signatories"
-    r"|of|for|and|the|on|und|et|für)\b|[,;()&\d]"
+    r"|\w*gruppe|of|for|and|the|on|in|und|et|für)\b|[,;()&\d\"„“]"
 )
 
 
@@ -206,10 +247,20 @@ def _bibtex_name(author: Row) -> str:
     """Family name first; a name whose parts are not known is BibTeX's to part, unless it looks like that of a group."""
     family, given = str(author.get("family") or ""), str(author.get("given") or "")
     if family and given and " and " not in f"{family} {given}" and "," not in family:
-        return _escaped(f"{family}, {given}")
-    name = str(author.get("name") or " ".join(filter(None, [given, family])))
-    person = 1 <= name.count(" ") <= 4 and not _GROUP.search(name) and not _INITIALS.search(name) and _is_latin(name)
-    return _escaped(name) if person and not family else f"{{{_escaped(name)}}}"
+        return _escaped(", ".join(filter(None, [family, author.get("suffix"), given])))
+    name = without_degrees(str(author.get("name") or " ".join(filter(None, [given, family]))))
+    return _escaped(name) if _is_person(name) and not family else f"{{{_escaped(name)}}}"
+
+
+_MAX_LONG_WORDS = 5
+
+
+def _is_person(name: str) -> bool:
+    """Whether a name as one text looks like that of a person, the given name first."""
+    words = name.split()
+    long = sum(len(word.rstrip(".")) > 1 and word not in _PARTICLES for word in words)
+    looks_like_one = len(words) > 1 and 0 < long <= _MAX_LONG_WORDS and _is_latin(name)
+    return looks_like_one and not _GROUP.search(name) and not _INITIALS.search(name)
 
 
 def _bibtex_authors(row: Row) -> str:
@@ -306,9 +357,8 @@ def ris(row: Row) -> str:
 
 
 def _ris_name(author: Row) -> str:
-    if author.get("family"):
-        return f"{author['family']}, {author['given']}" if author.get("given") else str(author["family"])
-    return str(author.get("name"))
+    parts = _name_parts(author)
+    return ", ".join(str(part) for part in parts.values() if part) or str(author.get("name"))
 
 
 def _first(row: Row, name: str) -> str | None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from patra.ingest.landing.records import content_of
 from patra.ingest.packs.work import Origin, Work, work_of
@@ -104,7 +105,7 @@ def _whole(body: bytes) -> Content:
 
 def record_of(row: Row) -> StoredRecord:
     """A row as a record."""
-    source, endpoint, identifier, updated_at, deleted, content = row
+    source, endpoint, identifier, updated_at, deleted, content, _ = row
     found = _whole(content_of(content))
     return StoredRecord(
         source=source,
@@ -119,16 +120,23 @@ def record_of(row: Row) -> StoredRecord:
 
 def stored_work(row: Row, *, raw: bool = False) -> Work | None:
     """A row as a work; None where its fields are not those of one (packs of shape `raw`)."""
-    source, endpoint, identifier, updated_at, deleted, content = row
+    source, endpoint, identifier, updated_at, deleted, content, changed_at = row
     origin = Origin(source=source, endpoint=endpoint, id=identifier, updated_at=updated_at, deleted=bool(deleted))
     body = content_of(content)
     try:
         if raw:
             found = _whole(body)
-            return work_of(found.fields, origin, found.raw)
-        return _described(bytes(_fields(body).fields), origin)
+            return _counted(work_of(found.fields, origin, found.raw), changed_at)
+        return _counted(_described(bytes(_fields(body).fields), origin), changed_at)
     except msgspec.ValidationError:
         return None
+
+
+def _counted(work: Work, changed_at: int) -> Work:
+    """A count of citations has an instant: where the source reports none, when this content was taken in."""
+    if work.citations is None or work.citations.at is not None:
+        return work
+    return replace(work, citations=replace(work.citations, at=format_instant(changed_at)))
 
 
 def _described(fields: bytes, origin: Origin) -> Work:

@@ -132,7 +132,7 @@ EUROPEPMC: list[Case] = [
         "id": "39709209", "pmid": "39709209", "doi": "10.1016/s0140-6736(24)02600-x",
         "ids": {"europepmc": "MED:39709209"}, "updated": "2024-12-22T00:00:00Z", "issued": day("2025-12-01"),
         "title": "Abscopal response in a patient with fibrolamellar hepatocellular carcinoma following radiotherapy.",
-        "authors": ["Schoenfeld JD", "Haas-Kogan DA", "O'Neill AF"], "container": "Lancet", "type": "article",
+        "authors": ["JD Schoenfeld", "DA Haas-Kogan", "AF O'Neill"], "container": "Lancet", "type": "article",
         "url": "https://europepmc.org/article/MED/39709209",
     }),
     ("europepmc", "search", "europepmc/001", "PPR1036674", {
@@ -140,7 +140,7 @@ EUROPEPMC: list[Case] = [
         "updated": "2025-06-18T00:00:00Z", "issued": day("2025-06-16"),
         "title": "Red meat intake interacts with a TGF-β-pathway-based polygenic risk score to impact colorectal"
                  " cancer risk: Application of a novel approach for polygenic risk score construction",
-        "authors": ["Mendez JS", "Queme B", 72], "container": "medRxiv", "publisher": "medRxiv", "type": "preprint",
+        "authors": ["JS Mendez", "B Queme", 72], "container": "medRxiv", "publisher": "medRxiv", "type": "preprint",
         "url": "https://europepmc.org/article/PPR/PPR1036674",
     }),
     ("europepmc", "search", "europepmc/001", "PMC12175493", {
@@ -148,7 +148,7 @@ EUROPEPMC: list[Case] = [
         "updated": "2025-06-20T00:00:00Z", "issued": day("2025-06-10"),
         "title": "Role of the period family in mediating the interplay between circadian disruption and cancer"
                  " (Review)",
-        "authors": ["Gu P", "Xu W", "Fan X", "Gao Q", "Wei Y", "Zhang H", "Cui Y", "Han Y"],
+        "authors": ["P Gu", "W Xu", "X Fan", "Q Gao", "Y Wei", "H Zhang", "Y Cui", "Y Han"],
         "container": "Oncology Letters", "type": "review", "oa_url": "https://europepmc.org/articles/PMC12175493",
         "url": "https://europepmc.org/article/PMC/PMC12175493",
     }),
@@ -389,6 +389,7 @@ OAI: list[Case] = [
                  " Ca0.8La0.2Fe1−xCoxAs2",
         "authors": ["Wei Zhou", "Xiangzhuo Xing", "Wenjuan Wu", "Haijun Zhao", "Zhixiang Shi"],
         "publisher": "Nature Publishing Group", "type": "article", "issued": day("2016-03-07"), "language": "en",
+        "url": "https://doi.org/10.1038/srep22278",
     }),
     ("oaipmh", "records", "oaipmh/024", 0, {
         "id": "http://dx.doi.org/10.4231/R7TQ5ZG3", "doi": "10.4231/r7tq5zg3",
@@ -460,10 +461,17 @@ ORCID: list[Case] = [
     }),
 ]  # fmt: skip
 
+CORE_FILES = {
+    "102353278": "http://www.st-andrews.ac.uk/~perg/Brierley_Current_Biol_17_2007.pdf",
+    "20955435": "http://citeseerx.ist.psu.edu/viewdoc/summary?doi=10.1.1.131.7829",
+    "103746797": "http://agroeco.inpa.gov.br/reinaldo/RIBarbosa_ProdCient_Usu_Visitantes/2014%20Aguiar%20Jr%20et%20al"
+                 "_Invasion%20Acacia%20mangium%20Amazonian%20savannas.pdf",
+}  # fmt: skip
 CORE: list[Case] = [
     ("core", "search_v2", "core/001", number, {
         "id": core, "ids": {"core": core, "oai": f"oai:CiteSeerX.psu:{oai}"}, "title": title, "abstract": abstract,
         "authors": authors, "issued": day(issued), "updated": updated, "url": f"https://core.ac.uk/works/{core}",
+        "oa_url": CORE_FILES[core],
     })
     for number, core, oai, title, abstract, authors, issued, updated in (
         (0, "102353278", "10.1.1.618.5850", "Dispatch",

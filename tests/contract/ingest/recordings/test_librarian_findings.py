@@ -31,7 +31,7 @@ FOUND: list[tuple[str, str, str, int | str, dict[str, Any]]] = [
     ]}),
     ("opencitations", "work", "opencitations/007", 0, {"id": "10.1371/journal.pone.0000308"}),
     ("europepmc", "search", "europepmc/010", 95, {"authors": [
-        {"name": "Zhou W", "given": "W", "family": "Zhou"}, {"name": "Thiery JP", "given": "JP", "family": "Thiery"},
+        {"name": "W Zhou", "given": "W", "family": "Zhou"}, {"name": "JP Thiery", "given": "JP", "family": "Thiery"},
     ]}),
     # the publisher's item number stands where pages will be
     ("europepmc", "search", "europepmc/001", 37, {"pages": None, "doi": "10.1016/j.jare.2025.06.025"}),
@@ -40,17 +40,17 @@ FOUND: list[tuple[str, str, str, int | str, dict[str, Any]]] = [
     ("europepmc", "search", "europepmc/015", 3, {"issued": {"at": "1972-01-01T00:00:00Z", "precision": "year"}}),
     # funders and their awards, as OpenAlex writes them since 2025
     ("openalex", "work", "openalex/015", 0, {"funders": [
-        {"name": "CERN", "id": "https://openalex.org/F4320313559"},
+        {"name": "CERN", "id": "https://ror.org/01ggx4157"},
         {"name": "Sponsoring Consortium for Open Access Publishing in Particle Physics", "id": "https://openalex.org/F4320321382"},
     ]}),
     ("openalex", "work", "openalex/016", 0, {"funders": [
-        {"name": "National Institutes of Health", "id": "https://openalex.org/F4320332161",
+        {"name": "National Institutes of Health", "id": "https://ror.org/01cwqze88",
          "awards": ["T32 OD011089", "R01 NS089482", "K01 OD018244", "T32OD011089", "R01 NS077869", "P40OD013117",
                     "P40 OD013117", "P01 MH070306"]},
-        {"name": "National Institute of Neurological Disorders and Stroke", "id": "https://openalex.org/F4320337359",
-         "awards": ["R01 NS076357", "R01 NS077869", "R01 NS089482", "R01NS089482"]},
-        {"name": "National Institute of Mental Health", "id": "https://openalex.org/F4320337346",
+        {"name": "National Institute of Mental Health", "id": "https://ror.org/04xeg9z08",
          "awards": ["P01MH070306", "P01 MH070306", "R25 MH080661"]},
+        {"name": "National Institute of Neurological Disorders and Stroke", "id": "https://ror.org/01s5ya894",
+         "awards": ["R01 NS076357", "R01 NS077869", "R01 NS089482", "R01NS089482"]},
     ]}),
     # two grants of one institute
     ("pubmed", "fetch", "pubmed/032", 0, {"funders": [{"name": "NIMH NIH HHS", "awards": ["P30 MH062294", "P30 MH62294"]}]}),

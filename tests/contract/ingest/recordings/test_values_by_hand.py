@@ -78,7 +78,7 @@ VALUES: list[tuple[str, str, str, int | str, dict[str, Any]]] = [
     }),
     ("inspire", "literature", "inspire/001", "1698434", {
         "doi": "10.1140/epjc/s10052-019-6584-z", "article_number": "129",
-        "issued": {"at": "2018-10-13T00:00:00Z", "precision": "day"},
+        "issued": {"at": "2019-01-01T00:00:00Z", "precision": "year"}, "pages": None,
     }),
     ("jstage", "articles", "jstage/001", 0, {
         "doi": "10.1248/cpb.31.1141", "issn": ["0009-2363", "1347-5223"], "volume": "31", "issue": "4",
@@ -141,7 +141,7 @@ VALUES: list[tuple[str, str, str, int | str, dict[str, Any]]] = [
         "pages": "289-298", "citations": {"count": 11, "at": "2026-03-09T07:38:00Z"},
         "funders": [{"name": "European Commission", "awards": ["619424"]}],
         "full_text": [
-            {"url": "https://dl.acm.org/doi/10.1145/3027385.3027428", "type": "unspecified", "version": "vor"}
+            {"url": "https://dl.acm.org/doi/10.1145/3027385.3027428", "version": "vor"}
         ],
     }),
     ("crossref", "work", "crossref/035", 0, {"volume": "10", "issue": "4", "pages": "e43211", "issn": ["2291-9279"]}),
@@ -154,7 +154,7 @@ VALUES: list[tuple[str, str, str, int | str, dict[str, Any]]] = [
     }),
     ("openalex", "work", "openalex/023", 0, {
         "volume": "403", "issue": "6772", "pages": "853-858", "issn": ["0028-0836", "1476-4687"],
-        "citations": {"count": 31026, "at": "2026-05-21T09:19:25.381259"},
+        "citations": {"count": 31026, "at": "2026-05-21T09:19:25.381259Z"},
         "mesh": ["Animals", "Conservation of Natural Resources", "Plants", "Research Support as Topic", "Ecosystem"],
     }),
     ("datacite", "doi", "datacite/007", 0, {

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from patra.ingest.expressions.bibliography import (
+    aligned,
     grants,
     page_range,
     pages,
@@ -52,8 +53,9 @@ def test_a_person(text: str, name: str, given: str | None, family: str | None) -
 )
 def test_a_name_with_its_initials_last(text: str, parts: tuple[str, str] | None) -> None:
     found = {"given": parts[0], "family": parts[1]} if parts else {}
-    assert surname_first(text) == {"name": text, **found}
-    assert clean(["surname_first"], [text, {"name": "x"}]) == [{"name": text, **found}, {"name": "x"}]
+    name = f"{parts[0]} {parts[1]}" if parts else text
+    assert surname_first(text) == {"name": name, **found}
+    assert clean(["surname_first"], [text, {"name": "x"}]) == [{"name": name, **found}, {"name": "x"}]
 
 
 def test_commas_alone_are_nobody() -> None:
@@ -78,6 +80,15 @@ def test_commas_alone_are_nobody() -> None:
         ("S0945-053X(25)00050-2", None),
         ("n/a-n/a", None),
         ("-", None),
+        # indexes leave out what the last page shares with the first
+        ("444-58", "444-458"),
+        ("113-25", "113-125"),
+        ("S139-47", "S139-S147"),
+        ("014301-4", "014301-014304"),
+        ("2304-1", "2304-1"),
+        ("1-15", "1-15"),
+        ("L25-L28", "L25-L28"),
+        ("e12-3, e20", "e12-3, e20"),
     ],
 )
 def test_pages(text: str, found: str | None) -> None:
@@ -151,3 +162,30 @@ def test_a_funder_is_there_once_with_all_its_awards() -> None:
 def test_the_name_of_a_publisher_ends_where_an_address_follows(text: str, name: str) -> None:
     assert publisher_name(text) == name
     assert clean(["publisher"], [text, 5]) == [name]
+
+
+def test_a_funder_that_two_lists_name_by_different_ids_is_one() -> None:
+    entries = [
+        {"name": "CERN", "id": "https://ror.org/01ggx4157"},
+        {"name": "CERN", "id": "https://openalex.org/F4320313559", "awards": ["1"]},
+        {"id": "https://openalex.org/F4320313559", "awards": ["2"]},
+    ]
+    assert grants(entries) == [{"name": "CERN", "id": "https://ror.org/01ggx4157", "awards": ["1", "2"]}]
+
+
+def test_lists_side_by_side_are_people() -> None:
+    side_by_side = {
+        "name": [{"name": "Ada Lovelace", "given": "Ada", "family": "Lovelace"}, {"name": "Sameer"}],
+        "affiliation": ["Oslo, NO; Bergen, NO", "-"],
+        "orcid": ["-", "0000-0002-1825-0097"],
+        "given": ["of another length"],
+    }
+    assert aligned(side_by_side) == [
+        {"name": "Ada Lovelace", "given": "Ada", "family": "Lovelace", "affiliation": ["Oslo, NO", "Bergen, NO"]},
+        {"name": "Sameer", "orcid": "0000-0002-1825-0097"},
+    ]
+    assert aligned({"given": ["Vincent", ""], "family": ["Bichet", "INRAE"]}) == [
+        {"given": "Vincent", "family": "Bichet", "name": "Vincent Bichet"},
+        {"family": "INRAE", "name": "INRAE"},
+    ]
+    assert aligned({"name": None}) is None

@@ -118,3 +118,16 @@ def test_entities_are_not_expanded_and_files_are_not_read():
 )
 def test_items_are_a_list_an_object_or_missing(document, path, items):
     assert items_at(json_path(path), document) == items
+
+
+def test_a_formula_is_read_without_its_layout_and_with_its_scripts_in_order() -> None:
+    """As PubMed writes it: `inhaled 129Xe MRI of V.O2max`."""
+    body = b"""<t>inhaled <m:math xmlns:m="http://www.w3.org/1998/Math/MathML">
+      <m:mmultiscripts>
+        <m:mi>Xe</m:mi> <m:mprescripts/> <m:none/> <m:mn>129</m:mn>
+      </m:mmultiscripts>
+      <m:mtext> </m:mtext> <m:mi>MRI</m:mi>
+    </m:math> of <m:math xmlns:m="http://www.w3.org/1998/Math/MathML">
+      <m:mrow><m:mi>V</m:mi> <m:mo>.</m:mo></m:mrow> <m:msub><m:mi>O</m:mi> <m:mn>2</m:mn></m:msub>
+    </m:math> in <i>men</i> and women</t>"""
+    assert compile_path(".", ResponseFormat.XML).text(parse_xml(body)) == "inhaled 129Xe MRI of V.O2 in men and women"

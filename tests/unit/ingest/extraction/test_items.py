@@ -227,6 +227,6 @@ def test_the_record_is_kept_as_it_came() -> None:
     record = incoming("1", 0, None, {"a": "b"}, msgspec.Raw(raw), deleted=False)
     assert record is not None
     assert content_of(record.content) == b'{"fields":{"a":"b"},"raw":' + raw + b"}"
-    stored = record_of(("s", "e", "1", 0, 0, record.content))
+    stored = record_of(("s", "e", "1", 0, 0, record.content, 0))
     assert stored.fields == {"a": "b"}
     assert stored.raw["id"] == 1

@@ -160,7 +160,7 @@ def test_an_awkward_title_in_bibtex(title: str, written: str) -> None:
         (Author(name="Zhou W", given="W", family="Zhou"), "Zhou, W"),
         (Author(name="宮地 元彦"), "{宮地 元彦}"),
         (Author(name="小明 王", given="小明", family="王"), "王, 小明"),
-        (Author(name="Nicolas Hulscher, BS"), "{Nicolas Hulscher, BS}"),
+        (Author(name="Nicolas Hulscher, BS"), "Nicolas Hulscher"),
     ],
 )
 def test_an_awkward_author_in_bibtex(author: Author, written: str) -> None:
@@ -243,3 +243,53 @@ def test_entries_stand_one_after_the_other(tmp_path: Path, name: str, written: A
     assert export([[ARTICLE, ARTICLE]], sink(path, format_of(path), WORKS)) == 2
     body = gzip.decompress(path.read_bytes()) if name.endswith(".gz") else path.read_bytes()
     assert body.decode() == f"{written(ARTICLE)}\n{written(ARTICLE)}\n"
+
+
+@pytest.mark.parametrize(
+    ("author", "in_csl", "in_ris"),
+    [
+        (Author(name="Jevin D. West"), {"family": "West", "given": "Jevin D."}, "West, Jevin D."),
+        (
+            Author(name="Gustavo A. B. da Fonseca"),
+            {"family": "da Fonseca", "given": "Gustavo A. B."},
+            "da Fonseca, Gustavo A. B.",
+        ),
+        (
+            Author(name="Canadian Respiratory Research Network"),
+            {"literal": "Canadian Respiratory Research Network"},
+            None,
+        ),
+        (Author(name="宮地 元彦"), {"literal": "宮地 元彦"}, None),
+        (Author(name="Sameer"), {"literal": "Sameer"}, None),
+        (Author(name="GMDS-Projektgruppe „MI-Lehre“"), {"literal": "GMDS-Projektgruppe „MI-Lehre“"}, None),
+        (Author(name="Harvey A. Risch, MD, PhD"), {"family": "Risch", "given": "Harvey A."}, "Risch, Harvey A."),
+        (
+            Author(name="Jessie A. G. L. van Buggenum"),
+            {"family": "van Buggenum", "given": "Jessie A. G. L."},
+            "van Buggenum, Jessie A. G. L.",
+        ),
+        (
+            Author(name="Sam Fog Jr", given="Sam", family="Fog", suffix="Jr"),
+            {"family": "Fog", "given": "Sam", "suffix": "Jr"},
+            "Fog, Sam, Jr",
+        ),
+    ],
+)
+def test_a_person_has_a_family_name_and_a_group_does_not(
+    author: Author, in_csl: dict[str, str], in_ris: str | None
+) -> None:
+    row = entry(authors=[author])
+    assert csl(row)["author"] == [in_csl]
+    assert f"AU  - {in_ris or author.name}\r\n" in ris(row)
+
+
+def test_the_suffix_of_a_name_stands_where_bibtex_wants_it() -> None:
+    assert (
+        field(bibtex(entry(authors=[Author(name="Sam Fog Jr", given="Sam", family="Fog", suffix="Jr")])), "author")
+        == "Fog, Jr, Sam"
+    )
+
+
+def test_an_article_without_pages_is_cited_by_its_number_and_a_preprint_by_that_of_arxiv() -> None:
+    assert csl(entry(article_number="129"))["page"] == "129"
+    assert csl(entry(type="preprint", arxiv="2502.09460"))["number"] == "arXiv:2502.09460"

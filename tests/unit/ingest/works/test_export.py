@@ -157,10 +157,20 @@ def test_a_name_that_tells_no_format_is_refused() -> None:
 )
 def test_fields_read_as_a_work_at_once_are_what_the_rule_makes_of_them(fields: dict[str, Any]) -> None:
     content = packed(msgspec.json.encode({"fields": fields, "raw": {"as": "it came"}}))
-    found = stored_work(("s", "e", "1", 1_700_000_000_000_000, 0, content))
+    found = stored_work(("s", "e", "1", 1_700_000_000_000_000, 0, content, 0))
     assert found == work_of(fields, Origin(source="s", endpoint="e", id="1", updated_at=1_700_000_000_000_000))
 
 
 def test_fields_that_make_no_work_make_none() -> None:
     content = packed(msgspec.json.encode({"fields": {"language": ["en"]}}))
-    assert stored_work(("s", "e", "1", 1, 0, content)) is None
+    assert stored_work(("s", "e", "1", 1, 0, content, 0)) is None
+
+
+def test_a_count_of_citations_has_an_instant_of_the_source_or_that_of_its_landing() -> None:
+    def instant(**citations: Any) -> str | None:
+        content = packed(msgspec.json.encode({"fields": {"doi": "10.1/x", "citations": {"count": 3, **citations}}}))
+        found = stored_work(("s", "e", "1", 1, 0, content, 1_700_000_000_000_000))
+        return found.citations.at if found is not None and found.citations is not None else None
+
+    assert instant() == "2023-11-14T22:13:20Z"
+    assert instant(at="2020-01-01T00:00:00Z") == "2020-01-01T00:00:00Z"

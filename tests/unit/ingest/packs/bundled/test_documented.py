@@ -176,6 +176,7 @@ CORE_WORKS = [
         "container": "Annals of Small Boats", "publisher": "'Fog Society'", "type": "article", "language": "en",
         "issued": {"at": "2026-02-01T00:00:00Z", "precision": "day"}, "updated": "2026-03-05T10:11:12Z",
         "oa_url": "https://core.ac.uk/download/998877.pdf", "url": "https://core.ac.uk/works/998877",
+        "issn": ["1234-5678"], "full_text": [{"url": "https://core.ac.uk/download/998877.pdf"}],
     },
     {
         "id": "2", "arxiv": "2603.00002", "ids": {"core": "2"}, "title": "Fog", "type": "thesis",

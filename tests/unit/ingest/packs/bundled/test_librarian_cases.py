@@ -176,6 +176,98 @@ def test_a_removed_article_of_crossref_is_retracted() -> None:
     assert only("crossref", "works", crossref(**{"updated-by": [notice]}))["retracted"] is True
 
 
+def test_affiliations_of_datacite_have_their_ror_where_they_are_asked_for() -> None:
+    oslo = {
+        "name": "University of Oslo",
+        "affiliationIdentifier": "https://ror.org/01xtthb56",
+        "affiliationIdentifierScheme": "ROR",
+    }
+    creator = {
+        "name": "Fog, Ada",
+        "givenName": "Ada",
+        "familyName": "Fog",
+        "affiliation": [oslo, {"name": "Fog Society"}],
+    }
+    attributes = {"doi": "10.5555/x", "updated": "2026-01-02T00:00:00Z", "creators": [creator]}
+    found = only("datacite", "dois", msgspec.json.encode({"data": [{"id": "10.5555/x", "attributes": attributes}]}))
+    [author] = found["authors"]
+    assert author["affiliation"] == ["University of Oslo", "Fog Society"]
+    assert author["ror"] == ["https://ror.org/01xtthb56"]
+
+
+def test_a_notice_of_crossref_is_an_erratum_and_a_new_version_is_not() -> None:
+    def kind(update: str) -> str:
+        return only("crossref", "works", crossref(type="journal-article", **{"update-to": [{"type": update}]}))["type"]
+
+    assert {kind(one) for one in ("retraction", "corrigendum", "expression_of_concern")} == {"erratum"}
+    assert kind("new_version") == "article"
+
+
+def test_crossref_says_what_a_work_is_part_of_and_who_is_junior() -> None:
+    found = only(
+        "crossref",
+        "works",
+        crossref(
+            relation={
+                "is-part-of": [{"id-type": "doi", "id": "10.5555/WHOLE"}],
+                "is-same-as": [{"id-type": "doi", "id": "10.5555/b"}],
+            },
+            author=[{"given": "Sam", "family": "Fog", "suffix": "Jr"}],
+            link=[{"URL": "https://fog.org/1", "content-type": "unspecified", "content-version": "vor"}],
+        ),
+    )
+    assert found["relations"] == [
+        {"type": "is-identical-to", "id": "doi:10.5555/b"},
+        {"type": "is-part-of", "id": "doi:10.5555/whole"},
+    ]
+    assert found["authors"] == [{"name": "Sam Fog Jr", "given": "Sam", "family": "Fog", "suffix": "Jr"}]
+    assert found["full_text"] == [{"url": "https://fog.org/1", "version": "vor"}]
+
+
+def test_a_misspelt_author_of_pubmed_is_left_out_and_what_was_cited_before_2019_is_there() -> None:
+    names = '<Author ValidYN="N"><LastName>Fgo</LastName></Author><Author ValidYN="Y"><LastName>Fog</LastName></Author>'
+    found = only("pubmed", "fetch", pubmed(f"<AuthorList>{names}</AuthorList>", refers("Cites")))
+    assert [author["name"] for author in found["authors"]] == ["Fog"]
+    assert found["references"] == ["pmid:9"]
+
+
+@pytest.mark.parametrize(
+    ("month", "precision"), [("6", "month"), ("June", "month"), ("sep", "month"), ("0", "year"), ("Abril", "year")]
+)
+def test_the_month_of_doaj_is_a_number_or_a_name(month: str, precision: str) -> None:
+    article = {
+        "id": "1",
+        "last_updated": "2020-11-25T02:27:47Z",
+        "bibjson": {"title": "Fog", "year": "2020", "month": month},
+    }
+    found = only("doaj", "articles", msgspec.json.encode({"total": 1, "results": [article]}))
+    assert found["issued"]["precision"] == precision
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"type_crossref": "proceedings-article"},
+        {"primary_location": {"raw_type": "proceedings-article"}},
+        {"primary_location": {"source": {"type": "conference"}}},
+    ],
+)
+def test_a_paper_of_proceedings_is_no_article_in_openalex(said: dict[str, Any]) -> None:
+    work = {"id": "https://openalex.org/W1", "updated_date": "2026-01-02T00:00:00", "type": "article", "title": "Fog"}
+    body = msgspec.json.encode({"meta": {"count": 1}, "results": [work | said]})
+    assert only("openalex", "works", body)["type"] == "conference-paper"
+
+
+def test_the_venue_of_semantic_scholar_has_its_issns() -> None:
+    venue = {"name": "Fog", "issn": "2167-8359", "alternate_issns": ["0028-0836"]}
+    found = only(
+        "semanticscholar",
+        "bulk",
+        msgspec.json.encode({"data": [{"paperId": "1", "year": 2020, "publicationVenue": venue}]}),
+    )
+    assert found["issn"] == ["2167-8359", "0028-0836"]
+
+
 def test_pages_and_volume_of_semantic_scholar_are_without_white_space() -> None:
     paper = {"paperId": "1", "year": 2020, "journal": {"name": "Fog", "volume": " 7 ", "pages": "\n   11-19\n "}}
     found = only("semanticscholar", "bulk", msgspec.json.encode({"data": [paper]}))
