@@ -208,7 +208,7 @@ def after_page(
             pagination = scope.spec.pagination
             own_end = move.code in {RunReason.END_RANGE, RunReason.END_WINDOW, RunReason.END_ORDERED}
             short = None if own_end else short_of(pagination, move.place, items, distinct_ids)
-            short = short or above_what_is_known(scope, checkpoint, move)
+            short = short or _unreported(scope, move, items) or above_what_is_known(scope, checkpoint, move)
             start = replace(scope.first, passes=place.passes)
             once_more = again(pagination, move, start, short=short is not None)
             if once_more is not None:
@@ -242,6 +242,21 @@ def after_page(
             raise AssertionError("a probe lands nothing")
 
 
+def _unreported(scope: TaskScope, move: End, items: int) -> Shortfall | None:
+    """A list of several pages, or of a full one, on which the declared total is not a number: nothing counts it.
+
+    An end that the provider states (`hasMorePath`) needs no total, nor does a harvest by key, which goes on from its
+    largest one.
+    """
+    pagination, place, path = scope.spec.pagination, move.place, scope.course.listing.leg.response.total_path
+    counted = path is None or pagination.total is not TotalMeaning.EXACT or place.total is not None
+    stated = move.code not in {RunReason.END_NO_NEXT, RunReason.END_SHORT, RunReason.END_EMPTY, RunReason.END_REPEATED}
+    several = place.seen > items or (place.size is not None and items >= place.size)
+    if counted or stated or not several or scope.spec.by_key:
+        return None
+    return Shortfall(missing=1, why=f"no page gave a number at `totalPath` ({path}), and {place.seen} records came")
+
+
 def after_ranges(scope: TaskScope, checkpoint: Checkpoint, total: int | None, now: int) -> Step:
     """All ranges of the key are read, and the whole was counted once more: the end of the list, short or not."""
     ledger = recounted(checkpoint.ledger, total)
@@ -261,8 +276,7 @@ def _cut_at_depth(scope: TaskScope, known: Checkpoint, after: Checkpoint, move: 
         return Step(
             checkpoint=after, closing=part(RunReason.TOO_DEEP, detail, rest, end.total), healed=(RunReason.RESLICE,)
         )
-    exact = scope.spec.pagination.total is TotalMeaning.EXACT
-    if end.total is not None and (exact or move.code is not RunReason.TOO_DEEP):  # all that was promised
+    if short_of(scope.spec.pagination, end, items) is not None:  # the count says how many are missing
         return None
     advice = DEEP_BY_KEY if scope.spec.by_key else "lower `window.minWindow` or narrow the query"
     return Step(checkpoint=after, closing=failed(RunReason.TOO_DEEP_AT_SMALLEST, detail, level="L2", advice=advice))

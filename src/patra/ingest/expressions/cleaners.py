@@ -96,6 +96,8 @@ _TAG = re.compile(
 def _text(value: Any) -> str | None:
     if not isinstance(value, str):
         return None
+    if value.isalnum() and len(value) <= _MAX_TEXT_CHARS:  # one word
+        return value
     plain = value[:_MAX_TEXT_CHARS]
     if "<" in plain:
         if "math" in plain:

@@ -67,7 +67,13 @@ def _only_selector(segment: object) -> object:
 
 def _step(selector: object) -> Step:
     match selector:
-        case NameSelector() | IndexSelector():
+        case NameSelector(name=name):  # most steps: without a call for each node
+            return lambda nodes: [
+                value
+                for node in nodes
+                if json_kind(node) is dict and (value := node.get(name, _MISSING)) is not _MISSING
+            ]
+        case IndexSelector():
             get = _lookup(selector)
             return lambda nodes: [value for node in nodes if (value := get(node)) is not _MISSING]
         case WildcardSelector():
@@ -123,6 +129,8 @@ def _comparison(expression: ComparisonExpression) -> Test:
     left, right, operator = _value(expression.left), _value(expression.right), expression.operator
     if isinstance(expression.right, StringLiteral):
         text = expression.right.value
+        if operator == "==" and (name := _only_name(expression.left)) is not None:
+            return lambda node: json_kind(node) is dict and node.get(name) == text
         match operator:  # what nearly all of them are
             case "==":
                 return lambda node: left(node) == text
@@ -145,6 +153,13 @@ def _comparison(expression: ComparisonExpression) -> Test:
             return lambda node: _less(b := right(node), a := left(node)) or _equal(a, b)
         case _:
             raise _Unsupported
+
+
+def _only_name(expression: Expression) -> str | None:
+    """The name of `@.name`."""
+    segments = expression.query.segments if isinstance(expression, RelativeFilterQuery) else ()
+    selector = _only_selector(segments[0]) if len(segments) == 1 else None
+    return selector.name if isinstance(selector, NameSelector) else None
 
 
 def _value(expression: Expression) -> Value:

@@ -13,6 +13,7 @@ from collections.abc import Set as AbstractSet
 import msgspec
 from msgspec.structs import replace
 
+from patra.ingest.extraction.page_moves import PagePosition
 from patra.ingest.packs.sections import Pagination
 from patra.ingest.vocabulary.codes import PaginationType, TotalMeaning
 
@@ -129,6 +130,25 @@ def shortfall_by_time(
     return Shortfall(missing=least - known, why=f"{known} records came for {total_first} promised at the beginning")
 
 
+def wrong_total(pagination: Pagination, place: PagePosition, distinct_ids: int | None) -> Shortfall | None:
+    """A total that is declared exact and cannot be: it adds up to a list that is cut off as well as to a whole one.
+
+    While a list changes, a few records more than its total may come; a page more does not.
+    """
+    most, reached = place.total_most, place.reached
+    if most is None or pagination.total is not TotalMeaning.EXACT:
+        return None
+    if place.total_of_rest and reached < most and pagination.type is not PaginationType.TIME:
+        why = f"{reached} of {most} promised positions came; the total is what each page leaves, not the list's"
+        return Shortfall(missing=most - reached, why=why)
+    room = 0 if place.total_of_page else place.size or 0
+    if distinct_ids is None or distinct_ids <= most + room:
+        return None
+    of_page = "; it is the number of records of each page" if place.total_of_page else ""
+    why = f"{distinct_ids} records came for {most} promised, so that the total cannot say whether that is all{of_page}"
+    return Shortfall(missing=1, why=why)
+
+
 class NamelessItems:
     """Items without an id that one reading of a list by time has met, by the hash of their content.
 
@@ -155,8 +175,8 @@ def advice(pagination: Pagination) -> str:
         look = "check `pageSize`, `hasMorePath` and the order of the list"
     return (
         f"{look} with `patra ingest try`, fix the pack and run the same again: the window is read again; if the total "
-        "is not exact, declare `pagination.total` (ESTIMATE, UPPER_BOUND), and if the provider withholds records, "
-        "`shortPage: SUPPRESSED`"
+        "is not exact, declare `pagination.total` (ESTIMATE, UPPER_BOUND, NONE), and if the provider withholds "
+        "records, `shortPage: SUPPRESSED`"
     )
 
 

@@ -249,10 +249,15 @@ class MappingCode:
             body.add(f"value = {self._searched(path, self._named('find', path.find))}")
 
     def _searched(self, path: Path, search: str) -> str:
-        """Most fields of a pack are not in most records: all that these cost is to ask for the first key."""
+        """Most fields of a pack are not in most records, or are empty lists: these cost one lookup of the first key.
+
+        Below what is empty a wildcard or a filter finds nothing; a plain path may end at it.
+        """
         key = path.lead[0] if path.lead else None
-        guarded = isinstance(key, str) and not self._xml
-        return f"{search}(node) if {key!r} in there else None" if guarded else f"{search}(node)"
+        if not isinstance(key, str) or self._xml:
+            return f"{search}(node)"
+        below = path.steps is None or None in path.steps
+        return f"{search}(node) if " + (f"there.get({key!r})" if below else f"{key!r} in there") + " else None"
 
     def _look_up(self, body: _Body, steps: Steps) -> None:
         """Lookups one after the other; whatever is not there is None."""

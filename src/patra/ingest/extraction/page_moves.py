@@ -35,6 +35,12 @@ class PagePosition(msgspec.Struct, frozen=True, kw_only=True):
     total: int | None = None
     total_first: int | None = None
     """Its total when this reading began: by time, and where a list grows at its head. What came since stands above."""
+    total_most: int | None = None
+    """The highest total that a page of this reading gave."""
+    total_of_page: bool = False
+    """Every total so far was the number of records on its own page."""
+    total_of_rest: bool = False
+    """Every total so far was what the pages before it had left over of the first one."""
     empties: int = 0
     probes: int = 0
     slips: int = 0
@@ -45,6 +51,11 @@ class PagePosition(msgspec.Struct, frozen=True, kw_only=True):
     reread: bool = False
     """The last page was read, and is read once more."""
     trail: Trail = Trail()
+
+    @property
+    def reached(self) -> int:
+        """Places of the list up to here, those of other slices and those that the provider leaves empty among them."""
+        return self.before + self.seen + self.suppressed
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +71,8 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     total: int | None = None
     digest: str = ""
     newest: int | None = None
+    rising: bool = True
+    """Its update times do not fall from one record to the next."""
 
 
 class Range(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ is followed for ever: repeated pages are found with Brent's cycle detection in c
 
 from msgspec.structs import replace
 
-from patra.ingest.extraction.completeness import Shortfall, Walked, shortfall, shortfall_by_time
+from patra.ingest.extraction.completeness import Shortfall, Walked, shortfall, shortfall_by_time, wrong_total
 from patra.ingest.extraction.page_moves import End, Move, Next, Page, PagePosition, Probe, Range, Stop, Trail
 from patra.ingest.packs.sections import Pagination
 from patra.ingest.vocabulary.codes import EmptyPage, PaginationType, RepeatedToken, ShortPage, Step, TotalMeaning
@@ -116,7 +116,7 @@ def short_of(
             pagination, found, place.total_first, distinct_ids
         )
     total = place.total if place.total_first is None else place.total_first
-    return shortfall(pagination, found, total, distinct_ids)
+    return shortfall(pagination, found, total, distinct_ids) or wrong_total(pagination, place, distinct_ids)
 
 
 def passed(pagination: Pagination, place: PagePosition) -> tuple[int, int | None]:
@@ -191,7 +191,7 @@ def capped(pagination: Pagination, end: PagePosition, items: int, max_depth: int
     """
     if max_depth is None or pagination.type is PaginationType.TIME:
         return False
-    if end.total is not None and end.total < max_depth:
+    if end.total is not None and end.seen <= end.total < max_depth and pagination.total is not TotalMeaning.NONE:
         return False
     return end.seen >= max_depth or (items == 0 and end.seen > 0 and end.seen + (end.size or 0) > max_depth)
 
@@ -200,6 +200,7 @@ def _counted(pagination: Pagination, place: PagePosition, page: Page, bounds: Ra
     total = page.total if page.total is not None else place.total
     change = 0 if page.total is None or place.total is None else page.total - place.total
     first = place.total if place.total_first is None else place.total_first
+    most = max((one for one in (page.total, place.total_most) if one is not None), default=None)
     return replace(
         place,
         index=place.index + 1,
@@ -209,6 +210,11 @@ def _counted(pagination: Pagination, place: PagePosition, page: Page, bounds: Ra
         suppressed=place.suppressed + _suppressed(pagination, place, page, total),
         total=total,
         total_first=(total if first is None else first) if _keeps_first(pagination, bounds) else None,
+        total_most=most,
+        total_of_page=page.total == page.items and (place.total_of_page or place.index == 0),
+        total_of_rest=page.total is not None
+        and page.total + place.seen == most
+        and (place.total_of_rest or place.index == 0),
         drifted=place.drifted or (change < 0 if bounds.grows else change != 0),
         grew=place.grew or (bounds.grows and not bounds.grows_at_head and change > 0),
         empties=0 if page.items else place.empties + 1,
@@ -270,7 +276,10 @@ def _end(pagination: Pagination, place: PagePosition, page: Page, here: PagePosi
     if pagination.type in {PaginationType.TOKEN, PaginationType.URL}:
         return _end_of_chain(pagination, place, page, here)
     if pagination.short_page is ShortPage.SUPPRESSED and here.total is not None:
-        return End(RunReason.END_TOTAL, here) if _all_walked(here) else None
+        if _all_walked(pagination, here):
+            return End(RunReason.END_TOTAL, here)
+        if here.reached < here.total:
+            return None
     if page.items == 0:
         return _empty(pagination, place, here)
     if pagination.type is PaginationType.TIME or place.size is None:
@@ -278,13 +287,15 @@ def _end(pagination: Pagination, place: PagePosition, page: Page, here: PagePosi
     if page.items < place.size:
         if pagination.short_page in {None, ShortPage.END}:
             return End(RunReason.END_SHORT, here)
-        if _all_walked(here):
+        if _all_walked(pagination, here):
             return End(RunReason.END_TOTAL, here)
     return None
 
 
-def _all_walked(here: PagePosition) -> bool:
-    return here.total is not None and here.before + here.seen + here.suppressed >= here.total
+def _all_walked(pagination: Pagination, here: PagePosition) -> bool:
+    """Whether the total says that this was all: one that may be too low does not, nor one that was passed already."""
+    says = pagination.total in {TotalMeaning.EXACT, TotalMeaning.UPPER_BOUND}
+    return says and here.total is not None and here.reached == here.total
 
 
 def _end_of_chain(pagination: Pagination, place: PagePosition, page: Page, here: PagePosition) -> Move | None:
@@ -292,7 +303,7 @@ def _end_of_chain(pagination: Pagination, place: PagePosition, page: Page, here:
     sent = place.token if pagination.type is PaginationType.TOKEN else place.url
     if not following:
         full = place.size is None or page.items >= place.size
-        done = _all_walked(here)
+        done = _all_walked(pagination, here)
         if pagination.last_page_probe and place.probes == 0 and full and page.items and not done:
             return Probe(replace(place, probes=1), RunReason.PROBE)
         return End(RunReason.END_NO_NEXT, here)
@@ -316,7 +327,9 @@ def _empty(pagination: Pagination, place: PagePosition, here: PagePosition) -> M
         case EmptyPage.PROBE:
             return End(RunReason.END_EMPTY, here) if place.probes else Probe(replace(place, probes=1), RunReason.PROBE)
         case EmptyPage.CONTINUE:
-            return End(RunReason.END_TOTAL, here) if _all_walked(here) else None
+            done = _all_walked(pagination, here)
+            enough = here.total is not None and here.reached >= here.total and here.empties >= MAX_EMPTY
+            return End(RunReason.END_TOTAL, here) if done or enough else None
 
 
 def _at_max_page(pagination: Pagination, here: PagePosition, bounds: Range) -> Move:
@@ -366,7 +379,12 @@ def _chained(here: PagePosition, following: str | None, name: str) -> Move:
 
 def _later(place: PagePosition, page: Page, here: PagePosition, bounds: Range) -> Move:
     if page.newest is None:
-        return End(RunReason.END_EMPTY, here)
+        if page.items == 0:
+            return End(RunReason.END_EMPTY, here)
+        return Stop(RunReason.STUCK_INSTANT, "no record of the page has an update time to go on from", here)
+    if not page.rising:
+        detail = "the page is not in rising order of the update time, and a list by time goes on from its latest"
+        return Stop(RunReason.STUCK_INSTANT, detail, here)
     if bounds.until is not None and page.newest >= bounds.until:
         return End(RunReason.END_WINDOW, here)
     if place.since is not None and page.newest <= place.since:

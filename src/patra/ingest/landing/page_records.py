@@ -5,6 +5,7 @@ window are decided here, item by item; one bad item never stops the others (ch. 
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -213,6 +214,7 @@ def page_of(line: EndpointClient, listed: Listed, landing: Landing, items: int) 
         total=listed.total,
         digest=landing.digest,
         newest=landing.newest,
+        rising=all(a <= b for a, b in pairwise(landing.instants)),
     )
 
 

@@ -166,21 +166,20 @@ def incoming(
 
 def _identifiers(own: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
     """The DOI of a record, and its own id without the address that some providers put around it."""
-    short = (fields.get(name) for name in SHORT_IDS)
-    found = (
-        clean(("doi",), fields.get("doi")),
-        *(one for one in short if one != own and isinstance(one, str) and one in own),
-    )
-    return tuple(
-        dict.fromkeys(
-            one
-            for one in found
-            if isinstance(one, str)
-            and one.isprintable()
-            and 0 < len(one.encode()) <= MAX_KEY_BYTES - len(own.encode())
-            and not holds_secret(one.encode())
-        )
-    )
+    doi = clean(("doi",), value) if (value := fields.get("doi")) is not None else None
+    found: list[str] = [doi] if isinstance(doi, str) else []
+    for name in SHORT_IDS:
+        short = fields.get(name)
+        if isinstance(short, str) and short in own and short not in (own, *found):
+            found.append(short)
+    return tuple(one for one in found if _fits_beside(one, own))
+
+
+def _fits_beside(identifier: str, own: str) -> bool:
+    if not identifier.isprintable():  # nor has it bytes, where half a character stands in it
+        return False
+    body = identifier.encode()
+    return 0 < len(body) <= MAX_KEY_BYTES - len(own.encode()) and not holds_secret(body)
 
 
 def alias(asked: str, record: Incoming) -> Incoming | None:

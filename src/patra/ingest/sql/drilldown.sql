@@ -19,9 +19,10 @@ SELECT batch_no, phase_code, status_code, error_level, reason_code, error, page_
 FROM ing_task_run_batch WHERE run_id = :run_id AND batch_no > :after ORDER BY batch_no LIMIT :limit
 
 -- name: drill_windows
+-- No window that begins before the end of the span ends later than the widest would: later ones are not walked.
 SELECT task_id, status_code, reason_code, window_from, window_to FROM ing_task
-WHERE namespace_key = :namespace AND window_to > :since AND window_from < :until AND window_to IS NOT NULL
-  AND provenance_code = :source AND operation_code = :operation
+WHERE namespace_key = :namespace AND window_to > :since AND window_to < :beyond AND window_from < :until
+  AND window_to IS NOT NULL AND provenance_code = :source AND operation_code = :operation
 ORDER BY window_to, task_id LIMIT :limit
 
 -- name: drill_buckets
@@ -30,8 +31,8 @@ SELECT bucket, status_code, count(*) AS windows, min(window_from) AS window_from
   min(task_id) AS task_id
 FROM (SELECT task_id, status_code, window_from, window_to,
     CASE WHEN window_from < :since THEN 0 ELSE (window_from - :since) / :width END AS bucket FROM ing_task
-  WHERE namespace_key = :namespace AND window_to > :since AND window_from < :until AND window_to IS NOT NULL
-    AND provenance_code = :source AND operation_code = :operation
+  WHERE namespace_key = :namespace AND window_to > :since AND window_to < :beyond AND window_from < :until
+    AND window_to IS NOT NULL AND provenance_code = :source AND operation_code = :operation
   ORDER BY window_to DESC, task_id DESC LIMIT :limit) latest
 GROUP BY bucket, status_code ORDER BY bucket
 

@@ -48,20 +48,31 @@ SELECT run_id, batch_no, request_digest, response_digest, status_code FROM ing_t
 WHERE run_id > :task_id || '.r' AND run_id < :task_id || '.s' ORDER BY run_id, batch_no
 
 -- name: ledger_sum
-SELECT count(*) AS windows, coalesce(sum(l.promised_last), 0) AS promised, coalesce(sum(l.positions), 0) AS positions,
-  coalesce(sum(CASE WHEN d.task_id IS NULL
-    THEN l.inserted + l.updated + l.equal_count + l.older_count + l.repeated
-    ELSE d.inserted + d.updated + d.equal_count + d.older_count + d.repeated END), 0) AS landed,
-  coalesce(sum(coalesce(d.quarantined, l.quarantined)), 0) AS quarantined, coalesce(sum(l.missing), 0) AS missing
-FROM ing_window_ledger l LEFT JOIN ing_window_ledger d ON d.task_id = l.task_id AND d.leg_code = 'DETAIL'
-WHERE l.provenance_code = :source AND (:endpoint = '' OR l.endpoint_name = :endpoint)
-  AND (:operation = '' OR l.operation_code = :operation) AND l.leg_code = 'LIST' AND l.status_code = 'COMPLETE'
+-- Windows that add up, by an index that holds the counts; a second phase has its records in the DETAIL leg.
+SELECT sum(windows) AS windows, sum(promised) AS promised, sum(positions) AS positions, sum(landed) AS landed,
+  sum(quarantined) AS quarantined, sum(missing) AS missing
+FROM (
+  SELECT count(*) AS windows, coalesce(sum(promised_last), 0) AS promised, coalesce(sum(positions), 0) AS positions,
+    coalesce(sum(inserted + updated + equal_count + older_count + repeated), 0) AS landed,
+    coalesce(sum(quarantined), 0) AS quarantined, coalesce(sum(missing), 0) AS missing
+  FROM ing_window_ledger
+  WHERE provenance_code = :source AND (:endpoint = '' OR endpoint_name = :endpoint)
+    AND (:operation = '' OR operation_code = :operation) AND leg_code = 'LIST' AND status_code = 'COMPLETE'
+  UNION ALL
+  SELECT 0, 0, 0,
+    coalesce(sum(d.inserted + d.updated + d.equal_count + d.older_count + d.repeated
+      - l.inserted - l.updated - l.equal_count - l.older_count - l.repeated), 0),
+    coalesce(sum(d.quarantined - l.quarantined), 0), 0
+  FROM ing_window_ledger d JOIN ing_window_ledger l ON l.task_id = d.task_id AND l.leg_code = 'LIST'
+  WHERE d.provenance_code = :source AND d.leg_code = 'DETAIL' AND (:endpoint = '' OR l.endpoint_name = :endpoint)
+    AND (:operation = '' OR l.operation_code = :operation) AND l.status_code = 'COMPLETE'
+) AS parts
 
 -- name: ledger_open
 SELECT l.*, t.status_code AS task_status FROM ing_window_ledger l JOIN ing_task t ON t.task_id = l.task_id
 WHERE l.provenance_code = :source AND (:endpoint = '' OR l.endpoint_name = :endpoint)
   AND (:operation = '' OR l.operation_code = :operation)
-  AND l.status_code <> 'COMPLETE' AND l.status_code <> 'HANDED_OVER' AND l.status_code <> 'CANCELLED'
+  AND (l.status_code = 'INCOMPLETE' OR l.status_code = 'FAILED')
 
 -- name: ledger_rereads
 -- Windows that schedules have read; a second phase has its records in the DETAIL leg.

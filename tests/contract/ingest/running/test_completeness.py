@@ -291,6 +291,51 @@ def test_a_total_promises_what_the_pack_declares(
         assert w.watermark() == (T1 if done else T0)
 
 
+@pytest.mark.parametrize(
+    ("total", "words"),
+    [
+        (lambda tree: None, "no page gave a number at `totalPath` ($.total)"),
+        (lambda tree: {"value": 200}, "no page gave a number"),
+        (lambda tree: len(tree["items"]), "it is the number of records of each page"),
+        (lambda tree: 50, "100 records came for 50 promised"),
+    ],
+)
+def test_a_total_that_counts_nothing_proves_no_list_that_lost_its_next_link(
+    database: Database, total: Any, words: str
+) -> None:
+    """Without a total that could be right, a chain that is cut off looks like a whole one."""
+    with world(database, SPREAD) as w:
+        w.load(pack(w.url, "TOKEN", window=WHOLE))
+
+        def change(query: dict[str, str], tree: dict[str, Any]) -> None:
+            tree["total"] = total(tree)
+            if (tree.get("next") or "").endswith(".100"):
+                tree["next"] = None
+
+        altered(w, change)
+        w.trigger()
+        w.drain()
+        assert w.tasks() == {"FAILED i_incomplete": 1}
+        assert w.watermark() == T0
+        assert words in ledger(w)["detail"]
+
+
+@pytest.mark.parametrize("meaning", ["ESTIMATE", "NONE"])
+def test_a_list_of_short_pages_is_read_past_a_total_that_is_too_low(database: Database, meaning: str) -> None:
+    with world(database, SPREAD) as w:
+        w.load(pack(w.url, "OFFSET", window=WHOLE, pagination={"shortPage": "CONTINUE", "total": meaning}))
+
+        def change(query: dict[str, str], tree: dict[str, Any]) -> None:
+            tree["total"] = 60
+            del tree["items"][20:]
+
+        altered(w, change)
+        w.trigger()
+        w.drain()
+        assert w.tasks() == {"SUCCEEDED i_done": 1}
+        assert w.landed() == w.provider.truth
+
+
 def test_a_window_that_adds_up_keeps_its_counts(database: Database) -> None:
     with world(database, SPREAD) as w:
         w.load(pack(w.url, "OFFSET", window=WHOLE))

@@ -5,6 +5,7 @@ from typing import Any
 from patra.ingest.operations.reads import drilldown
 from patra.kernel.clock import HOUR
 from patra.kernel.db import Database, Tx, migrate
+from patra.kernel.db.queries import statement
 
 T0 = 1_770_000_000_000_000
 
@@ -70,6 +71,20 @@ def test_windows_are_drawn_one_by_one_while_they_are_few(database: Database) -> 
     assert (len(series.windows), series.more) == (drilldown.MAX_WINDOWS, False)
     assert [row["task_id"] for row in series.windows if row["status_code"] == "FAILED"] == ["p.t000003"]
     assert "counts" not in series.windows[0]
+
+
+def test_a_span_of_the_past_shows_a_wide_window_and_does_not_walk_the_later_ones(database: Database) -> None:
+    _filled(database, {}, 50)
+    wide = _task(50, "FAILED") | {"window_from": T0 + 2 * HOUR, "window_to": T0 + 30 * HOUR}
+    database.run(lambda tx: tx.insert("ing_task", [wide]))
+    [series] = database.read(lambda tx: drilldown.windows(tx, "source", T0, T0 + 3 * HOUR))
+    assert [row["task_id"] for row in series.windows] == ["p.t000000", "p.t000001", "p.t000002", "p.t000050"]
+    text = drilldown.Q["drill_windows"].text[database.dialect]
+    explained = statement("explained", f"EXPLAIN {'QUERY PLAN ' if database.dialect == 'sqlite' else ''}{text}")
+    asked = {"namespace": "n", "source": "source", "operation": "HARVEST", "limit": 9}
+    bounds = {"since": T0, "until": T0 + 3 * HOUR, "beyond": T0 + 31 * HOUR}
+    plan = str(database.read(lambda tx: tx.fetch(explained, asked | bounds)))
+    assert "window_to<?" in plan or "window_to < " in plan, plan
 
 
 def test_too_many_windows_are_grouped_none_is_left_out_and_the_worst_is_seen(database: Database) -> None:

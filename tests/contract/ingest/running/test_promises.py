@@ -93,6 +93,27 @@ def test_silence_at_the_depth_of_the_smallest_window_is_loud(database: Database)
         assert w.watermark() == minute
 
 
+def test_a_total_that_is_cut_off_at_the_depth_of_the_smallest_window_is_loud(database: Database) -> None:
+    """As Elasticsearch says 10,000 of every larger result: it adds up, and the rest was never given."""
+    minute = T0 + 10 * HOUR
+    dense = [Item(minute + n, f"d{n:04}") for n in range(100)]
+    with world(database, dense) as w:
+        serve = w.provider._served
+
+        def served(method: str, path: str, query: dict[str, str], body: bytes) -> Reply:
+            tree = json.loads(serve(method, path, query, body).body)
+            tree["total"] = min(tree["total"], 60)
+            del tree["items"][max(60 - int(query["offset"]), 0) :]
+            return Reply(status=200, body=json.dumps(tree).encode(), kind="application/json")
+
+        w.provider._served = served  # type: ignore[method-assign]
+        w.load(pack(w.url, "OFFSET", limits={"maxDepth": 60}, pagination={"pageSize": 20}))
+        w.trigger()
+        w.drain()
+        assert w.tasks()["FAILED i_too_deep_at_smallest"] == 1
+        assert w.watermark() == minute
+
+
 def test_max_page_bridges_to_smaller_windows(database: Database) -> None:
     with world(database, crowded(400, T0, T1)) as w:
         w.load(pack(w.url, "PAGE", pagination={"maxPage": 3, "pageSize": 20}))

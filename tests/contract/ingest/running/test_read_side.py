@@ -7,6 +7,8 @@ import pytest
 
 from patra.cli.ingest.group import group
 from patra.cli.ingest.operations import OUTCOMES
+from patra.ingest.landing import store as landing_store
+from patra.ingest.operations.coverage import coverage
 from patra.ingest.operations.reads import views
 from patra.ingest.operations.reads.listing import explained, page
 from patra.ingest.operations.reads.read_models import READ_MODELS, error_top, read_list
@@ -235,6 +237,39 @@ def test_errors_are_counted_by_what_they_are(filled: World) -> None:
     assert w.db.read(lambda tx: error_top(tx, {"level": "L4"}, since=0, until=now + 1, limit=10)) == []
     assert w.db.read(lambda tx: error_top(tx, {}, since=now + 1, until=now + 2, limit=10)) == []
     assert len(every_page(w, "errors", 2)) == sum(one["errors"] for one in top)
+
+
+def test_a_page_of_errors_merges_batches_and_runs_in_the_order_of_time(filled: World) -> None:
+    """A run that failed without a failed batch is an error, too; they are two tables."""
+    w = filled
+    w.run("UPDATE ing_task_run_batch SET error_level = 'L1' WHERE batch_no = 1")
+    w.run(
+        "UPDATE ing_task_run SET status_code = 'FAILED', finished_at = finished_at - 1 WHERE run_id LIKE '%.t000002.%'"
+    )
+    rows = every_page(w, "errors", 1)
+    assert {row["error_level"] for row in rows} == {"L1", None}
+    assert [row["error_id"] for row in rows] == [row["error_id"] for row in every_page(w, "errors", 100)]
+    assert [row["created_at"] for row in rows] == sorted((row["created_at"] for row in rows), reverse=True)
+    assert all(row["batch_no"] for row in rows)
+
+
+def test_the_sum_of_coverage_is_that_of_its_windows_and_read_from_an_index(filled: World) -> None:
+    w = filled
+    w.run(
+        "INSERT INTO ing_window_ledger SELECT task_id, 'DETAIL', run_id, plan_id, provenance_code, endpoint_name,"
+        " operation_code, namespace_key, window_from, window_to, status_code, 'NONE', NULL, NULL, positions, distinct_ids,"
+        " 0, 0, 0, inserted + 1, updated, equal_count, older_count, repeated, 0, quarantined + 2, 0, 1, 0, '',"
+        " spec_fingerprint, closed_at FROM ing_window_ledger WHERE operation_code = 'HARVEST'"
+    )
+    for wanted in ({}, {"endpoint": "search"}, {"operation": "BACKFILL"}):
+        whole = w.db.read(lambda tx, f=wanted: coverage(tx, "hostile", **f, limit=1000))
+        first = w.db.read(lambda tx, f=wanted: coverage(tx, "hostile", **f, limit=1))
+        assert (whole.after, first.sum) == ("", whole.sum)
+        assert whole.sum.windows
+    asked = {"source": "hostile", "endpoint": "", "operation": ""}
+    for name, index in (("ledger_sum", "idx_ledger_sum"), ("ledger_open", "idx_ledger_open")):
+        lines = plan_of(w, landing_store.Q[name], asked)
+        assert any(index in line for line in lines), lines
 
 
 LARGE = ("ing_task_run_batch", "ing_task_run", "ing_task", "ing_plan", "ing_cursor_event", "ing_quarantine")

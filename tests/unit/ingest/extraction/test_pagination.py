@@ -24,7 +24,7 @@ from patra.ingest.extraction.pagination import (
     too_deep,
 )
 from patra.ingest.packs.sections import Initial, Pagination
-from patra.ingest.vocabulary.codes import EmptyPage, PaginationType, RepeatedToken, ShortPage, Step
+from patra.ingest.vocabulary.codes import EmptyPage, PaginationType, RepeatedToken, ShortPage, Step, TotalMeaning
 from patra.ingest.vocabulary.run_reasons import RunReason
 
 OFFSET = Pagination(type=PaginationType.OFFSET, page_size=10)
@@ -80,6 +80,68 @@ def test_page_sizes_that_change_under_us_are_stepped_by_what_was_returned() -> N
     assert reason(follow(biorxiv, place, Page(items=10, total=70))) is RunReason.END_TOTAL
     requested = replace(OFFSET, step=Step.REQUESTED, short_page=ShortPage.CONTINUE)
     assert on(follow(requested, first(requested), Page(items=4))).offset == 10
+
+
+@pytest.mark.parametrize(
+    ("meaning", "told"),
+    [
+        (TotalMeaning.ESTIMATE, 25),  # it may be too low
+        (TotalMeaning.NONE, 25),
+        (TotalMeaning.EXACT, 20),  # it was passed, so that it says nothing of the end
+        (TotalMeaning.UPPER_BOUND, 20),
+    ],
+)
+def test_a_total_that_may_be_too_low_ends_no_list(meaning: TotalMeaning, told: int) -> None:
+    sizes_change = replace(OFFSET, page_size=30, short_page=ShortPage.CONTINUE, total=meaning)
+    place = on(follow(sizes_change, first(sizes_change), Page(items=25, total=told)))
+    assert place.offset == 25
+    assert reason(follow(sizes_change, place, Page(items=0, total=told))) is RunReason.END_EMPTY
+    empties = replace(sizes_change, type=PaginationType.PAGE, base1=True, empty_page=EmptyPage.CONTINUE)
+    place = on(follow(empties, first(empties), Page(items=25, total=told)))
+    for _ in range(2):
+        place = on(follow(empties, place, Page(items=0, total=told)))
+    assert reason(follow(empties, place, Page(items=0, total=told))) is RunReason.END_TOTAL
+
+
+@pytest.mark.parametrize(("meaning", "told"), [(TotalMeaning.EXACT, 5), (TotalMeaning.ESTIMATE, 10)])
+def test_a_walk_over_suppressed_records_goes_on_to_an_empty_page_past_a_total_that_is_no_end(
+    meaning: TotalMeaning, told: int
+) -> None:
+    withheld = replace(PAGE, short_page=ShortPage.SUPPRESSED, total=meaning)
+    place = on(follow(withheld, first(withheld), Page(items=10, total=told)))
+    assert reason(follow(withheld, place, Page(items=0, total=told))) is RunReason.END_EMPTY
+
+
+def pages(pagination: Pagination, *told: tuple[int, int]) -> PagePosition:
+    """Where a chain stands after pages of so many items, each with a total of its own."""
+    place = first(pagination)
+    for number, (items, total) in enumerate(told, 1):
+        token = None if number == len(told) else f"t{number}"
+        move = follow(pagination, place, Page(items=items, total=total, token=token, digest=str(number)))
+        place = move.place
+    return place
+
+
+@pytest.mark.parametrize(
+    ("told", "distinct", "missing"),
+    [
+        (((10, 10), (10, 10)), 20, 1),  # the number of records of the page
+        (((10, 10), (4, 4)), 14, 1),
+        (((10, 5), (10, 5), (10, 5)), 30, 1),  # cut off at five
+        (((10, 50), (10, 40), (10, 30)), 30, 20),  # what each page leaves
+        (((10, 20), (10, 10)), 20, None),  # the same, and everything came
+        (((10, 19), (10, 19)), 20, None),  # one came, and another left, while it was read
+        (((10, 22), (10, 19)), 20, None),
+        (((4, 4),), 4, None),
+        (((10, 10), (0, 0)), 10, None),
+    ],
+)
+def test_a_total_that_cannot_be_the_lists_proves_nothing(told, distinct: int, missing: int | None) -> None:
+    place = pages(TOKEN, *told)
+    found = short_of(TOKEN, place, told[-1][0], distinct)
+    assert (found and found.missing) == missing
+    estimate = replace(TOKEN, total=TotalMeaning.ESTIMATE)
+    assert short_of(estimate, pages(estimate, *told), told[-1][0], distinct) is None
 
 
 def test_a_chain_ends_where_no_token_follows() -> None:
@@ -189,6 +251,14 @@ def test_time_paging_starts_again_at_the_latest_instant() -> None:
     assert reason(follow(TIME, place, Page(items=10, newest=150))) is RunReason.STUCK_INSTANT
 
 
+def test_time_paging_stops_where_a_page_does_not_say_where_the_list_goes_on() -> None:
+    place = first(TIME, since=100)
+    assert reason(follow(TIME, place, Page(items=10))) is RunReason.STUCK_INSTANT
+    falling = Page(items=10, newest=200, rising=False)
+    assert reason(follow(TIME, place, falling)) is RunReason.STUCK_INSTANT
+    assert reason(follow(TIME, place, falling, Range(until=200))) is RunReason.STUCK_INSTANT
+
+
 def test_more_without_a_way_there_is_loud() -> None:
     assert reason(follow(TOKEN, first(TOKEN), Page(items=10, has_more=True))) is RunReason.LOOP
     assert reason(follow(OFFSET, first(OFFSET), Page(items=0, has_more=True))) is RunReason.LOOP
@@ -264,6 +334,7 @@ def test_a_cursor_that_moves_by_itself_is_not_probed() -> None:
         (0, 0, None, False),
         (60, 20, 60, True),  # a total may be cut off where the list is
         (59, 19, 59, False),
+        (60, 20, 30, True),  # more came than it said: it is not believed
     ],
 )
 def test_a_list_that_ends_at_the_providers_depth_may_have_more(seen, items, total, cut) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from patra.ingest.landing import store as landing_store
 from patra.ingest.operations.reads.legible_rows import shown_row
 from patra.ingest.planning import store
 from patra.ingest.vocabulary.codes import Operation
@@ -62,12 +63,14 @@ def windows(tx: Tx, source: str, since: int, until: int) -> list[Series]:
     for operation in Operation:
         asked = {"source": source, "operation": operation.value, "plans": MAX_PLANS, "limit": MAX_SERIES}
         for namespace, _, endpoint, _ in tx.fetch(Q["drill_series"], asked):
+            widest = tx.fetch_one(landing_store.Q["widest_window"], {"namespace": namespace})
             params = {
                 "namespace": namespace,
                 "source": source,
                 "operation": operation.value,
                 "since": since,
                 "until": until,
+                "beyond": until + (widest[0] if widest else 0),
                 "limit": MAX_WINDOWS + 1,
             }
             rows = tx.fetch_dicts(Q["drill_windows"], params)

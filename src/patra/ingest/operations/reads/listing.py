@@ -43,6 +43,8 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     table: str
+    also: tuple[str, ...] = ()
+    """More tables of the same columns: a page reads as many rows of each as it shows, and merges them."""
     columns: tuple[str, ...]
     order: tuple[str, ...]
     falling: bool = False
@@ -141,10 +143,10 @@ def _text(shape: _Shape, listing: Listing, dialect: Dialect) -> str:
     if listing.always:
         conditions.append(listing.always)
     parts: list[str] = []
-    for number in range(shape.branches):
+    for table, number in product((listing.table, *listing.also), range(shape.branches)):
         own = _equal(shape, listing, number) if dialect == "sqlite" else _within(shape, listing, number)
         where = " AND ".join([*own, *conditions]) or "1 = 1"
-        parts.append(f"SELECT {columns} FROM {listing.table} WHERE {where} ORDER BY {by_index} LIMIT :limit")
+        parts.append(f"SELECT {columns} FROM {table} WHERE {where} ORDER BY {by_index} LIMIT :limit")
     if len(parts) == 1:
         return parts[0]
     united = " UNION ALL ".join(f"SELECT * FROM ({part}) AS part_{number}" for number, part in enumerate(parts))

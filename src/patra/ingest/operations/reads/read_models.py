@@ -139,12 +139,16 @@ ERRORS = Listing(
     # a run may also fail by what its batches lead to, such as a circle of pages; its last batch is the one to look at
     table="""(SELECT batch_id AS error_id, run_id, batch_no, provenance_code, endpoint_name, operation_code,
       error_level, reason_code, error, created_at FROM ing_task_run_batch WHERE error_level IS NOT NULL
-    UNION ALL SELECT r.run_id, r.run_id,
-      (SELECT max(l.batch_no) FROM ing_task_run_batch l WHERE l.run_id = r.run_id), r.provenance_code, r.endpoint_name,
-      r.operation_code, NULL, r.reason_code, r.error, r.finished_at
+    ) AS failed_batches""",
+    also=(
+        """(SELECT r.run_id AS error_id, r.run_id,
+      (SELECT max(l.batch_no) FROM ing_task_run_batch l WHERE l.run_id = r.run_id) AS batch_no, r.provenance_code,
+      r.endpoint_name, r.operation_code, CAST(NULL AS TEXT) AS error_level, r.reason_code, r.error,
+      r.finished_at AS created_at
     FROM ing_task_run r WHERE r.status_code = 'FAILED'
       AND NOT EXISTS (SELECT 1 FROM ing_task_run_batch f WHERE f.run_id = r.run_id AND f.status_code = 'FAILED')
-    ) AS failures""",
+    ) AS failed_runs""",
+    ),
     columns=(
         "error_id", "run_id", "batch_no", "provenance_code", "endpoint_name", "operation_code", "error_level",
         "reason_code", "error", "created_at",

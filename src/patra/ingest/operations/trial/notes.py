@@ -10,6 +10,7 @@ from patra.ingest.extraction.response import Polluted
 from patra.ingest.fetching.endpoint_client import EndpointClient
 from patra.ingest.operations.trial.pages import ListWalk, TriedPage
 from patra.ingest.packs.work import Origin, work_of
+from patra.ingest.vocabulary.codes import TotalMeaning
 from patra.ingest.vocabulary.run_reasons import RunReason
 from patra.kernel.clock import format_instant
 
@@ -82,6 +83,15 @@ def _about_list(line: EndpointClient, walk: ListWalk) -> Iterator[str]:
             f"{without} of {places} items have no id at `response.idPath` ({line.leg.response.id_path}): a harvest "
             "sets them aside in the quarantine"
         )
+    path = line.leg.response.total_path
+    if path is None or line.leg.pagination.total is not TotalMeaning.EXACT or not walk.items:
+        return
+    told = [(page.total, (page.items or 0) + page.null_items) for page in walk.pages]
+    remedy = "a harvest of several pages ends as incomplete; correct the path, or declare `pagination.total: NONE`"
+    if all(total is None for total, _ in told):
+        yield f"no page has a number at `response.totalPath` ({path}): {remedy}"
+    elif len(told) > 1 and all(total == places for total, places in told):
+        yield f"the number at `response.totalPath` ({path}) is that of the records on each page: {remedy}"
 
 
 def _empty_fields(line: EndpointClient, items: Sequence[Any]) -> Iterator[str]:

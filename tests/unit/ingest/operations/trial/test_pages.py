@@ -141,6 +141,22 @@ def test_null_ids_are_counted_and_said() -> None:
     assert found.incomplete == ""
 
 
+@pytest.mark.parametrize(
+    ("total", "words"),
+    [
+        (lambda tree: {"value": 60}, "no page has a number at `response.totalPath` ($.total): a harvest of several"),
+        (
+            lambda tree: len(tree["items"]),
+            "the number at `response.totalPath` ($.total) is that of the records on each",
+        ),
+    ],
+)
+def test_a_total_that_counts_nothing_is_said(total: Callable[[dict[str, Any]], Any], words: str) -> None:
+    found = attempt("TOKEN", change=lambda _, tree: tree.update(total=total(tree)), pages=2)
+    [note] = found.notes
+    assert note.startswith(words)
+
+
 def test_null_ids_of_a_search_are_said_before_its_details() -> None:
     def change(_: dict[str, str], tree: dict[str, Any]) -> None:
         tree["items"] = [None if n % 5 == 0 else one for n, one in enumerate(tree["items"])]
