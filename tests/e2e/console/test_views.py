@@ -56,6 +56,7 @@ VIEWS = {
     "story-of-nothing": "/story?key=no-such-key",
     "story-of-several": "/story?key=c",
     "find": "/story",
+    "rule": "/rule?at=f-3-8-19",
     "reasons": "/reasons",
     "keys": "/keys",
     "about": "/about",

@@ -35,6 +35,14 @@ if (openView) {
   row.scrollLeft += place.left + place.width / 2 - box.left - box.width / 2;
 }
 
+// The navigation is longer than most windows: the entry of the open view is brought into sight.
+const openEntry = $(".nav [aria-current]");
+if (openEntry) {
+  const list = openEntry.closest(".nav");
+  const [box, place] = [list.getBoundingClientRect(), openEntry.getBoundingClientRect()];
+  if (place.bottom > box.bottom) list.scrollTop += place.top + place.height / 2 - box.top - box.height / 2;
+}
+
 const dialog = $("#dialog");
 const ready = () => {
   const typed = $("[data-confirm]", dialog);
