@@ -11,7 +11,7 @@ from patra.web.console.markup.formats import instant, short_key
 from patra.web.console.markup.tones import tone_of
 
 Shown = Mapping[str, Any]
-MAX_LANES_OF_ENGINE = 6
+MAX_LANES_OF_ENGINE = 8
 MAX_NAME_LENGTH = 18
 NAMES = {"attribution": "Attribution", "ingest": "Ingest", "bus": "Bus", "studio": "Studio"}
 PEOPLE = "People"
@@ -45,8 +45,11 @@ _LANES = {
     "artifact_made": "Artifacts",
     "run_observed": "Observed",
 }
-"""The lane of an entry by what it says; tasks, runs, closures and groups have lanes of their own."""
-_NUMBERED = frozenset({"Closure", "Task", "Run"})
+"""The lane of an entry by what it says; tasks, closures and groups have lanes of their own."""
+_ORDER = (
+    "Intake", "Closure", "Facts", "Statement", "Plan", "Task", "Record", "Cursor", "Events", "Group",
+    "Film", "Jobs", "Artifacts", "Observed", *NAMES.values(),
+)  # fmt: skip
 _ENDED = frozenset(
     {"SUCCEEDED", "PARTIAL", "FAILED", "CANCELLED", "completed", "failed", "cancelled", "replayed", "discarded"}
 )
@@ -63,6 +66,11 @@ class Bar(NamedTuple):
     anchor: str
 
 
+class _Thing(NamedTuple):
+    kind: str
+    key: str
+
+
 class Lane(NamedTuple):
     name: str
     entries: list[Shown]
@@ -70,47 +78,46 @@ class Lane(NamedTuple):
 
 
 def lanes_of(entries: Sequence[Shown]) -> list[Lane]:
-    """The lanes in the order in which their things appear, engine by engine; people stand last."""
+    """The lanes engine by engine, in the order in which data passes; people stand last."""
     last = max((_at(entry) for entry in entries), default=0)
     found: list[Lane] = []
     for engine, name in NAMES.items():
         of_engine = [one for one in entries if one["engine"] == engine and one["shape"] != "act"]
-        by_lane: dict[str, list[Shown]] = {}
+        things: dict[_Thing, list[Shown]] = {}
         for one in of_engine:
-            by_lane.setdefault(_lane(one), []).append(one)
-        if len(by_lane) > MAX_LANES_OF_ENGINE:
+            things.setdefault(_thing(one), []).append(one)
+        if len(things) > MAX_LANES_OF_ENGINE:
             found.append(Lane(name, of_engine, []))
             continue
-        names = _names(list(by_lane))
-        found += [Lane(names[lane], some, _bars(some, of_engine, last)) for lane, some in by_lane.items()]
+        ordered = sorted(things.items(), key=lambda item: _ORDER.index(item[0].kind))
+        kinds = Counter(thing.kind for thing in things)
+        found += [Lane(_name(thing, some, kinds), some, _bars(some, of_engine, last)) for thing, some in ordered]
     if acts := [one for one in entries if one["shape"] == "act"]:
         found.append(Lane(PEOPLE, acts, []))
     return found
 
 
-def _names(lanes: Sequence[str]) -> dict[str, str]:
-    """What is written beside each lane: the only closure, task or run needs no key or number."""
-    kinds = Counter(lane.partition(" ")[0] for lane in lanes)
-    return {
-        lane: kind if number and kinds[kind] == 1 and kind in _NUMBERED else short_key(lane, MAX_NAME_LENGTH)
-        for lane in lanes
-        for kind, _, number in [lane.partition(" ")]
-    }
-
-
-def _lane(entry: Shown) -> str:
-    """The lane of an entry; that of a task, a run or a closure carries its number or key."""
+def _thing(entry: Shown) -> _Thing:
+    """What an entry is about. The runs and batches of a task are shown with it."""
     what, keys = entry["what"], _keys(entry)
     if entry["engine"] == "bus" and (group := entry["detail"].get("group")):
-        return str(group)
-    if entry["engine"] == "ingest":
-        if what in {"task_created", "task_moved"}:
-            return f"Task {keys['ingest.task'].rpartition('.')[2]}"
-        if "ingest.run" in keys and what in {"run_started", "run_moved", "batch_landed", "batch_ended"}:
-            return f"Run {keys['ingest.run'].partition('.')[2]}"
+        return _Thing("Group", str(group))
+    if entry["engine"] == "ingest" and what.startswith(("task_", "run_", "batch_")):
+        return _Thing("Task", keys.get("ingest.task") or keys.get("ingest.run", "").partition(".r")[0])
     if what == "closure_opened":
-        return f"Closure {keys.get('attribution.closureKey', '')}"
-    return _LANES.get(what, NAMES[entry["engine"]])
+        return _Thing("Closure", keys.get("attribution.closureKey", ""))
+    return _Thing(_LANES.get(what, NAMES[entry["engine"]]), "")
+
+
+def _name(thing: _Thing, entries: Sequence[Shown], kinds: Mapping[str, int]) -> str:
+    """What is written beside a lane: the only closure or task needs no key, one of several tasks has its source."""
+    if thing.kind == "Group":
+        return short_key(thing.key, MAX_NAME_LENGTH)
+    if not thing.key or kinds[thing.kind] == 1:
+        return thing.kind
+    source = next((str(name) for one in entries if (name := one["detail"].get("provenance_code"))), "")
+    text = f"{source} {thing.key.rpartition('.')[2]}" if thing.kind == "Task" else thing.key
+    return short_key(text.strip(), MAX_NAME_LENGTH)
 
 
 def _bars(entries: Sequence[Shown], of_engine: Sequence[Shown], last: int) -> list[Bar]:
@@ -121,8 +128,8 @@ def _bars(entries: Sequence[Shown], of_engine: Sequence[Shown], last: int) -> li
     machine, moves = "", list[tuple[int, str, str]]()
     for entry in entries:
         match entry["engine"], entry["what"]:
-            case "ingest", ("task_moved" | "run_moved") as what:
-                machine = what.partition("_")[0]
+            case "ingest", "task_moved":
+                machine = "task"
             case "studio", "run_moved":
                 machine = "film_run"
             case "bus", "dead_letter_written":

@@ -291,12 +291,14 @@ def windows(view: View) -> Page:
     asked = {**filters, "source": source, "after": view.asked("after"), "limit": PAGE_SIZE}
     found = view.ask("/ingest/coverage", **asked) if source else NO_WINDOWS
     total = found["sum"]
-    title = f"{plural(total['open'], 'window does', 'windows do')} not add up" if total["open"] else "Coverage"
+    title = "Coverage" if not total["windows"] else f"All {plural(total['windows'], 'window')} add up"
+    title = f"{plural(total['open'], 'window does', 'windows do')} not add up" if total["open"] else title
     return Page(
         title=title,
         template="ingest/coverage.html",
         values={
             "windows": found["windows"],
+            "two_legs": any(one["leg"] == "DETAIL" for one in found["windows"]),
             "sum": total,
             "rereads": found["rereads"],
             "source": source,

@@ -41,6 +41,9 @@ STATES = {
     "studio.job": ("job", ("job_state",)),
 }
 """Kinds of key whose thing has a state: its machine, and the entries that say where it stands now."""
+PAGE_LIMIT = 100
+MAX_RAW_ENTRIES = 40
+"""A page with more entries shows what is stored of one at a time: all of them are megabytes that nobody reads."""
 FILTERS = {"": "All", "problems": "Problems", "ways": "In and out"}
 
 
@@ -48,8 +51,9 @@ def story(view: View) -> Page:
     key, kind = view.asked("key"), view.asked("kind")
     if not key:
         return Page(title="Find a key", template="story.html", values={"key": "", "told": None, "searched": ""})
-    told = view.ask("/story", key=key, kind=kind, after=view.asked("after"), limit=200)
+    told = view.ask("/story", key=key, kind=kind, after=view.asked("after"), limit=PAGE_LIMIT)
     entries = [_shown(entry, number) for number, entry in enumerate(told["entries"])]
+    raw = view.asked("raw")
     only = view.asked("only")
     chosen = [entry for entry in entries if _wanted(entry, only)]
     engines = [engine for engine in ENGINES if any(entry["engine"] == engine for entry in entries)]
@@ -61,6 +65,9 @@ def story(view: View) -> Page:
         "searched": told["key"],
         "entries": entries,
         "groups": _groups(chosen),
+        "is_raw": lambda entry: len(entries) <= MAX_RAW_ENTRIES or entry["id"] == raw,
+        "raw_link": lambda entry: f"{view.here(raw=entry['id'])}#{entry['anchor']}",
+        "raw": raw,
         "axis": axis(lanes, view.now) if len(entries) > 1 else "",
         "lanes": [lane.name for lane in lanes],
         "pending": [one | {"tone": _pending_tone(one)} for one in told["pending"]],

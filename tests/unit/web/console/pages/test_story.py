@@ -7,6 +7,7 @@ from typing import Any
 from patra.kernel.clock import HOUR, MINUTE, SECOND, format_instant
 from patra.web.console.markup.story_axis import Scale, axis
 from patra.web.console.markup.story_lanes import MAX_LANES_OF_ENGINE, lanes_of
+from patra.web.console.pages.story import MAX_RAW_ENTRIES
 from tests.unit.attribution import said
 from tests.unit.web.console.test_application import page
 from tests.unit.web.served import Client, served
@@ -156,3 +157,19 @@ def test_a_rule_is_linked_to_its_paragraph():
         assert "3.8.17 Closure key" in paragraph
         assert "<code>closureKey" in paragraph
         assert client.get("/console/rule?at=nothing").status == 404
+
+
+def test_a_long_story_shows_what_is_stored_of_one_entry_at_a_time():
+    with served() as client:
+        now = format_instant(client.patra.clock.now())
+        events = [
+            {**said.event("ad_filled", f"e-{n}", responseReference=f"ref-{n}"), "eventAt": now} for n in range(20)
+        ]
+        send(client, said.envelope(*events, batch="b-1", sentAt=now))
+        told = page(client, "/console/story?key=b-1").data.decode()
+        assert told.count('class="tl-r"') > MAX_RAW_ENTRIES
+        assert 'class="json box"' not in told
+        links = re.findall(r'href="([^"]+)">Its keys, and what is stored', told)
+        decision = next(link for link in links if "attribution.decision" in link)
+        opened = page(client, decision.replace("&amp;", "&").partition("#")[0]).data.decode()
+        assert opened.count('class="json box"') == 1
