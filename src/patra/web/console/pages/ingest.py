@@ -6,9 +6,10 @@ from patra.kernel.clock import DAY, format_instant
 from patra.kernel.safety.untrusted_text import integer_of
 from patra.web.console.acts.ingest_packs import parameter_lines
 from patra.web.console.calls import Refusal
-from patra.web.console.markup.drawings import WINDOW_WORDS, Part, Window, bars, shares, spark, strip
+from patra.web.console.markup.drawings import WINDOW_WORDS, Part, Window, shares, strip
 from patra.web.console.markup.formats import clock_text, instant, link, plural, span_text
 from patra.web.console.markup.tones import tone_of
+from patra.web.console.pages.ingest_rate import rate, with_traffic
 from patra.web.console.view import PAGE_SIZE, Page, Route, View
 from patra.web.problem import Problem
 
@@ -53,7 +54,7 @@ def board(view: View) -> Page:
     return Page(
         title=queue_title(waiting, running),
         template="ingest/board.html",
-        values={"rows": rows, "sources": sources.values(), "filters": filters},
+        values={"rows": rows, "sources": with_traffic(view, sources, watermarks(view)), "filters": filters},
     )
 
 
@@ -334,27 +335,6 @@ def _schedules(view: View) -> list[dict[str, Any]]:
         }
         for one in view.ask("/ingest/schedules")["rows"]
     ]
-
-
-def rate(view: View) -> Page:
-    found = view.ask("/ingest/rate")
-    cooling = found["cooldowns"]
-    active = sum(one["active"] for one in cooling)
-    title = f"{plural(active, 'provider is', 'providers are')} cooling down" if active else "No provider cools down"
-    gates = [
-        {
-            **gate,
-            "allowed": (allowed := [float(rate) for rate in gate["allowed"]]),
-            "allowed_drawing": spark(allowed, f"requests a second that the gate of {gate['rate_key']} allowed"),
-            "used_drawing": bars(gate["used"], f"requests of {gate['rate_key']} by minute", "done", 28),
-        }
-        for gate in found["gates"]
-    ]
-    return Page(
-        title=title,
-        template="ingest/rate.html",
-        values={"quotas": found["quotas"], "cooldowns": cooling, "gates": gates, "minutes": found["minutes"]},
-    )
 
 
 def _task_bar(counts: dict[str, int]) -> Any:
