@@ -149,7 +149,7 @@ def _moves_of_closure(closure: Shown, of_engine: Sequence[Shown]) -> list[tuple[
     key = _keys(closure).get("attribution.closureKey", "")
     moves = [(_at(closure), "open", closure["anchor"])]
     for entry in of_engine:
-        fact = entry["detail"].get("fact") or {}
+        fact: dict[str, Any] = entry["detail"].get("fact") or {}
         ended = _ENDS_CLOSURE.get(str(fact.get("eventType")))
         if entry["what"] != "attribution_fact_recorded" or ended is None or moves[-1][1] == "closed_success":
             continue

@@ -54,6 +54,9 @@ def story(view: View) -> Page:
     told = view.ask("/story", key=key, kind=kind, after=view.asked("after"), limit=PAGE_LIMIT)
     entries = [_shown(entry, number) for number, entry in enumerate(told["entries"])]
     raw = view.asked("raw")
+    for entry in entries:
+        entry["is_raw"] = len(entries) <= MAX_RAW_ENTRIES or entry["id"] == raw
+        entry["raw_link"] = f"{view.here(raw=entry['id'])}#{entry['anchor']}"
     only = view.asked("only")
     chosen = [entry for entry in entries if _wanted(entry, only)]
     engines = [engine for engine in ENGINES if any(entry["engine"] == engine for entry in entries)]
@@ -65,8 +68,6 @@ def story(view: View) -> Page:
         "searched": told["key"],
         "entries": entries,
         "groups": _groups(chosen),
-        "is_raw": lambda entry: len(entries) <= MAX_RAW_ENTRIES or entry["id"] == raw,
-        "raw_link": lambda entry: f"{view.here(raw=entry['id'])}#{entry['anchor']}",
         "raw": raw,
         "axis": axis(lanes, view.now) if len(entries) > 1 else "",
         "lanes": [lane.name for lane in lanes],
