@@ -245,7 +245,21 @@ live?.addEventListener("click", () => {
   if (!paused) show(true);
 });
 
-// --- keyboard: never while typing
+// --- keyboard: never while typing, and not at all where single keys are turned off (speech input would fire them)
+
+const KEYS_OFF = "patra_keys_off";
+const keysAreOff = () => localStorage.getItem(KEYS_OFF) !== null;
+const singleKeys = $("#single-keys");
+const showSingleKeys = () => {
+  if (!singleKeys) return;
+  singleKeys.setAttribute("aria-pressed", String(!keysAreOff()));
+  singleKeys.textContent = keysAreOff() ? "Single keys are off" : "Single keys are on";
+};
+singleKeys?.addEventListener("click", () => {
+  if (keysAreOff()) localStorage.removeItem(KEYS_OFF); else localStorage.setItem(KEYS_OFF, "1");
+  showSingleKeys();
+});
+showSingleKeys();
 
 const rows = () => $$("[data-rows] > [tabindex]");
 const places = {
@@ -255,7 +269,7 @@ const places = {
 let wentG = false;
 document.addEventListener("keydown", (event) => {
   if (event.target.matches("input, textarea, select") || event.metaKey || event.ctrlKey || event.altKey) return;
-  if (dialog?.open) return;
+  if (dialog?.open || keysAreOff()) return;
   if (wentG && places[event.key]) { location.href = places[event.key]; return; }
   wentG = event.key === "g";
   const list = rows();
