@@ -230,12 +230,16 @@ def batch(view: View) -> Page:
 
 def cursors(view: View) -> Page:
     found = watermarks(view, view.asked("source"))
+    behind: list[tuple[int, str]] = []
     for one in found:
         at = instant(one["cursor_value"])
-        backwards = one["operation_code"] == "BACKFILL"
-        one["lag"] = span_text(view.now - at) if at is not None and not backwards else ""
+        is_behind = at is not None and one["operation_code"] != "BACKFILL"
+        one["lag"] = span_text(view.now - at) if at is not None and is_behind else ""
+        behind += [(at, one["provenance_code"])] if at is not None and is_behind else []
+    last = min(behind, default=None)
+    title = "Cursors" if last is None else f"{last[1]} is furthest behind: {span_text(view.now - last[0])}"
     return Page(
-        title="Cursors", template="ingest/cursors.html", values={"cursors": found, "filters": view.filters("source")}
+        title=title, template="ingest/cursors.html", values={"cursors": found, "filters": view.filters("source")}
     )
 
 
@@ -271,14 +275,19 @@ def _quarantine_title(found: dict[str, Any], status: str, *, first: bool) -> str
 def errors(view: View) -> Page:
     filters = view.filters("source", "operation", "level")
     found = view.ask("/ingest/errors", **filters, after=view.asked("after"), limit=PAGE_SIZE)
+    top = view.ask("/ingest/errors/top", **filters, limit=TOP_SHOWN)["rows"]
+    if top:
+        title = f"{top[0]['provenance_code']} fails most: {plural(top[0]['errors'], 'time')} in a day"
+    else:
+        title = "Nothing failed in the last day" if not filters else "Errors"
     return Page(
-        title="Errors",
+        title=title,
         template="ingest/errors.html",
         values={
             "rows": found["rows"],
             "filters": filters,
             "levels": ERROR_LEVELS,
-            "top": view.ask("/ingest/errors/top", **filters, limit=TOP_SHOWN)["rows"],
+            "top": top,
             **_pages(view, found),
         },
     )

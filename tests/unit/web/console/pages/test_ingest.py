@@ -114,6 +114,7 @@ def test_every_error_is_reached_by_its_pages_and_the_most_frequent_are_counted(c
     assert len(walked(client, "/console/ingest/errors?level=L3", r'data-key="p\.t1\.r1/(\d+)"')) == (ROWS + 1) // 2
     top = shown(client, "/console/ingest/errors").partition('id="top"')[2].partition("</tbody>")[0]
     assert re.findall(r'<b class="big">(\d+)</b>', top) == ["52", "51"]
+    assert "<h1>atomlike fails most: 52 times in a day</h1>" in shown(client, "/console/ingest/errors")
 
 
 def test_the_coverage_of_a_source_without_windows_says_so(client: Client):
