@@ -28,6 +28,7 @@ def test_a_closure_is_told_with_its_keys_and_its_deadline():
         told = page(client, "/console/story?key=ref%7Cra").data.decode()
         assert "data-pending" in told
         assert "1 thing is still to come" in told
+        assert "<h1>1 closure is open</h1>" in page(client, "/console/attribution/closures").data.decode()
         assert {"b-1", "ref%7Cra"} <= set(LINK.findall(told))
         for key in sorted(set(LINK.findall(told))):
             found = page(client, f"/console/story?key={key}").data.decode()
