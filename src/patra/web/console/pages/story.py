@@ -69,7 +69,7 @@ def story(view: View) -> Page:
         "entries": entries,
         "groups": _groups(chosen),
         "raw": raw,
-        "axis": axis(lanes, view.now) if len(entries) > 1 else "",
+        "axis": axis(lanes, view.now) if len({entry["at"] for entry in entries}) > 1 else "",
         "lanes": [lane.name for lane in lanes],
         "pending": [one | {"tone": _pending_tone(one)} for one in told["pending"]],
         "rail": _rail(told["related"]),
