@@ -56,6 +56,7 @@ def story_keys(tasks: int, events: int, per_plan: int) -> dict[str, str]:
             "traceKey": f"tr-{number}-003",
             "billingKey": f"rr-{number}-003|ra-1|billable_impression",
             "eventId of many batches": "ev-003-3",
+            "appId": APPS[0],
         }
     return found
 
@@ -104,4 +105,5 @@ def pages(browser: Browser, tasks: int, events: int, per_plan: int) -> dict[str,
         found[f"/console{path}"] = lambda path=path: browser.get(f"/console{path}")
     for name, key in story_keys(tasks, events, per_plan).items():
         found[f"story: {name}"] = lambda key=key: browser.get(f"/story?key={quote(key, safe='')}")
+        found[f"page of the story: {name}"] = lambda key=key: browser.get(f"/console/story?key={quote(key, safe='')}")
     return found

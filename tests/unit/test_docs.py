@@ -19,6 +19,7 @@ CHECK: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "check.py"))
 
 
 DIAGRAMS: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "diagrams.py"))
+RULES: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "rules.py"))
 NAVIGATION = tomllib.loads((ROOT / "docs" / "navigation.toml").read_text("utf-8"))
 ENGINES = ("attribution", "ingest", "bus", "studio")
 
@@ -35,6 +36,12 @@ def test_every_engine_has_a_tutorial_concepts_with_a_current_diagram_tasks_refer
     assert f"(../images/flow-{engine}.svg)" in concepts
     drawn = (ROOT / "docs" / "images" / f"flow-{engine}.svg").read_text("utf-8")
     assert drawn == DIAGRAMS["draw"](engine), "run ./dev docs and commit the result"
+
+
+def test_the_rules_that_the_console_shows_are_those_of_the_specification() -> None:
+    shown = RULES["TARGET"].read_text("utf-8")
+    assert shown == RULES["text"](), "run ./dev docs and commit the result"
+    assert not re.search(r"<(script|style|img|iframe)\b|style=|onclick=", shown)
 
 
 def test_no_page_shows_the_source_of_a_diagram_or_a_role_of_sphinx() -> None:

@@ -269,6 +269,7 @@ def test_of_a_key_of_very_many_decisions_the_latest_are_told(house: House) -> No
     assert related(found, "attribution.batchId") == {f"b-{number}" for number in range(2, 12)}
     (advice,) = found.advice
     assert advice.startswith("The latest 100 decisions are read; about ")
+    assert found.verdict.startswith("In the part that is read here: ")
     assert {one.engine: one.complete for one in found.searched}["attribution"] is False
 
 

@@ -12,8 +12,8 @@ from patra.app.story.search import story
 from patra.kernel.db.queries import statement
 from tests.e2e.console.world import World
 
-MADE_UP = {"ingest.cursor", "bus.trace_id", "studio.task"}
-"""What the world never had: it writes its run by hand (no cursor moved, nothing published) and events without a film."""
+MADE_UP = {"ingest.cursor", "studio.task"}
+"""What the world never had: it writes its run by hand (no cursor moved) and events without a film."""
 EVERY = {
     "ingest.plan": "SELECT plan_id FROM ing_plan",
     "ingest.slice": "SELECT slice_id FROM ing_plan_slice",
@@ -73,3 +73,12 @@ def test_a_page_is_there_for_each_engine(site: World) -> None:
         answer = http.request("GET", f"{site.url}/console/story?key={site.known[name].replace('|', '%7C')}")
         text = answer.data.decode()
         assert (answer.status, 'id="story-entries"' in text or 'id="candidates"' in text) == (200, True)
+
+
+def test_the_command_that_replays_a_dead_letter_is_shown_whole(site: World) -> None:
+    """Behind `mail-out:` it would be masked as somebody's address."""
+    texts = [one.text for one in story(site.patra.db, site.known["letter-0"]).pending if one.what == "dead_letter"]
+    assert [
+        f"`patra bus replay {group} {site.known['letter-0']}`" in text
+        for group, text in zip(("mail-out", "search-index"), sorted(texts), strict=True)
+    ] == [True, True]

@@ -56,6 +56,7 @@ VIEWS = {
     "story-of-nothing": "/story?key=no-such-key",
     "story-of-several": "/story?key=c",
     "find": "/story",
+    "rule": "/rule?at=f-3-8-19",
     "reasons": "/reasons",
     "keys": "/keys",
     "about": "/about",
@@ -158,6 +159,29 @@ def test_the_keyboard_finds_moves_and_opens(site: World, page: Page):
     expect(page.locator("#tasks tr").nth(1)).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.locator("h1")).to_contain_text(".t")
+    page.keyboard.press("?")
+    switch = page.locator("#single-keys")
+    switch.click()
+    expect(switch).to_have_attribute("aria-pressed", "false")
+    page.locator("main").focus()
+    page.keyboard.press("/")
+    expect(page.locator("#q")).not_to_be_focused()
+    switch.click()
+    page.locator("main").focus()
+    page.keyboard.press("/")
+    expect(page.locator("#q")).to_be_focused()
+
+
+def test_the_entry_of_the_open_view_is_in_sight(site: World, page: Page):
+    page.set_viewport_size({"width": 1200, "height": 400})
+    page.goto(f"{site.url}/console/doctor")
+    expect(page.locator(".nav [aria-current]")).to_be_in_viewport()
+
+
+def test_a_cause_of_dead_letters_can_be_replayed_on_a_phone(site: World, page: Page):
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{site.url}/console/bus/dead-letters")
+    expect(page.locator("#causes tr").first.get_by_role("link", name="Replay")).to_be_visible()
 
 
 def test_the_theme_is_kept_for_the_next_page(site: World, page: Page):

@@ -260,6 +260,7 @@ def _decision(one: DecisionView) -> list[Entry]:
         )
     ]
     found += [_record(one, record, at) for record in one.records]
+    types = {record["recordKey"]: str(record["recordType"]).replace("_", " ") for record in one.records}
     for number, move in enumerate(one.moves):
         found.append(
             Entry(
@@ -268,7 +269,8 @@ def _decision(one: DecisionView) -> list[Entry]:
                 engine=Engine.ATTRIBUTION,
                 shape=Shape.WRITTEN,
                 what="record_moved",
-                text=f"A record went from {move.was} to {move.recordStatus}.",
+                text=f"The record of the {types.get(move.recordKey, 'decision')} went from {move.was} to "
+                f"{move.recordStatus}.",
                 state=move.recordStatus,
                 code=move.decisionReasonCode,
                 code_text=_TEXTS.get(move.decisionReasonCode, ""),

@@ -325,7 +325,7 @@ def _unread(letter: DeadLetter) -> Pending:
     return Pending(
         engine=Engine.BUS,
         what="dead_letter",
-        text=f"An operator replays or discards the dead letter of group {letter.group}: {act}.",
+        text=f"An operator replays ({act}) or discards the dead letter of group {letter.group}.",
         due=None,
         state=letter.state.value,
         related=_of(letter.event_id, letter.group),

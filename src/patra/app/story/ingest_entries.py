@@ -116,7 +116,6 @@ def run(row: Fields) -> Entry:
         keys=[
             related("run", "ingest.run", row["run_id"]),
             related("task", "ingest.task", row["task_id"]),
-            related("published as", "bus.trace_id", row["run_id"]),
         ],
     )
 

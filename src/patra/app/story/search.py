@@ -119,12 +119,14 @@ def _joined(
     entries: list[Entry] = in_order(entry for lookup in told for entry in lookup.entries)
     pending: list[Pending] = list({(p.what, p.text): p for lookup in told for p in lookup.pending}.values())
     shown, following = page(entries, limit, after)
-    masks = Masks()
+    masks, said = Masks(), verdict(kind, entries, pending)
+    if said and not all(lookup.complete for lookup in told):
+        said = f"In the part that is read here: {said[0].lower()}{said[1:]}"
     return Story(
         key=redact_text(key),
         kind=kind,
         outcome=Outcome.FOUND.value,
-        verdict=redact_text(verdict(kind, entries, pending)),
+        verdict=redact_text(said),
         entries=[entry_shown(entry, masks) for entry in shown],
         pending=[pending_shown(one, masks) for one in sorted(pending, key=_soonest)[:MAX_PAGE_LIMIT]],
         related=related_shown((one for entry in entries for one in entry.related if one.key != key), masks),

@@ -14,6 +14,7 @@ from patra.web.console.act import act_href
 from patra.web.console.acts import ACTS
 from patra.web.console.assets import asset_url
 from patra.web.console.markup import drawings, formats, json_view
+from patra.web.console.markup.masked_text import masked_text, remembered
 from patra.web.console.markup.tones import tone_of
 from patra.web.console.reasons import reason_text
 
@@ -66,7 +67,7 @@ def _without_secrets(value: Any) -> Any:
     """What every expression of a template passes on its way to the page: no secret, no person's address."""
     if value is None or isinstance(value, (bool, int, float)) or hasattr(value, "__html__"):
         return value
-    return redact_text(str(value))
+    return masked_text(str(value))
 
 
 def _broken_lines(text: Any) -> Markup:
@@ -83,7 +84,8 @@ def _brief_json(value: Any) -> str:
 
 
 def render(template: str, values: dict[str, Any]) -> str:
-    return environment().get_template(template).render(values)
+    with remembered():
+        return environment().get_template(template).render(values)
 
 
 @pass_context

@@ -1,10 +1,14 @@
 """Formats, JSON and drawings: exact, escaped, with a label."""
 
+import html
+import re
+
 import msgspec
 import pytest
 from markupsafe import Markup
 
 from patra.kernel.clock import DAY, HOUR, MINUTE, SECOND, parse_instant
+from patra.kernel.safety.known_secrets import know_secret
 from patra.web.console.calls import Number
 from patra.web.console.markup.drawings import Part, Window, bars, shares, spark, strip
 from patra.web.console.markup.formats import (
@@ -17,7 +21,8 @@ from patra.web.console.markup.formats import (
     span_text,
     time_tag,
 )
-from patra.web.console.markup.json_view import difference, json_lines, json_markup
+from patra.web.console.markup.json_view import difference, json_lines, json_markup, line_count
+from patra.web.console.markup.masked_text import masked_text, remembered
 
 NOW = parse_instant("2026-11-17T14:02:31Z") or 0
 EVIL = "</script><b>\"'&"
@@ -57,6 +62,26 @@ def test_numbers_keys_and_links():
     assert short_key("x" * 28) == "x" * 28
     assert len(short_key("x" * 64)) == 28
     assert link("/story", key="a|b/c d", empty="") == "/console/story?key=a%7Cb%2Fc+d"
+
+
+def test_json_in_colours_has_the_lines_of_the_plain_text():
+    document = {"a": [1, {}, [], [None, {"b": EVIL}]], "c": {"d": "x", "password": "hunter22"}, EVIL: True}
+    coloured = str(json_markup(document))
+    assert html.unescape(re.sub(r"<[^>]+>", "", coloured)) == "\n".join(json_lines(document))
+    assert "<b>" not in coloured
+    assert "hunter22" not in coloured
+    for value in (document, {}, [], "x", [1, [2, {"a": {}}]]):
+        assert line_count(value) == len(json_lines(value))
+
+
+def test_a_text_is_looked_through_once_for_a_page_and_again_for_the_next():
+    with remembered():
+        assert masked_text("the word is quorum-lamp-7") == "the word is quorum-lamp-7"
+        know_secret("quorum-lamp-7")
+        assert "quorum-lamp-7" in masked_text("the word is quorum-lamp-7")
+    assert "quorum-lamp-7" not in masked_text("the word is quorum-lamp-7")
+    with remembered():
+        assert "quorum-lamp-7" not in masked_text("the word is quorum-lamp-7")
 
 
 def test_json_keeps_every_digit_and_escapes_everything():

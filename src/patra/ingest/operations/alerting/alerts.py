@@ -348,7 +348,7 @@ RULES: tuple[Rule, ...] = (
         name="errors",
         severity=Severity.WARNING,
         text="too many L1 and L2 errors",
-        advice="look at `patra ingest errors SOURCE`, then `patra ingest replay RUN BATCH`",
+        advice="`patra ingest rate` shows the answers of providers; `patra ingest errors SOURCE` what failed for good",
         read=_sharing("errors (L1, L2)", lambda flow: flow.errors, lambda t: t.errors),
         hold=lambda t: t.errors_for,
     ),

@@ -1,5 +1,6 @@
 """Alert rules on readings that bus and outbox hand in: they keep their own store, the life of an alert is the same."""
 
+import re
 from collections.abc import Callable, Iterable
 
 from patra.ingest.operations.alerting.alerts import RULES, Look, Reading, Rule, Severity, Thresholds
@@ -65,3 +66,17 @@ def engine_of(rule: str) -> str:
     if rule == OUTBOX_RULE.name:
         return "outbox"
     return "bus" if any(one.name == rule for one in BUS_RULES) else "ingest"
+
+
+def named(advice: str, subject: str) -> str:
+    """Advice with the names of its subject, so that its commands can be copied as they are."""
+    source, _, rest = subject.partition("/")
+    endpoint = rest.partition("/")[0].partition(" ")[0]
+    names = {
+        " [ENDPOINT]": f" {endpoint}" if endpoint else "",
+        "SOURCE": source,
+        "TYPE": subject,
+        "CHANNEL": subject,
+        "webhook.NAME": subject,
+    }
+    return re.sub(r" \[ENDPOINT\]|\b(?:SOURCE|TYPE|CHANNEL|webhook\.NAME)\b", lambda found: names[found[0]], advice)

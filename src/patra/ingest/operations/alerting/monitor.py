@@ -38,7 +38,7 @@ from patra.ingest.operations.alerting.alerts import (
     Thresholds,
     Where,
 )
-from patra.ingest.operations.alerting.bus_rules import ALL_RULES, engine_of
+from patra.ingest.operations.alerting.bus_rules import ALL_RULES, engine_of, named
 from patra.ingest.packs.spec import Spec, decode_spec
 from patra.ingest.planning import store
 from patra.ingest.planning.limits.leg_quotas import legs_by_key, taken_of
@@ -376,7 +376,7 @@ def _row(alert: Alert) -> tuple[Any, ...]:
 def _fields(alert: Alert) -> dict[str, Any]:
     """An alert as it is logged, sent and shown; of one that is over there is nothing to do."""
     rules = () if alert.state is AlertState.OVER else ALL_RULES
-    advice = next((rule.advice for rule in rules if rule.name == alert.rule), "")
+    advice = next((named(rule.advice, alert.subject) for rule in rules if rule.name == alert.rule), "")
     return {
         "alert": alert.rule,
         "subject": alert.subject,

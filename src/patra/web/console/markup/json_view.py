@@ -11,8 +11,9 @@ import msgspec
 from markupsafe import Markup, escape
 
 from patra.kernel.safety.known_secrets import MASK
-from patra.kernel.safety.redact import is_telling, redact_text
+from patra.kernel.safety.redact import is_telling
 from patra.web.console.calls import Number
+from patra.web.console.markup.masked_text import masked_text
 
 CONTEXT_LINES = 2
 
@@ -47,11 +48,20 @@ def json_lines(value: Any, indent: int = 0) -> list[str]:
 
 def json_markup(value: Any) -> Markup:
     """The document in colours."""
-    return _walk(value, 0)
+    out: list[str] = []
+    _walk(value, "", out)
+    return Markup("".join(out))  # noqa: S704  every piece of it is escaped
 
 
 def line_count(value: Any) -> int:
-    return len(json_lines(value))
+    """How many lines `json_lines` has, without making them."""
+    match value:
+        case dict() if value:
+            return 2 + sum(line_count(inner) for inner in cast("dict[str, Any]", value).values())
+        case list() if value:
+            return 2 + sum(line_count(inner) for inner in cast("list[Any]", value))
+        case _:
+            return 1
 
 
 class DiffLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,32 +118,35 @@ def _folded(lines: Sequence[DiffLine]) -> Iterator[DiffLine]:
         yield DiffLine(kind="folded", left=f"{left_out} equal lines")
 
 
-def _walk(value: Any, indent: int) -> Markup:
-    pad = "  " * indent
+def _walk(value: Any, pad: str, out: list[str]) -> None:
+    """Writes a value in pieces; what came from outside is escaped, piece by piece."""
     match value:
         case dict() if value:
-            rows = [
-                Markup('{}  <span class="k">{}</span>: {}').format(
-                    pad, _text(name), _walk(_masked(name, inner), indent + 1)
-                )
-                for name, inner in cast("Mapping[str, Any]", value).items()
-            ]
-            return Markup("{{\n{}\n{}}}").format(Markup(",\n").join(rows), pad)
+            out.append("{\n")
+            for number, (name, inner) in enumerate(cast("Mapping[str, Any]", value).items()):
+                between = ",\n" if number else ""
+                out.append(f'{between}{pad}  <span class="k">{escape(_text(name))}</span>: ')
+                _walk(_masked(name, inner), f"{pad}  ", out)
+            out.append(f"\n{pad}}}")
         case list() if value:
-            rows = [Markup("{}  {}").format(pad, _walk(inner, indent + 1)) for inner in cast("list[Any]", value)]
-            return Markup("[\n{}\n{}]").format(Markup(",\n").join(rows), pad)
+            out.append("[\n")
+            for number, inner in enumerate(cast("list[Any]", value)):
+                between = ",\n" if number else ""
+                out.append(f"{between}{pad}  ")
+                _walk(inner, f"{pad}  ", out)
+            out.append(f"\n{pad}]")
         case str() if not isinstance(value, Number):
-            return Markup('<span class="s">{}</span>').format(_text(value))
+            out.append(f'<span class="s">{escape(_text(value))}</span>')
         case dict() | list():
-            return escape(_text(cast("object", value)))
+            out.append(_text(cast("object", value)))
         case _:
-            return Markup('<span class="m">{}</span>').format(_text(value))
+            out.append(f'<span class="m">{escape(_text(value))}</span>')
 
 
 def _text(value: Any) -> str:
     if isinstance(value, Number):
         return str(value)
-    return msgspec.json.encode(redact_text(value) if isinstance(value, str) else value).decode()
+    return msgspec.json.encode(masked_text(value) if isinstance(value, str) else value).decode()
 
 
 def _masked(name: str, value: Any) -> Any:

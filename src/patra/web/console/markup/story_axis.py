@@ -1,4 +1,4 @@
-"""A story on an axis of time: one lane for each engine, a mark for each entry. Long quiet spans are folded."""
+"""A story on an axis of time: lanes of things, their states as bars, moments as marks. Long quiet spans are folded."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from patra.kernel.clock import SECOND
 from patra.web.console.markup.formats import clock_text, instant, span_text
+from patra.web.console.markup.story_lanes import Bar, Lane
 
 LANE_PX = 24
 TOP_PX = 22
@@ -17,6 +18,8 @@ FOLD_SHARE = 0.06
 FOLD_FACTOR = 10
 """A span is folded when it is this many times as long as the middle one."""
 MAX_FOLDS = 5
+LABEL_SHARE = 0.07
+"""The part of the axis that a bar needs for the name of its state."""
 MARKS = {"in": "in", "rule": "sq", "written": "sq", "out": "ok", "act": "who"}
 
 
@@ -47,9 +50,9 @@ class Scale:
         return self._places[self._at.index(at)] / last if len(self._at) > 1 else 0.5
 
 
-def axis(entries: Sequence[Mapping[str, Any]], lanes: Sequence[str], now: int) -> Markup:
-    """The drawing; each mark leads to its entry by its anchor."""
-    at = [instant(entry["at"]) or 0 for entry in entries]
+def axis(lanes: Sequence[Lane], now: int) -> Markup:
+    """The drawing: states are bars, moments are marks; each leads to its entry by its anchor."""
+    at = [instant(entry["at"]) or 0 for lane in lanes for entry in lane.entries]
     scale = Scale(at)
     height = TOP_PX + LANE_PX * len(lanes)
     out = [
@@ -58,29 +61,47 @@ def axis(entries: Sequence[Mapping[str, Any]], lanes: Sequence[str], now: int) -
         ).format(_share(begin), _share(end - begin), TOP_PX - 6, height - TOP_PX + 6, span_text(span))
         for begin, end, span in scale.folds
     ]
-    out += [
-        Markup('<line class="base" x1="0" x2="100%" y1="{0}" y2="{0}"/>').format(TOP_PX + LANE_PX * row + 18)
-        for row in range(len(lanes))
-    ]
     for place, text, anchor in _ticks(at, scale, now):
         out.append(Markup('<text x="{}%" y="12" text-anchor="{}">{}</text>').format(_share(place), anchor, text))
-    for entry, when in zip(entries, at, strict=True):
-        row = lanes.index(entry["engine"])
-        out.append(
+    for row, lane in enumerate(lanes):
+        y = TOP_PX + LANE_PX * row
+        out.append(Markup('<line class="base" x1="0" x2="100%" y1="{0}" y2="{0}"/>').format(y + 20))
+        out += [_bar(bar, scale, y) for bar in lane.bars]
+        out += _marks(lane, scale, y + 8)
+    return Markup(
+        '<svg class="draw lanes" height="{}" role="group" aria-label="{} entries in {} lanes">{}</svg>'
+    ).format(height + 4, len(at), len(lanes), Markup("").join(out))
+
+
+def _bar(bar: Bar, scale: Scale, y: int) -> Markup:
+    begin, end = scale.place(bar.begin), scale.place(bar.end)
+    said = f"{bar.state}, {span_text(bar.end - bar.begin)}"
+    text = Markup('<text class="in-{}" x="10" y="12">{}</text>').format(bar.tone, bar.state)
+    return Markup(
+        '<a href="#{}" aria-label="{}"><svg x="{}%" y="{}" width="{}%" height="16">'
+        '<rect class="b-{}" x=".5" y=".5" width="100%" height="15" rx="2"/>{}<title>{}</title></svg></a>'
+    ).format(
+        bar.anchor, said, _share(begin), y, _share(end - begin), bar.tone,
+        text if end - begin >= LABEL_SHARE else "", said,
+    )  # fmt: skip
+
+
+def _marks(lane: Lane, scale: Scale, y: int) -> list[Markup]:
+    """The moments of a lane; equal ones at one place are one mark, and where a bar begins there is none."""
+    drawn: dict[tuple[str, Markup], list[Mapping[str, Any]]] = {}
+    begins = {bar.anchor for bar in lane.bars}
+    for entry in lane.entries:
+        if entry["anchor"] not in begins or entry["tone"] in {"bad", "warn"}:
+            drawn.setdefault((_share(scale.place(instant(entry["at"]) or 0)), _mark(entry)), []).append(entry)
+    found: list[Markup] = []
+    for (place, mark), entries in drawn.items():
+        text = entries[0]["text"] + (f" and {len(entries) - 1} more" if len(entries) > 1 else "")
+        found.append(
             Markup(
                 '<a href="#{}" aria-label="{}"><svg x="{}%" y="{}" overflow="visible">{}<title>{}</title></svg></a>'
-            ).format(
-                entry["anchor"],
-                entry["text"],
-                _share(scale.place(when)),
-                TOP_PX + LANE_PX * row + 8,
-                _mark(entry),
-                entry["text"],
-            )
+            ).format(entries[0]["anchor"], text, place, y, mark, text)
         )
-    return Markup(
-        '<svg class="draw lanes" height="{}" role="group" aria-label="{} entries in {} engines">{}</svg>'
-    ).format(height + 4, len(entries), len(lanes), Markup("").join(out))
+    return found
 
 
 def _mark(entry: Mapping[str, Any]) -> Markup:

@@ -107,8 +107,10 @@ def closures(view: View) -> Page:
     rows = page["closures"]
     if state == "open":
         rows = sorted(rows, key=lambda row: row["nextDeadline"] or "9")
+    many = f"{PAGE_SIZE}+ closures are" if page["next"] else plural(len(rows), "closure is", "closures are")
+    first = state == "open" and not view.asked("after")
     return Page(
-        title="Closures",
+        title=(f"{many} open" if rows else "No closure is open") if first else "Closures",
         template="attribution/closures.html",
         values={
             "rows": rows,

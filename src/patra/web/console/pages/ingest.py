@@ -6,9 +6,10 @@ from patra.kernel.clock import DAY, format_instant
 from patra.kernel.safety.untrusted_text import integer_of
 from patra.web.console.acts.ingest_packs import parameter_lines
 from patra.web.console.calls import Refusal
-from patra.web.console.markup.drawings import WINDOW_WORDS, Part, Window, bars, shares, spark, strip
+from patra.web.console.markup.drawings import WINDOW_WORDS, Part, Window, shares, strip
 from patra.web.console.markup.formats import clock_text, instant, link, plural, span_text
 from patra.web.console.markup.tones import tone_of
+from patra.web.console.pages.ingest_rate import rate, with_traffic
 from patra.web.console.view import PAGE_SIZE, Page, Route, View
 from patra.web.problem import Problem
 
@@ -53,7 +54,7 @@ def board(view: View) -> Page:
     return Page(
         title=queue_title(waiting, running),
         template="ingest/board.html",
-        values={"rows": rows, "sources": sources.values(), "filters": filters},
+        values={"rows": rows, "sources": with_traffic(view, sources, watermarks(view)), "filters": filters},
     )
 
 
@@ -229,12 +230,16 @@ def batch(view: View) -> Page:
 
 def cursors(view: View) -> Page:
     found = watermarks(view, view.asked("source"))
+    behind: list[tuple[int, str]] = []
     for one in found:
         at = instant(one["cursor_value"])
-        backwards = one["operation_code"] == "BACKFILL"
-        one["lag"] = span_text(view.now - at) if at is not None and not backwards else ""
+        is_behind = at is not None and one["operation_code"] != "BACKFILL"
+        one["lag"] = span_text(view.now - at) if at is not None and is_behind else ""
+        behind += [(at, one["provenance_code"])] if at is not None and is_behind else []
+    last = min(behind, default=None)
+    title = "Cursors" if last is None else f"{last[1]} is furthest behind: {span_text(view.now - last[0])}"
     return Page(
-        title="Cursors", template="ingest/cursors.html", values={"cursors": found, "filters": view.filters("source")}
+        title=title, template="ingest/cursors.html", values={"cursors": found, "filters": view.filters("source")}
     )
 
 
@@ -270,14 +275,19 @@ def _quarantine_title(found: dict[str, Any], status: str, *, first: bool) -> str
 def errors(view: View) -> Page:
     filters = view.filters("source", "operation", "level")
     found = view.ask("/ingest/errors", **filters, after=view.asked("after"), limit=PAGE_SIZE)
+    top = view.ask("/ingest/errors/top", **filters, limit=TOP_SHOWN)["rows"]
+    if top:
+        title = f"{top[0]['provenance_code']} fails most: {plural(top[0]['errors'], 'time')} in a day"
+    else:
+        title = "Nothing failed in the last day" if not filters else "Errors"
     return Page(
-        title="Errors",
+        title=title,
         template="ingest/errors.html",
         values={
             "rows": found["rows"],
             "filters": filters,
             "levels": ERROR_LEVELS,
-            "top": view.ask("/ingest/errors/top", **filters, limit=TOP_SHOWN)["rows"],
+            "top": top,
             **_pages(view, found),
         },
     )
@@ -291,12 +301,14 @@ def windows(view: View) -> Page:
     asked = {**filters, "source": source, "after": view.asked("after"), "limit": PAGE_SIZE}
     found = view.ask("/ingest/coverage", **asked) if source else NO_WINDOWS
     total = found["sum"]
-    title = f"{plural(total['open'], 'window does', 'windows do')} not add up" if total["open"] else "Coverage"
+    title = "Coverage" if not total["windows"] else f"All {plural(total['windows'], 'window')} add up"
+    title = f"{plural(total['open'], 'window does', 'windows do')} not add up" if total["open"] else title
     return Page(
         title=title,
         template="ingest/coverage.html",
         values={
             "windows": found["windows"],
+            "two_legs": any(one["leg"] == "DETAIL" for one in found["windows"]),
             "sum": total,
             "rereads": found["rereads"],
             "source": source,
@@ -332,27 +344,6 @@ def _schedules(view: View) -> list[dict[str, Any]]:
         }
         for one in view.ask("/ingest/schedules")["rows"]
     ]
-
-
-def rate(view: View) -> Page:
-    found = view.ask("/ingest/rate")
-    cooling = found["cooldowns"]
-    active = sum(one["active"] for one in cooling)
-    title = f"{plural(active, 'provider is', 'providers are')} cooling down" if active else "No provider cools down"
-    gates = [
-        {
-            **gate,
-            "allowed": (allowed := [float(rate) for rate in gate["allowed"]]),
-            "allowed_drawing": spark(allowed, f"requests a second that the gate of {gate['rate_key']} allowed"),
-            "used_drawing": bars(gate["used"], f"requests of {gate['rate_key']} by minute", "done", 28),
-        }
-        for gate in found["gates"]
-    ]
-    return Page(
-        title=title,
-        template="ingest/rate.html",
-        values={"quotas": found["quotas"], "cooldowns": cooling, "gates": gates, "minutes": found["minutes"]},
-    )
 
 
 def _task_bar(counts: dict[str, int]) -> Any:

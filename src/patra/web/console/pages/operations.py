@@ -2,10 +2,15 @@
 
 from typing import Any
 
+from markupsafe import Markup
+
+from patra.web.console.calls import Refusal
 from patra.web.console.markup.formats import plural
 from patra.web.console.reads import operations as reads
 from patra.web.console.reasons import reasons_by_engine
+from patra.web.console.rules import rule
 from patra.web.console.view import PAGE_SIZE, Page, Route, View
+from patra.web.problem import Problem
 
 KEYS = (
     ("/", "find a key"),
@@ -97,6 +102,20 @@ def reasons(view: View) -> Page:
     return Page(title="Reason codes", template="operations/reasons.html", values={"engines": reasons_by_engine()})
 
 
+def rule_paragraph(view: View) -> Page:
+    anchor = view.asked("at")
+    found = rule(anchor)
+    if found is None:
+        raise Refusal(
+            Problem(404, "rule_unknown", "There is no such rule", f"No story refers to {anchor or 'nothing'}.")
+        )
+    return Page(
+        title=found.title,
+        template="operations/rule.html",
+        values={"anchor": anchor, "heading": found.title, "text": Markup(found.html)},  # noqa: S704  our own file
+    )
+
+
 def keys(view: View) -> Page:
     del view
     return Page(title="Keyboard", template="operations/keys.html", values={"keys": KEYS})
@@ -114,6 +133,7 @@ ROUTES = (
     Route(path="/settings", handler=settings, nav="/settings", live=False),
     Route(path="/doctor", handler=doctor, nav="/doctor", live=False),
     Route(path="/reasons", handler=reasons, nav="", live=False),
+    Route(path="/rule", handler=rule_paragraph, nav="", live=False),
     Route(path="/keys", handler=keys, nav="", live=False),
     Route(path="/about", handler=about, nav="", live=False),
 )

@@ -6,6 +6,7 @@ from typing import Any
 
 from patra.web.console.markup.formats import instant, link, plural, span_text
 from patra.web.console.markup.story_axis import axis
+from patra.web.console.markup.story_lanes import lanes_of
 from patra.web.console.view import Page, Route, View
 
 SHAPES = {
@@ -27,6 +28,22 @@ PAGES = {
     "studio.run": "/studio/run/{}",
 }
 """Kinds of key that have a page of their own besides their story."""
+STATES = {
+    "attribution.closureKey": ("closure", ("closure_opened",)),
+    "ingest.plan": ("plan", ("plan_created",)),
+    "ingest.slice": ("slice", ("slice_cut",)),
+    "ingest.task": ("task", ("task_created",)),
+    "ingest.run": ("run", ("run_started",)),
+    "ingest.batch": ("batch", ("batch_landed", "batch_ended")),
+    "bus.dead_letter": ("dead_letter", ("dead_letter_written",)),
+    "studio.task": ("film_run", ("run_moved",)),
+    "studio.run": ("film_run", ("run_moved",)),
+    "studio.job": ("job", ("job_state",)),
+}
+"""Kinds of key whose thing has a state: its machine, and the entries that say where it stands now."""
+PAGE_LIMIT = 100
+MAX_RAW_ENTRIES = 40
+"""A page with more entries shows what is stored of one at a time: all of them are megabytes that nobody reads."""
 FILTERS = {"": "All", "problems": "Problems", "ways": "In and out"}
 
 
@@ -34,11 +51,16 @@ def story(view: View) -> Page:
     key, kind = view.asked("key"), view.asked("kind")
     if not key:
         return Page(title="Find a key", template="story.html", values={"key": "", "told": None, "searched": ""})
-    told = view.ask("/story", key=key, kind=kind, after=view.asked("after"), limit=200)
+    told = view.ask("/story", key=key, kind=kind, after=view.asked("after"), limit=PAGE_LIMIT)
     entries = [_shown(entry, number) for number, entry in enumerate(told["entries"])]
+    raw = view.asked("raw")
+    for entry in entries:
+        entry["is_raw"] = len(entries) <= MAX_RAW_ENTRIES or entry["id"] == raw
+        entry["raw_link"] = f"{view.here(raw=entry['id'])}#{entry['anchor']}"
     only = view.asked("only")
     chosen = [entry for entry in entries if _wanted(entry, only)]
-    lanes = [engine for engine in ENGINES if any(entry["engine"] == engine for entry in entries)]
+    engines = [engine for engine in ENGINES if any(entry["engine"] == engine for entry in entries)]
+    lanes = lanes_of(entries)
     values: dict[str, Any] = {
         "key": key,
         "kind": told["kind"] or "",
@@ -46,12 +68,14 @@ def story(view: View) -> Page:
         "searched": told["key"],
         "entries": entries,
         "groups": _groups(chosen),
-        "axis": axis(entries, lanes, view.now) if len(entries) > 1 else "",
-        "lanes": [ENGINES[lane] for lane in lanes],
+        "raw": raw,
+        "axis": axis(lanes, view.now) if len({entry["at"] for entry in entries}) > 1 else "",
+        "lanes": [lane.name for lane in lanes],
         "pending": [one | {"tone": _pending_tone(one)} for one in told["pending"]],
         "rail": _rail(told["related"]),
+        "state": _state_of(told["kind"] or "", key, entries),
         "page_of": _page_of(told["kind"] or "", key),
-        "verdict": _verdict(told, entries, lanes),
+        "verdict": _verdict(told, entries, engines),
         "tabs": [(name, label, view.here(only=name, after="")) for name, label in FILTERS.items()],
         "only": only,
         "problems": sum(entry["tone"] == "bad" for entry in entries),
@@ -90,11 +114,20 @@ def _wanted(entry: Mapping[str, Any], only: str) -> bool:
 
 
 def _groups(entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Entries of one instant and engine under one time, with the span to the group before."""
+    """Entries of one instant and engine under one time, with the span to the group before.
+
+    Equal neighbours are one row, which says how many they are and has the keys and anchors of all.
+    """
     groups: list[dict[str, Any]] = []
     for entry in entries:
         if groups and groups[-1]["at"] == entry["at"] and groups[-1]["engine"] == entry["engine"]:
-            groups[-1]["rows"].append(entry)
+            rows = groups[-1]["rows"]
+            if all(rows[-1][name] == entry[name] for name in ("text", "code", "tone", "detail")):
+                also = [*rows[-1].get("also", ()), entry["anchor"]]
+                related = list({one["key"]: one for one in (*rows[-1]["related"], *entry["related"])}.values())
+                rows[-1] = {**rows[-1], "also": also, "related": related}
+            else:
+                rows.append(entry)
             continue
         gap = (instant(entry["at"]) or 0) - (instant(groups[-1]["at"]) or 0) if groups else 0
         groups.append(
@@ -111,6 +144,17 @@ def _rail(related: Sequence[Mapping[str, str]]) -> dict[str, list[dict[str, str]
         row = {"name": name, "key": one["key"], "href": link("/story", key=one["key"], kind=one["kind"])}
         found.setdefault(one["relation"], []).append(row)
     return found
+
+
+def _state_of(kind: str, key: str, entries: Sequence[Mapping[str, Any]]) -> tuple[str, str] | None:
+    """The machine and the state of what a key stands for, where it has one."""
+    machine, whats = STATES.get(kind, ("", ()))
+    states = [
+        entry["state"]
+        for entry in entries
+        if entry["what"] in whats and any(one["kind"] == kind and one["key"] == key for one in entry["related"])
+    ]
+    return (machine, states[-1]) if states else None
 
 
 def _page_of(kind: str, key: str) -> str:

@@ -35,6 +35,14 @@ if (openView) {
   row.scrollLeft += place.left + place.width / 2 - box.left - box.width / 2;
 }
 
+// The navigation is longer than most windows: the entry of the open view is brought into sight.
+const openEntry = $(".nav [aria-current]");
+if (openEntry) {
+  const list = openEntry.closest(".nav");
+  const [box, place] = [list.getBoundingClientRect(), openEntry.getBoundingClientRect()];
+  if (place.bottom > box.bottom) list.scrollTop += place.top + place.height / 2 - box.top - box.height / 2;
+}
+
 const dialog = $("#dialog");
 const ready = () => {
   const typed = $("[data-confirm]", dialog);
@@ -237,7 +245,21 @@ live?.addEventListener("click", () => {
   if (!paused) show(true);
 });
 
-// --- keyboard: never while typing
+// --- keyboard: never while typing, and not at all where single keys are turned off (speech input would fire them)
+
+const KEYS_OFF = "patra_keys_off";
+const keysAreOff = () => localStorage.getItem(KEYS_OFF) !== null;
+const singleKeys = $("#single-keys");
+const showSingleKeys = () => {
+  if (!singleKeys) return;
+  singleKeys.setAttribute("aria-pressed", String(!keysAreOff()));
+  singleKeys.textContent = keysAreOff() ? "Single keys are off" : "Single keys are on";
+};
+singleKeys?.addEventListener("click", () => {
+  if (keysAreOff()) localStorage.removeItem(KEYS_OFF); else localStorage.setItem(KEYS_OFF, "1");
+  showSingleKeys();
+});
+showSingleKeys();
 
 const rows = () => $$("[data-rows] > [tabindex]");
 const places = {
@@ -247,7 +269,7 @@ const places = {
 let wentG = false;
 document.addEventListener("keydown", (event) => {
   if (event.target.matches("input, textarea, select") || event.metaKey || event.ctrlKey || event.altKey) return;
-  if (dialog?.open) return;
+  if (dialog?.open || keysAreOff()) return;
   if (wentG && places[event.key]) { location.href = places[event.key]; return; }
   wentG = event.key === "g";
   const list = rows();

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from html import unescape
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -13,6 +13,8 @@ from patra.kernel.clock import DAY, parse_instant
 from patra.kernel.db.queries import statement
 from patra.kernel.telemetry import setup_logging
 from patra.web.console.pages.ingest import queue_title
+from patra.web.console.pages.ingest_rate import with_traffic
+from patra.web.console.view import View
 from tests.unit.ingest.sample_packs import loaded
 from tests.unit.web.served import Client, served
 
@@ -112,6 +114,7 @@ def test_every_error_is_reached_by_its_pages_and_the_most_frequent_are_counted(c
     assert len(walked(client, "/console/ingest/errors?level=L3", r'data-key="p\.t1\.r1/(\d+)"')) == (ROWS + 1) // 2
     top = shown(client, "/console/ingest/errors").partition('id="top"')[2].partition("</tbody>")[0]
     assert re.findall(r'<b class="big">(\d+)</b>', top) == ["52", "51"]
+    assert "<h1>atomlike fails most: 52 times in a day</h1>" in shown(client, "/console/ingest/errors")
 
 
 def test_the_coverage_of_a_source_without_windows_says_so(client: Client):
@@ -176,6 +179,31 @@ def test_each_window_shows_what_it_promised_and_gave_and_can_be_read_again(clien
     dialog = shown(client, again[1])
     assert 'value="2026-01-02T00:00:00Z"' in dialog
     assert "1 slice" in dialog
+    assert "<th>Leg</th>" not in page
+    detail = {**rows[0], "leg_code": "DETAIL", "total_code": "NONE", "promised_first": None, "promised_last": None}
+    client.patra.db.run(lambda tx: tx.insert("ing_window_ledger", [detail]))
+    assert re.findall(r'data-label="Leg"[^>]*>(\w+)<', shown(client, "/console/ingest/coverage?source=atomlike")) == [
+        "DETAIL", "LIST", "LIST",
+    ]  # fmt: skip
+
+
+def test_the_board_shows_what_was_sent_to_each_source_and_how_far_it_is_behind(client: Client):
+    batch = [
+        {"provenance_code": "atomlike", "operation_code": "HARVEST", "cursor_value": "2026-01-01T00:00:00Z"},
+        {"provenance_code": "atomlike", "operation_code": "BACKFILL", "cursor_value": "2020-01-01T00:00:00Z"},
+    ]
+    gates = [{"source": "atomlike", "requests": 7, "throttled": 2, "wait_ms": 1500}] * 2
+
+    class Asked:
+        now = parse_instant("2026-01-03T01:00:00Z")
+
+        def ask(self, _: str) -> dict[str, Any]:
+            return {"gates": gates}
+
+    (found,) = with_traffic(cast("View", Asked()), {"atomlike": {"source": "atomlike"}}, batch)
+    assert (found["requests"], found["throttled"], found["wait_ms"], found["behind"]) == (14, 4, 3000, "2 d 1 h")
+    page = shown(client, "/console/ingest")
+    assert '<td data-label="Sent" class="num">0</td>' in page
 
 
 def test_the_queue_says_what_waits_and_what_runs() -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 from patra.kernel.clock import HOUR, MINUTE, SECOND, format_instant
 from patra.web.console.markup.story_axis import Scale, axis
+from patra.web.console.markup.story_lanes import MAX_LANES_OF_ENGINE, lanes_of
+from patra.web.console.pages.story import MAX_RAW_ENTRIES
 from tests.unit.attribution import said
 from tests.unit.web.console.test_application import page
 from tests.unit.web.served import Client, served
@@ -26,6 +28,7 @@ def test_a_closure_is_told_with_its_keys_and_its_deadline():
         told = page(client, "/console/story?key=ref%7Cra").data.decode()
         assert "data-pending" in told
         assert "1 thing is still to come" in told
+        assert "<h1>1 closure is open</h1>" in page(client, "/console/attribution/closures").data.decode()
         assert {"b-1", "ref%7Cra"} <= set(LINK.findall(told))
         for key in sorted(set(LINK.findall(told))):
             found = page(client, f"/console/story?key={key}").data.decode()
@@ -65,8 +68,109 @@ def test_the_axis_folds_what_is_quiet_and_keeps_the_order():
     assert [span for _, _, span in scale.folds] == [HOUR - 3 * SECOND]
 
 
+def shown(at: int, what: str, anchor: str, **more: Any) -> dict[str, Any]:
+    plain = {
+        "engine": "attribution",
+        "shape": "written",
+        "text": what,
+        "tone": "",
+        "state": "",
+        "detail": {},
+        "related": [],
+    }
+    return {**plain, "at": at, "what": what, "anchor": anchor, **more}
+
+
 def test_the_axis_escapes_what_strangers_wrote():
-    entry = {"at": MINUTE, "engine": "bus", "anchor": "e0", "text": "<script>", "tone": "bad", "shape": "in"}
-    drawn = str(axis([entry, {**entry, "at": HOUR}], ["bus"], 0))
+    entries = [
+        shown(at, "event_handled", f"e{at}", engine="bus", text="<script>", tone="bad", detail={"group": "<b>"})
+        for at in (MINUTE, HOUR)
+    ]
+    drawn = str(axis(lanes_of(entries), 0))
     assert "<script>" not in drawn
-    assert drawn.count('href="#e0"') == 2
+    assert f'href="#e{MINUTE}"' in drawn
+    assert f'href="#e{HOUR}"' in drawn
+
+
+def test_a_closure_is_a_lane_whose_bars_are_its_states():
+    key = [{"relation": "closure", "kind": "attribution.closureKey", "key": "ref|ra"}]
+    names = {"responseReferenceOrNA": "ref", "renderAttemptIdOrNA": "ra"}
+    failed, late = ({"fact": {"eventType": name, **names}} for name in ("failure", "impression"))
+    entries = [
+        shown(0, "batch_received", "e0", shape="in"),
+        shown(0, "closure_opened", "e1", state="closed_success", related=key),
+        shown(120, "attribution_fact_recorded", "e2", detail=failed),
+        shown(150, "attribution_fact_recorded", "e3", detail=late),
+        shown(200, "dead_letter_replaying", "e4", engine="bus", shape="act", state="replaying"),
+    ]
+    lanes = {lane.name: lane for lane in lanes_of(entries)}
+    assert list(lanes) == ["Intake", "Closure", "Facts", "People"]
+    assert [(bar.begin, bar.end, bar.state, bar.anchor) for bar in lanes["Closure"].bars] == [
+        (0, 120, "open", "e1"),
+        (120, 150, "closed_failure", "e2"),
+        (150, 200, "closed_success", "e3"),
+    ]
+
+
+def test_a_group_is_a_lane_whose_bar_is_the_time_of_its_dead_letter():
+    of = {"engine": "bus", "detail": {"group": "mailer"}}
+    entries = [
+        shown(0, "event_published", "e0", engine="bus", shape="out"),
+        shown(10, "dead_letter_written", "e1", state="replayed", **of),
+        shown(40, "dead_letter_replaying", "e2", state="replaying", **of),
+        shown(50, "dead_letter_replayed", "e3", state="replayed", **of),
+        shown(60, "event_handled", "e4", state="done", **of),
+    ]
+    lanes = {lane.name: lane for lane in lanes_of(entries)}
+    assert [(bar.begin, bar.end, bar.state) for bar in lanes["mailer"].bars] == [
+        (10, 40, "open"),
+        (40, 50, "replaying"),
+    ]
+
+
+def test_an_engine_with_many_things_has_one_lane():
+    entries = [
+        shown(at, "event_handled", f"e{at}", engine="bus", detail={"group": f"g{at}"})
+        for at in range(MAX_LANES_OF_ENGINE + 1)
+    ]
+    assert [lane.name for lane in lanes_of(entries)] == ["Bus"]
+    assert [lane.name for lane in lanes_of(entries[:2])] == ["g0", "g1"]
+
+
+def test_marks_at_one_place_are_one():
+    entries = [shown(at, "record_moved", f"e{number}") for number, at in enumerate((0, 0, 0, SECOND))]
+    drawn = str(axis(lanes_of(entries), 0))
+    assert re.findall(r'href="#(e\d)"', drawn) == ["e0", "e3"]
+    assert "record_moved and 2 more" in drawn
+
+
+def test_a_rule_is_linked_to_its_paragraph():
+    with served() as client:
+        now = format_instant(client.patra.clock.now())
+        event = {**said.event("ad_filled", "e-1", responseReference="ref", renderAttemptId="ra"), "eventAt": now}
+        send(client, said.envelope(event, batch="b-1", sentAt=now))
+        told = page(client, "/console/story?key=ref%7Cra").data.decode()
+        linked = set(re.findall(r'href="(/console/rule\?at=[\w-]+)"', told))
+        assert "/console/rule?at=f-3-8-17" in linked
+        for address in linked:
+            assert page(client, address).status == 200, address
+        paragraph = page(client, "/console/rule?at=f-3-8-17").data.decode()
+        assert "3.8.17 Closure key" in paragraph
+        assert "<code>closureKey" in paragraph
+        assert client.get("/console/rule?at=nothing").status == 404
+
+
+def test_a_long_story_shows_what_is_stored_of_one_entry_at_a_time():
+    with served() as client:
+        now = format_instant(client.patra.clock.now())
+        events = [
+            {**said.event("ad_filled", f"e-{n}", responseReference=f"ref-{n}"), "eventAt": now} for n in range(20)
+        ]
+        send(client, said.envelope(*events, batch="b-1", sentAt=now))
+        told = page(client, "/console/story?key=b-1").data.decode()
+        assert told.count('class="tl-r"') > MAX_RAW_ENTRIES
+        assert 'class="json box"' not in told
+        links = re.findall(r'href="([^"]+)">Its keys, and what is stored', told)
+        decision = next(link for link in links if "attribution.decision" in link)
+        opened = page(client, decision.replace("&amp;", "&").partition("#")[0]).data.decode()
+        assert opened.count('class="json box"') == 1
