@@ -246,7 +246,7 @@ def test_an_engine_s_own_table_with_its_own_states(database: Database):
 @pytest.mark.parametrize("field", ["table", "id", "partition", "priority", "due", "owner", "until", "fence", "count"])
 def test_names_that_are_not_ours_are_refused(field: str):
     good = {"table": "t", "id": "i", "partition": "p", "priority": "q", "due": "d"}
-    with pytest.raises(ValueError, match="is no name of ours"):
+    with pytest.raises(ValueError, match="is not a name of ours"):
         LeaseTable(**{**good, field: "x; DROP TABLE t"})
 
 

@@ -136,7 +136,9 @@ def instant_of(text: str | None, option: str, now: int) -> int | None:
             raise click.BadParameter(str(error), param_hint=option) from None
     found = read_instant(text, ("ISO",))
     if found is None:
-        raise click.BadParameter(f"{text!r} is no instant; write 2026-01-31 or 2026-01-31T12:00:00Z", param_hint=option)
+        raise click.BadParameter(
+            f"{text!r} is not an instant; write 2026-01-31 or 2026-01-31T12:00:00Z", param_hint=option
+        )
     return found.at
 
 

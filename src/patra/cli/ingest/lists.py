@@ -52,7 +52,7 @@ def instant(text: str) -> int | None:
         return None
     found = parse_instant(text)
     if found is None:
-        raise click.BadParameter(f"{text!r} is no instant; write 2026-01-31T00:00:00Z")
+        raise click.BadParameter(f"{text!r} is not an instant; write 2026-01-31T00:00:00Z")
     return found
 
 

@@ -245,7 +245,7 @@ def _cron(said: dict[str, Any]) -> str:
         return said["cron"]
     hour, _, minute = said["daily_at"].partition(":")
     if not (hour.isdecimal() and minute.isdecimal() and int(hour) < 24 and int(minute) < 60):
-        raise click.BadParameter(f"{said['daily_at']!r} is no time; write 03:30", param_hint="--at")
+        raise click.BadParameter(f"{said['daily_at']!r} is not a time; write 03:30", param_hint="--at")
     return f"{int(minute)} {int(hour)} * * *"
 
 

@@ -39,7 +39,7 @@ def _reference(name: str) -> str:
     text = name if ":" in name else f"env:{name}"
     if not re.match(SECRET_REFERENCE, text):
         raise click.BadParameter(
-            f"{name!r} is no reference; write env:NAME, file:PATH or keyring:SERVICE/USER", param_hint="NAME"
+            f"{name!r} is not a reference; write env:NAME, file:PATH or keyring:SERVICE/USER", param_hint="NAME"
         )
     return text
 

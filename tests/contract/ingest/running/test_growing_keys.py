@@ -444,7 +444,7 @@ def test_every_record_lands_once_however_many_come_each_night(nights: list[int],
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"cursor.key": "sequence", "ordering.orderBy": "sequence desc"}, "'sequence' is no output field"),
+        ({"cursor.key": "sequence", "ordering.orderBy": "sequence desc"}, "'sequence' is not an output field"),
         ({"ordering.monotonic": False}, "needs one that only grows"),
         ({"ordering.orderBy": "item_id asc"}, "nothing in the request reads key.from"),
         (
