@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -197,11 +197,18 @@ SHOWN_ROWS = 20
 SHOWN_COLUMNS = ("source", "id", "doi", "title", "issued", "sources")
 
 
+def _short(value: Any) -> Any:
+    """A list without its brackets, and an instant of publication as its date."""
+    if isinstance(value, (list, tuple)):
+        return " ".join(map(str, cast("Sequence[Any]", value)))
+    return value[:10] if isinstance(value, str) and value.endswith("T00:00:00Z") else value
+
+
 def _on_terminal(pages: "Iterable[Sequence[Json]]", shape: "Table", total: int) -> int:
     """The first rows, in the columns that tell one from another; --out has all of them."""
     rows = list(islice((row for page in pages for row in page), SHOWN_ROWS))
     names = [name for name in SHOWN_COLUMNS if name in shape.columns]
-    show([{name: row.get(name) for name in names} for row in rows], as_json=False, exact=True)
+    show([{name: _short(row.get(name)) for name in names} for row in rows], as_json=False)
     if total > len(rows) == SHOWN_ROWS:
         click.echo(f"the first {SHOWN_ROWS}; --out FILE writes all, with every column", err=True)
     return total
