@@ -141,7 +141,7 @@ def test_pools_do_not_meet(store: Database):
     assert ids(acquire(store)) == ["a1"]
     assert ids(acquire(store, where=leases.pool("q"))) == ["a1", "a2"]
     assert store.run(lambda tx: leases.expire(tx, leases.pool("q"), now=NOW + 2 * MINUTE)) == ["a1", "a2"]
-    with pytest.raises(ValueError, match="no name for a pool"):
+    with pytest.raises(ValueError, match="not a name for a pool"):
         leases.pool("p'; --")
 
 

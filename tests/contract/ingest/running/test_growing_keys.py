@@ -398,7 +398,7 @@ def test_a_number_that_the_mark_cannot_hold_is_set_aside_and_moves_nothing(numbe
         assert sorted(s.landed) == ["1", "2"]
         [(code, why)] = s.rows("SELECT reason_code, detail FROM ing_quarantine")
         assert code == "i_field_invalid"
-        assert "no whole number from 0 to 9223372036854775807" in why
+        assert "not a whole number from 0 to 9223372036854775807" in why
         assert mark(s) == 2
 
 
