@@ -86,7 +86,7 @@ def rate_add(
 @config_option
 @json_option
 def rate_list(config: str | None, as_json: bool) -> None:
-    """Every rate there ever was, by version."""
+    """All rates, by version."""
     from patra.attribution.settlement.statement_store import all_rates
     from patra.kernel.clock import format_instant
 

@@ -133,7 +133,7 @@ def windows(source: str, since: str, until: str, config: str | None, *, as_json:
 @config_option
 @json_option
 def rate(config: str | None, *, as_json: bool) -> None:
-    """Show what may be sent to each provider, what was sent lately, quotas, and who asked to be left alone."""
+    """Show what may be sent to each provider, what was sent lately, quotas, and which providers asked for a pause."""
     from patra.ingest.operations.reads.rates import rates
 
     with opened(config) as patra:
