@@ -216,7 +216,7 @@ def statement_export(name: str, app_id: str, out: str | None, form: str | None, 
 
     form = form or ((out or "").rpartition(".")[2].lower() or "json")
     if form not in {"json", "csv", "parquet"}:
-        raise click.UsageError("name the file .json, .csv or .parquet, or give --format")
+        raise click.UsageError("--out: name the file .json, .csv or .parquet, or give --format")
     if form == "parquet" and out is None:
         raise click.UsageError("--format parquet needs --out FILE")
     with opened(config) as patra:
