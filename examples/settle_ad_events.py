@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 import urllib3
 
 url = sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8642"
-http = urllib3.PoolManager(retries=urllib3.Retry(10, backoff_factor=0.2, allowed_methods=None))  # it may be starting
+retries = urllib3.Retry(20, backoff_factor=0.2, backoff_max=2, allowed_methods=None)  # the server may be starting
+http = urllib3.PoolManager(retries=retries)
 now = datetime.now(UTC).isoformat()
 keys = {"traceKey": "t1", "requestKey": "r1", "attemptKey": "a1", "opportunityKey": "o1"}
 common = {"eventAt": now, "eventVersion": "1", **keys}
@@ -27,7 +28,11 @@ batch = {
         {"eventId": "e4", "eventType": "impression", **common},  # lacks responseReference
     ],
 }
+print(f"sending to {url}", flush=True)
 for attempt in ("first", "again"):
-    answer = http.request("POST", f"{url}/events", json=batch).json()
+    try:
+        answer = http.request("POST", f"{url}/events", json=batch).json()
+    except urllib3.exceptions.HTTPError:
+        sys.exit(f"no answer from {url}: start `patra up` in another terminal, or name its address")
     for item in answer["ackItems"]:
         print(f"{attempt}: {item['eventId']} {item['ackStatus']:9} {item['ackReasonCode']}", item.get("extensions", ""))

@@ -1,6 +1,6 @@
-"""Patra: what arrives at least once leaves exactly once, and every decision can be explained and replayed.
+"""Patra: at-least-once input becomes exactly-once facts, and every decision can be explained and replayed.
 
-What programs import stands here (docs/reference/python.md); everything else is ours to move.
+The public names are here (docs/reference/python.md); everything else may move.
 """
 
 from typing import TYPE_CHECKING, Any

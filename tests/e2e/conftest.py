@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = ["--no-sandbox", "--disable-gpu"]
 EXPECT_MS = 30_000
-"""As long as an act of the browser may take: a busy machine is no failure."""
+"""As long as an act of the browser may take: a busy machine is not a failure."""
 
 expect.set_options(timeout=EXPECT_MS)
 

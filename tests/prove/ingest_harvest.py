@@ -159,7 +159,7 @@ def prove(url: str, every: list[Way], *, records: int, redis: str = "", processe
             assert not db.read(lambda tx, s=way.source: incomplete(tx, s)), way
             counted_nameless(db, way.source, way.kind, provider)
             aside = db.read(lambda tx, s=way.source: tx.fetch(OPEN, {"source": s}))[0][0]
-            assert bool(aside) == way.xml, f"{way}: {aside} set aside; a null is no record, an element without id is"
+            assert bool(aside) == way.xml, f"{way}: {aside} set aside; a null is not a record, an element without id is"
             most = provider.most_in_a_second()
             assert most <= LIMIT, f"{way}: {most} requests in one second"
             assert provider.limited == 0, way

@@ -13,7 +13,7 @@ EXCEPTIONS = {
     "ingest/packs/test_field_effects.py": "reads the names of the tests of all fields of the pack format",
     "studio/script/test_chapters.py": "thirty chapters through the whole script",
     "web/console/pages/test_pages.py": "reads all pages",
-    "test_deploy.py": "deploy/ is no part of the package",
+    "test_deploy.py": "deploy/ is not a part of the package",
     "test_docs.py": "the documentation",
     "test_guards.py": "reads all of the source",
     "test_house.py": "counts lines and modules of all of the source",

@@ -8,7 +8,7 @@ const STORE = "events";
 const MAX_BEACON_BYTES = 60 * 1024;
 
 /**
- * Events in IndexedDB. Every page owns those that it added, by a lock that ends with the page; whoever comes later
+ * Events in IndexedDB. Every page owns those that it added, by a lock that ends with the page; a page that comes later
  * takes over what pages without a lock left behind. Where there are no Web Locks (an insecure origin) a page takes over
  * everything: two pages may then send the same batch, which the server answers as duplicates.
  */

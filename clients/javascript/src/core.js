@@ -368,7 +368,7 @@ function parsed(text) {
   }
 }
 
-/** The ACK, if the answer is one and speaks of these events, item by item, and not of what somebody else sent. */
+/** The ACK, if the answer is one and answers these events, item by item, and not those of another sender. */
 function acknowledged(text, batch) {
   const ack = parsed(text);
   if (ack?.batchId !== batch.id || !Array.isArray(ack.ackItems)) return null;

@@ -2,7 +2,7 @@
 
 `postgres_backup` has those of a PostgreSQL store, with the same manifest.
 
-`cp` of a store under load is no backup: what was committed last stands in the WAL beside the file. The copy is made by
+`cp` of a store under load is not a backup: the last commits are in the WAL beside the file. The copy is made by
 SQLite's online backup, which reads one moment of the store and holds up nobody who writes.
 """
 
@@ -105,7 +105,7 @@ def read_manifest(backup: Path) -> Manifest:
         detail = f"{manifest_file(backup)} is not there"
         raise Invalid("backup_no_manifest", detail, advice="keep the manifest beside its backup") from error
     except msgspec.DecodeError as error:
-        raise Invalid("backup_corrupt", f"{manifest_file(backup)} is no manifest: {error}") from error
+        raise Invalid("backup_corrupt", f"{manifest_file(backup)} is not a manifest: {error}") from error
     if file_digest(backup) != manifest.sha256:
         raise Invalid(
             "backup_corrupt",

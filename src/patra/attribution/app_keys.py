@@ -33,7 +33,9 @@ class AppKey(msgspec.Struct, frozen=True, kw_only=True):
 def add_key(tx: Tx, app_id: str, now: int) -> str:
     """Register an app, or give it one more key; the key is returned here and never again."""
     if not legal_id(app_id):
-        raise Invalid("app_id_invalid", f"{app_id!r} is no appId", advice="1 to 128 characters of A-Z a-z 0-9 . _ : -")
+        raise Invalid(
+            "app_id_invalid", f"{app_id!r} is not an appId", advice="1 to 128 characters of A-Z a-z 0-9 . _ : -"
+        )
     key = PREFIX + secrets.token_urlsafe(32)
     tx.insert("att_app_key", [{"key_hash": _hash(key), "app_id": app_id, "created_at": now, "revoked_at": None}])
     return key

@@ -1,6 +1,6 @@
 """Turns the log of a live store into the lines that `replay` reads: what came in, in the order of decision.
 
-A batch that was no JSON stands as the text it was, which is refused in the same way. Ticks are the turns of the timer
+A batch that was not JSON stands as the text it was, which is refused in the same way. Ticks are the turns of the timer
 that applied something.
 
 Lines that retention moved to history are read from there. A log that lost its beginning, because it was deleted or its
@@ -91,7 +91,7 @@ def _extent(tx: Tx, before: int) -> tuple[int, set[int]]:
 
 
 def _json(body: bytes) -> msgspec.Raw:
-    """The batch as it was sent, on one line; as text where it was no JSON at all."""
+    """The batch as it was sent, on one line; as text where it was not JSON at all."""
     try:
         read_json(body)
     except (ValueError, RecursionError):

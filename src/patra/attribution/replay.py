@@ -188,7 +188,7 @@ def _members(text: str) -> dict[str, str]:
 def _instant(text: str, name: str, place: str) -> int:
     found = parse_instant(text)
     if found is None:
-        raise Invalid("log_line_invalid", f"{name} is no RFC 3339 instant with an offset", place=place)
+        raise Invalid("log_line_invalid", f"{name} is not an RFC 3339 instant with an offset", place=place)
     return found
 
 

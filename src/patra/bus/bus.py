@@ -316,19 +316,20 @@ class Bus:
 
     # ---- joining a store
 
-    def join(self, tx: Tx) -> None:
+    def join(self, tx: Tx) -> list[Consumer]:
         """Write down what the consumers of this process ask for; from here on events are kept for their groups.
 
-        A new subscription begins now, or at the oldest event that is still kept. What was asked for before stays until
-        an operator takes it back: another process may still need it.
+        A new subscription begins now, or at the oldest event that is still kept; returns the consumers of those that
+        begin now. What was asked for before stays until an operator takes it back: another process may still need it.
         """
         now = self.clock.now()
         groups.lock(tx)
         if not self.evolution(tx):
             self._put_in_force(tx)  # with the first subscription to a new version publishers know of that version (B8)
-        for consumer in sorted(self.consumers, key=self._newest_major, reverse=True):
-            # the newest first: of an event in two majors a group that begins at the beginning gets that one, too
-            self.subscribe(tx, consumer.group, consumer.event_type, consumer.versions, consumer.from_beginning, now)
+        # the newest first: of an event in two majors a group that begins at the beginning gets that one, too
+        ordered = sorted(self.consumers, key=self._newest_major, reverse=True)
+        new = [self.subscribe(tx, c.group, c.event_type, c.versions, c.from_beginning, now) for c in ordered]
+        return [c for c, is_new in zip(ordered, new, strict=True) if is_new and not c.from_beginning]
 
     def _newest_major(self, consumer: Consumer) -> int:
         known = self.catalogue.types[consumer.event_type].contracts

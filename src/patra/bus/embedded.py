@@ -14,6 +14,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypedDict, TypeVar, Unpack, cast
@@ -31,6 +32,7 @@ from patra.bus.publishing.dual_publishing import Translate
 from patra.bus.publishing.envelope import DELIVER_AT, Refused
 from patra.bus.publishing.publisher_tokens import Publisher
 from patra.bus.runtime import BusEngine, Duty
+from patra.bus.store import events
 from patra.kernel.clock import SECOND, Clock, SystemClock, format_instant
 from patra.kernel.db import Database, Tx, migrate, open_database
 from patra.kernel.errors import ConfigInvalid, Permanent, counted
@@ -181,7 +183,7 @@ class Bus:
 
             if self._engine is not None:
                 declaration(self._engine.bus)
-                self.db.run(self._engine.bus.join)
+                self._join(self._engine.bus)
             self._declarations.append(declaration)
             return handler
 
@@ -277,8 +279,20 @@ class Bus:
         for declaration in self._declarations:
             declaration(made.bus)
         made.adopt()
-        self.db.run(made.bus.join)
+        self._join(made.bus)
         return made
+
+    def _join(self, core: Core) -> None:
+        """Subscribe the groups, and warn of events that a new group will not get: the producer may have run first."""
+        for consumer in self.db.run(core.join):
+            asked = consumer.event_type
+            if self.db.read(partial(events.page_before, event_type=asked, limit=1)).events:
+                LOG.warning(
+                    "group %s is new and gets events published from now on, not the earlier ones of %s; "
+                    "to include them, subscribe with from_beginning=True",
+                    consumer.group,
+                    asked,
+                )
 
     def run_until_idle(self, *, raise_failures: bool = True) -> int:
         """Handle everything that is due now, in this thread; gives how many events were handled. For tests and scripts.

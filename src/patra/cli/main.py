@@ -18,13 +18,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "up": ("patra.cli.serving.up:command", "Serve the API and run every background loop, in one process."),
     "web": ("patra.cli.serving.web:command", "Serve the API alone."),
     "work": ("patra.cli.serving.work:command", "Run background loops alone, all or those named."),
-    "demo": ("patra.cli.demo:command", "Everything on a temporary store; says where to look."),
+    "demo": ("patra.cli.demo:command", "Start everything on a temporary store and print where to look."),
     "doctor": ("patra.cli.installation.doctor:command", "Check this installation and say what to do."),
     "alerts": ("patra.cli.ingest.alerts:all_alerts", "Show the alerts of all engines that fire."),
     "migrate": ("patra.cli.installation.migrate:command", "Bring the tables of the store up to date."),
     "backup": ("patra.cli.installation.backup:backup", "Copy the store while it is in use, with a checksum."),
-    "restore": ("patra.cli.installation.backup:restore", "Put a backup in the place of the store."),
-    "verify": ("patra.cli.installation.backup:verify", "Say what in the store or in a backup is damaged."),
+    "restore": ("patra.cli.installation.backup:restore", "Replace the store with a backup."),
+    "verify": ("patra.cli.installation.backup:verify", "Check the store or a backup for damage."),
     "config": ("patra.cli.installation.config:group", "Show the settings and where each came from."),
     "token": ("patra.cli.installation.token:group", "Make bearer tokens for the API."),
     "audit": ("patra.cli.installation.audit:command", "Show what operators did."),
@@ -94,7 +94,7 @@ class Commands(Group):
 @click.version_option(patra.__version__, prog_name="patra")
 @click.pass_context
 def cli(ctx: click.Context, config: str | None) -> None:
-    """Patra: what arrives at least once leaves exactly once, and every decision can be explained and replayed."""
+    """Patra: at-least-once input becomes exactly-once facts, and every decision can be explained and replayed."""
     ctx.obj = {"config": config}
 
 

@@ -2,14 +2,16 @@
 
 import shlex
 import sys
+from collections.abc import Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import click
 
-from patra.cli.terminal.options import config_option, json_option, opened, show, table
+from patra.cli.terminal.options import config_option, json_option, opened, show, table, wide_wanted
 
 if TYPE_CHECKING:  # imported late, so that --help starts fast
-    from patra.app.story.model import Story
+    from patra.app.story.model import Related, Story
 
 EPILOG = """\b
 Examples:
@@ -38,18 +40,18 @@ def command(key: str, kind: str, limit: int, after: str, config: str | None, as_
     if as_json:
         show(found, as_json=True)
     else:
-        _print_story(found)
+        print_story(found)
     if found.outcome != "found":
         raise SystemExit(1)
 
 
-def _print_story(found: "Story") -> None:
+def print_story(found: "Story") -> None:
     match found.outcome:
         case "unknown":
             click.echo(f"{found.key} was not found. It was looked for as")
             for place in found.searched:
                 kinds = ", ".join(kind.partition(".")[2] for kind in place.kinds)
-                click.echo(f"  {place.engine}: {kinds or 'nothing, by its form it is no key of this engine'}")
+                click.echo(f"  {place.engine}: {kinds or 'nothing, by its form it is not a key of this engine'}")
             for line in found.advice:
                 click.echo(line)
         case "ambiguous":
@@ -68,8 +70,7 @@ def _entries(found: "Story") -> None:
         click.echo(found.verdict)
     texts = [f"{entry.text}{f'  [{entry.code}]' if entry.code else ''}" for entry in found.entries]
     if sys.stdout.isatty():
-        rows = [[entry.at, entry.engine, text] for entry, text in zip(found.entries, texts, strict=True)]
-        table(["when", "engine", "what happened"], rows)
+        _entries_table([[entry.at, entry.engine, text] for entry, text in zip(found.entries, texts, strict=True)])
     else:
         for entry, text in zip(found.entries, texts, strict=True):
             click.echo(f"{entry.at}  {entry.engine:<11}  {entry.what:<26}  {text}")
@@ -77,10 +78,33 @@ def _entries(found: "Story") -> None:
         click.echo(f"more: --after '{found.next}'")
     for pending in found.pending:
         click.echo(f"pending  {pending.due or 'waits'}  {pending.engine}  {pending.text}")
-    for related in found.related:
-        click.echo(f"related  {related.relation}: {related.kind} {related.key}")
+    _related(found.related)
     for place in found.searched:
         if not place.complete:
             click.echo(f"{place.engine} knows more than is listed here: ask for a related key")
     for line in found.advice:
         click.echo(line)
+
+
+def _entries_table(rows: Sequence[list[str]]) -> None:
+    """On a terminal: entries of the same text that follow each other are one row, and one engine needs no column."""
+    if wide_wanted():
+        table(["when", "engine", "what happened"], rows)
+        return
+    runs = [list(run) for _, run in groupby(rows, key=lambda row: row[1:])]
+    joined = [[*run[0][:2], f"{run[0][2]}{f'  ({len(run)} times)' if len(run) > 1 else ''}"] for run in runs]
+    if len({row[1] for row in rows}) > 1:
+        table(["when", "engine", "what happened"], joined)
+    else:
+        table(["when", "what happened"], [[row[0], row[2]] for row in joined])
+
+
+def _related(related: "Sequence[Related]") -> None:
+    """Keys to go on with; on a terminal without those of records and audits, of which one decision has many."""
+    internal = {"attribution.recordKey", "attribution.auditKey"}
+    everything = wide_wanted() or not sys.stdout.isatty()
+    shown = [one for one in related if everything or one.kind not in internal]
+    for one in shown:
+        click.echo(f"related  {one.relation}: {one.kind} {one.key}")
+    if len(shown) < len(related):
+        click.echo(f"related  {len(related) - len(shown)} keys of records and audits: --wide lists them")

@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from patra.demo import providers_crossref, providers_openalex, providers_pubmed
-from patra.demo.providers import Library, library
+from patra.demo.providers import TOPICS, Library, library
 from patra.demo.providers_crossref import Crossref
 from patra.demo.providers_openalex import OpenAlex
 from patra.demo.providers_pubmed import Reply
@@ -204,6 +204,7 @@ def main() -> None:
             Path(f"{source}.yaml").write_text(without_credential(local_pack(source, providers.url)), encoding="utf-8")
         sys.stdout.write(
             f"{len(papers.papers)} papers of the last year at {providers.url}/pubmed, /crossref and /openalex\n"
+            f"topics: {', '.join(TOPICS)}\n"
             f"packs: {', '.join(f'{source}.yaml' for source in LIMITS)}\nCtrl-C ends it\n"
         )
         sys.stdout.flush()

@@ -69,7 +69,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
 def pool(name: str) -> LeaseTable:
     """The kernel's own table of work, under a name."""
     if not re.fullmatch(r"[a-z0-9_.-]+", name):
-        raise ValueError(f"{name!r} is no name for a pool of work")
+        raise ValueError(f"{name!r} is not a name for a pool of work")
     return LeaseTable(
         table="krn_lease",
         id="item",

@@ -205,5 +205,5 @@ def _compare_and_set(table: str, key: str, column: str, also: tuple[str, ...]) -
 
 def _identifier(name: str) -> str:
     if not _IDENTIFIER(name):
-        raise ValueError(f"{name!r} is no name of a table or column")
+        raise ValueError(f"{name!r} is not a name of a table or column")
     return name

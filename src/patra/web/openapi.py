@@ -29,7 +29,7 @@ def openapi(endpoints: Sequence[Endpoint], *, tokens: bool) -> dict[str, Any]:
     queries = {_name(schema_of[id(e.query)]) for e in endpoints if e.query is not None}
     document: dict[str, Any] = {
         "openapi": "3.1.0",
-        "info": {"title": "Patra", "version": patra.__version__, "summary": patra.__doc__},
+        "info": {"title": "Patra", "version": patra.__version__, "summary": str(patra.__doc__).partition("\n")[0]},
         "paths": paths,
         "components": {
             "schemas": {name: schema for name, schema in components.items() if name not in queries},

@@ -24,7 +24,7 @@ HEADERS_TIMED_OUT = Problem(408, "headers_timed_out", "The header of the request
 TOO_MANY_CONNECTIONS = Problem(
     503, "too_many_connections", "There are too many connections", "", {}, {"Retry-After": "1"}
 )
-REQUEST_MALFORMED = Problem(400, "request_malformed", "This is no HTTP request")
+REQUEST_MALFORMED = Problem(400, "request_malformed", "This is not an HTTP request")
 
 
 class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):

@@ -355,7 +355,7 @@ def rough(steps: Iterable[str]) -> Iterator[tuple[Rough, str]]:
             state.taken += [f"{batch['batchId']} {event['eventId']}" for event in batch["events"]]
             _, _, body = state.answer(batch)
             if step == "garbage":
-                self.wfile.write(b"\x16\x03\x01 this is no HTTP\r\n\r\n")
+                self.wfile.write(b"\x16\x03\x01 this is not HTTP\r\n\r\n")
                 self.close_connection = True
                 return
             if step == "silence":

@@ -1,10 +1,12 @@
 """`patra bus …` as people use it, on a real store."""
 
+import contextlib
 import itertools
 import json
 import os
 import select
 import signal
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -271,6 +273,19 @@ def test_tail_shows_the_last_and_filters(patra):
     assert json.loads(whole)["event_id"] == made[-1].event_id
 
 
+def test_on_a_narrow_terminal_an_event_of_the_tail_is_two_lines_with_its_id_whole(patra, capsys, monkeypatch):
+    bus, made = bus_of(patra).bus, envelope(patra)
+    patra.db.run(lambda tx: bus.publish_many(tx, [made]))
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    for columns, lines in (("80", 2), ("400", 1)):
+        monkeypatch.setenv("COLUMNS", columns)
+        with contextlib.suppress(SystemExit):
+            group.main(["tail", "--no-follow"])
+        shown = capsys.readouterr().out.splitlines()
+        assert len(shown) == lines
+        assert shown[-1].endswith(f"  {made.event_id}")
+
+
 def test_tail_follows_what_is_published_and_leaves_nothing_out(database, database_url):
     from patra.bus.bus import Bus
     from patra.kernel.db import migrate, open_database
@@ -335,7 +350,7 @@ def test_groups_tell_how_they_fare_and_pause(patra):
     assert "paused" in run("groups", "pause", "orchestrator", "--by", "ann")
     assert "already" in run("groups", "pause", "orchestrator")
     assert "active" in run("groups", "resume", "orchestrator")
-    assert "b_group_unknown" in run("groups", "pause", "nobody", expect=5)
+    assert "no group nobody; `patra bus groups` lists" in run("groups", "pause", "nobody", expect=5)
     assert "gets no more" in run("groups", "unsubscribe", "orchestrator", "task.submitted")
     assert "b_replay_unconfirmed" in run("groups", "forget", "orchestrator", "--confirm", "no", expect=5)
     assert "is removed" in run("groups", "forget", "orchestrator", stdin="orchestrator\n")
@@ -483,7 +498,7 @@ def test_b4_catalogue_check_refuses_a_breaking_change_and_docs_are_written(patra
     run("catalogue", "release", *folder, expect=1)
     write(version("1.0", THING, "retiring"), version("2.0", THING_2))
     assert "is compatible with" in run("catalogue", "check", *folder)
-    assert "is compatible with" in run("catalogue", "check")
+    assert "only the built-in types were checked" in run("catalogue", "check")
     assert "is compatible with" in run("catalogue", "check", "--store")
     configured = tmp_path / "configured.toml"
     configured.write_text(f"[bus]\ncatalogue = ['{tmp_path / 'contracts'}']\n")
@@ -625,7 +640,7 @@ def test_a_webhooks_secret_is_rotated_and_its_tenants_are_shown(patra):
 @pytest.mark.parametrize(
     ("types", "expect", "said"),
     [
-        (["job.failed@wrong"], 2, "'wrong' is no range such as >=1,<2"),
+        (["job.failed@wrong"], 2, "'wrong' is not a range such as >=1,<2"),
         (["job.failed@>=1,<2", "job.failed@>=3"], 2, "each TYPE stands once"),
         (["job.failed@>=9"], 5, "b_type_unknown: no such type and version"),
         (["job.burned"], 5, "b_type_unknown"),

@@ -110,7 +110,7 @@ def test_a_replay_passes_the_inbox_once_and_a_copy_that_comes_by_does_not(site):
 
     site.fail = set()
     copy()
-    assert site.pump()["duplicates"] == 1  # a dead letter is no second chance for a transport's copy
+    assert site.pump()["duplicates"] == 1  # a dead letter is not a second chance for a transport's copy
     assert site.effects("one") == []
     site.run(operations.replay, "one", [made.event_id], by="ann", confirm="one")
     assert site.pump()["handled"] == 1

@@ -139,6 +139,31 @@ def test_a_failure_comes_back_when_its_time_has_come_and_poison_is_a_dead_letter
     assert (letter.error_code, letter.attempts) == ("never", 2)
 
 
+def test_a_group_that_begins_after_the_first_event_is_told_what_it_misses(database_url, caplog):
+    def opened(**options):
+        made = Bus.open(database_url, clock=ManualClock())
+        made.declare("order.placed", OrderPlaced, producer="Shop", example=ORDER)
+        for group, more in options.items():
+            made.consume("order.placed", group=group, **more)(lambda _tx, _event: None)
+        return made
+
+    with opened() as producer:
+        producer.publish("order.placed", ORDER, tenant="acme", key="o1")
+    with caplog.at_level("WARNING", "patra.bus"), opened(late={}, first={"from_beginning": True}) as consumers:
+        assert consumers.run_until_idle() == 1
+    (said,) = caplog.messages
+    assert said.startswith("group late is new and gets events published from now on, not the earlier ones of order.pl")
+    with caplog.at_level("WARNING", "patra.bus"), opened(late={}) as again:
+        again.run_until_idle()
+    assert len(caplog.messages) == 1
+
+
+def test_a_misspelt_type_of_a_consumer_is_answered_with_the_one_that_is_meant(bus):
+    bus.consume("order.plased", group="one")(lambda _tx, _event: None)
+    with pytest.raises(ConfigInvalid, match=r"no such event type \(did you mean order.placed\?\)"):
+        bus.run_until_idle()
+
+
 def test_a_kind_of_error_has_its_own_retries_and_a_handler_may_ask_for_a_later_try(database_url):
     retry = {"max_retries": 3, "errors": {"OSError": {"delay": "PT1H"}, "ValueError": {"max_retries": 0}}}
     errors = {

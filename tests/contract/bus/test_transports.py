@@ -324,7 +324,7 @@ def test_each_store_that_reads_the_stream_gets_every_event_once(tmp_path, stream
 
 
 class Lying:
-    """A stream that repeats, and holds what is no envelope."""
+    """A stream that repeats, and holds what is not an envelope."""
 
     name = "lying"
 

@@ -127,7 +127,7 @@ def test_a_plan_from_dry_run_to_lineage(patra, tmp_path):
     [
         (["nope", "x"], 5, "no source 'nope'"),
         (["atomlike", "qery"], 5, "did you mean query?"),
-        (["atomlike", "query", "--from", "yesterday"], 2, "is no instant"),
+        (["atomlike", "query", "--from", "yesterday"], 2, "is not an instant"),
         (["atomlike", "query", "--from", "P1Y"], 2, "calendar"),
         (["atomlike", "query", "--param", "x"], 2, "NAME=VALUE"),
         (["atomlike", "query", "--operation", "BACKFILL"], 5, "--from"),

@@ -944,9 +944,8 @@ def test_the_window_of_a_plan_is_said_with_the_lag_that_ends_it(database: Databa
     site.planner.run_once()
     [tick] = site.db.read(lambda tx: views.schedule_history(tx, "pubmed/otters", 9))
     assert tick["detail"] == (
-        "window 2026-11-08T00:00:00Z … 2026-11-15T00:00:00Z: it ends with the last whole day before "
-        "2026-11-15T02:03:04Z, which is now minus P1D (window.safetyLag of pubmed), because younger records "
-        "may still be incomplete there; a later run reads them"
+        "window 2026-11-08T00:00:00Z … 2026-11-15T00:00:00Z: up to the last whole day before "
+        "2026-11-15T02:03:04Z (now minus window.safetyLag P1D); a later run reads the rest"
     )
     asked = {"since": "2026-01-01T00:00:00Z", "until": "2026-02-01T00:00:00Z"}
     made = site.trigger("pubmed", "search", BACKFILL, params={"term": "a"}, **asked)

@@ -180,7 +180,7 @@ def test_a_full_disk_in_a_savepoint_ends_the_whole_transaction(sqlite):
 
 def test_a_file_that_is_no_store_is_unavailable(tmp_path: Path):
     (tmp_path / "patra.db").write_bytes(b"something else entirely" * 100)
-    with pytest.raises(StoreUnavailable, match="no sound SQLite store"):
+    with pytest.raises(StoreUnavailable, match="not a sound SQLite store"):
         open_database(f"sqlite:///{tmp_path / 'patra.db'}")
 
 

@@ -141,7 +141,7 @@ def test_pools_do_not_meet(store: Database):
     assert ids(acquire(store)) == ["a1"]
     assert ids(acquire(store, where=leases.pool("q"))) == ["a1", "a2"]
     assert store.run(lambda tx: leases.expire(tx, leases.pool("q"), now=NOW + 2 * MINUTE)) == ["a1", "a2"]
-    with pytest.raises(ValueError, match="no name for a pool"):
+    with pytest.raises(ValueError, match="not a name for a pool"):
         leases.pool("p'; --")
 
 
@@ -246,7 +246,7 @@ def test_an_engine_s_own_table_with_its_own_states(database: Database):
 @pytest.mark.parametrize("field", ["table", "id", "partition", "priority", "due", "owner", "until", "fence", "count"])
 def test_names_that_are_not_ours_are_refused(field: str):
     good = {"table": "t", "id": "i", "partition": "p", "priority": "q", "due": "d"}
-    with pytest.raises(ValueError, match="is no name of ours"):
+    with pytest.raises(ValueError, match="is not a name of ours"):
         LeaseTable(**{**good, field: "x; DROP TABLE t"})
 
 

@@ -48,7 +48,7 @@ def window_of(event_type):
 def is_text(value):
     """F2.2: not `null`, empty, of another type, or longer than 1,024 characters.
 
-    CHOICE: a lone surrogate is no character of UTF-8 (A2), so text that holds one is not text.
+    CHOICE: a lone surrogate is not a character of UTF-8 (A2), so text that holds one is not text.
     """
     if not isinstance(value, str) or not 1 <= len(value) <= 1024:
         return False
@@ -56,7 +56,7 @@ def is_text(value):
 
 
 def is_integer(value):
-    # In JSON `true` is no integer. CHOICE: neither is `1.0`.
+    # In JSON `true` is not an integer. CHOICE: neither is `1.0`.
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -128,7 +128,7 @@ def check(event, batch, received):
 
 
 def normalised(event, batch, at, received):
-    """What the later steps look at. An optional key field that is no text counts as absent (F2.2): None here."""
+    """What the later steps look at. An optional key field that is not text counts as absent (F2.2): None here."""
     kind = event["eventType"]
     idempotency = event.get("idempotencyKey")
     response = event.get("responseReference") if is_text(event.get("responseReference")) else None
@@ -149,7 +149,7 @@ def normalised(event, batch, at, received):
         # Present but illegal: the event goes on with the computed key (F2.3).
         "eventId": event["eventId"] if is_legal_id(event["eventId"]) else None,
         "isGlobal": event.get("eventIdScope") == "global_unique",
-        # F3: an illegal `idempotencyKey` is ignored, an absent or `null` one is no key.
+        # F3: an illegal `idempotencyKey` is ignored, an absent or `null` one is not a key.
         "idempotencyKey": idempotency if is_legal_id(idempotency) else None,
         "isKeyIgnored": idempotency is not None and not is_legal_id(idempotency),
         "at": at,

@@ -167,7 +167,7 @@ class Closures:
         attribution_fact(self.output, click, "attr_click", status="new", reason=code, decided=decided)
 
     def postback(self, event, closure):
-        """§3.8.24.4, F18. A postback is no render signal and opens nothing (F13)."""
+        """§3.8.24.4, F18. A postback is not a render signal and opens nothing (F13)."""
         code = reason_accepted(event)
         state = None if closure is None else closure["state"]
         if (event["postbackStatus"], state) in (("success", "closed_failure"), ("failed", "closed_success")):

@@ -41,10 +41,10 @@ def _days(year, month, day):
 
 
 def parse(text):
-    """Microseconds, or None where the text is no RFC 3339 instant with an offset.
+    """Microseconds, or None where the text is not an RFC 3339 instant with an offset.
 
     CHOICE: `t` and `z` may be lower case (RFC 3339, 5.6); `-00:00` is an offset of nothing; year 0000 exists; a leap
-    second (`:60`) has no place among the microseconds since 1970 and is no instant.
+    second (`:60`) has no place among the microseconds since 1970 and is not an instant.
     """
     match = _RFC_3339.fullmatch(text)
     if match is None:

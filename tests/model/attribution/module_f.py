@@ -44,7 +44,7 @@ class ModuleF:
         """§3.8.6: the ACK body; of a refused envelope only its code (§3.8.7: nothing is answered one by one)."""
         code = refusal(batch)
         if code is not None:
-            # CHOICE: a refused envelope is no event (A1), so it leaves no trace and applies no deadline.
+            # CHOICE: a refused envelope is not an event (A1), so it leaves no trace and applies no deadline.
             return {"code": code}
         answers = {}  # index -> (status, code, serverEventKey)
         passed = []

@@ -1,7 +1,7 @@
 """What the engine gave for a log and what the model gave in; where they differ, in words, out.
 
 Files have no fixed order, so everything but the ACKs is compared by key. Only what the specification fixes is compared:
-a record `new` or `committed` is the same to a replay, for whether the archive has been written to is no decision.
+a record `new` or `committed` is the same to a replay, for whether the archive has been written to is not a decision.
 """
 
 import hashlib

@@ -116,7 +116,7 @@ def test_config_show_prints_every_setting_with_its_origin_and_no_secret(
     assert "hunter2" not in text.out
     assert "beef" not in text.out
     assert "web.port\t9000\t" in text.out
-    assert "PATRA_SOTRE_URL is set, but is no setting" in text.err
+    assert "PATRA_SOTRE_URL is set, but is not a setting" in text.err
 
 
 def test_another_settings_file_is_named_before_or_after_the_command(patra: Patra) -> None:

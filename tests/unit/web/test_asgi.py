@@ -1,4 +1,4 @@
-"""The whole table of endpoints: rubbish in any text parameter of a read is refused or finds nothing, and is no bug."""
+"""The whole table of endpoints: rubbish in any text parameter of a read is refused or finds nothing, without an error 500."""
 
 import re
 from urllib.parse import urlencode

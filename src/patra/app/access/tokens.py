@@ -200,7 +200,7 @@ def check_scope(role: Role, scope: Scope) -> None:
     if scope.groups and role is not Role.PUBLISHER:
         raise _wrong("groups", "only a publisher consumes for groups")
     if strange := [one for one in scope.groups if one != "*" and not _is_pulled_group(one)]:
-        raise _wrong("groups", f"{strange[0]!r} is no name for a group that programs pull for")
+        raise _wrong("groups", f"{strange[0]!r} is not a name for a group that programs pull for")
     if unknown := set(scope.engines) - set(ENGINES):
         raise _wrong("engines", f"there is no {min(unknown)!r}; there are {', '.join(ENGINES)}")
     match role:

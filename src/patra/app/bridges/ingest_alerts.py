@@ -124,7 +124,7 @@ def _allowed(url: str, hosts: Sequence[str]) -> str:
     parts = urlsplit(url)
     host = parts.hostname or ""
     if parts.scheme not in {"http", "https"} or not host:
-        raise ConfigInvalid("config_wrong_value", "it is no http or https URL", place="alerts.webhook_url")
+        raise ConfigInvalid("config_wrong_value", "it is not an http or https URL", place="alerts.webhook_url")
     if host not in hosts:
         raise ConfigInvalid(
             "config_host_not_allowed",

@@ -64,7 +64,7 @@ def change_key(changes: Changes, one: Change) -> str:
 
 
 def idempotency_key(key: str) -> str:
-    """The key of the change; its hash where a provider's id makes it something that is no name on the bus."""
+    """The key of the change; its hash where a provider's id makes it something that is not a name on the bus."""
     return key if len(key) <= MAX_KEY_CHARS and key.isprintable() else sha256_hex(key)
 
 

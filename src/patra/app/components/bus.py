@@ -67,7 +67,7 @@ def join(ground: Context) -> BuiltComponent:
 
 
 def webhook_keys(settings: BusSettings) -> WebhookKeys:
-    """The keys that signing secrets are derived from. Raises ConfigInvalid for one that is no reference, or short."""
+    """Keys that signing secrets are derived from. Raises ConfigInvalid for one that is short or not a reference."""
     for index, entry in enumerate(settings.webhook_keys):
         if not is_reference(entry):
             raise ConfigInvalid(

@@ -155,7 +155,7 @@ def _gate(ground: Context) -> Gate:
         return RedisGate(resolve(url, place), ground.clock)
     except ValueError as error:
         advice = "write it as `redis://host:6379/0`, `rediss://…` or `unix://…`"
-        raise ConfigInvalid("config_wrong_value", "it is no URL of a Redis", place=place, advice=advice) from error
+        raise ConfigInvalid("config_wrong_value", "it is not a URL of a Redis", place=place, advice=advice) from error
 
 
 def _telling(ground: Context, relays: Mapping[str, outbox.Relay], every: int) -> list[Loop]:

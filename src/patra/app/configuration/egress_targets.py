@@ -1,7 +1,7 @@
 """Name the servers in the settings that Patra may not call, since they are at private addresses.
 
 An address in a URL of the settings names itself; a name does not, since the owner of the name decides where it leads.
-A name that cannot be resolved now is no error: every call to it is checked again when it is made.
+A name that cannot be resolved now is not an error: every call to it is checked again when it is made.
 """
 
 import threading

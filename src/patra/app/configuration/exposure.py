@@ -59,7 +59,7 @@ class Exposure(msgspec.Struct, frozen=True, kw_only=True):
         return any((mapped or found) in network for network in self.proxies)
 
     def client(self, peer: str, forwarded_for: str) -> str:
-        """The address of the client: of the peer, or the last one in `X-Forwarded-For` that is no trusted proxy."""
+        """The address of the client: of the peer, or the last one in `X-Forwarded-For` that is not a trusted proxy."""
         address = peer
         for hop in reversed(forwarded_for.split(",") if forwarded_for else []):
             if not self.trusts(address):
@@ -126,7 +126,7 @@ def _public(text: str) -> tuple[str, str]:
     except UrlInvalidError as error:
         raise ConfigInvalid(
             "config_public_url",
-            f"it is no URL of the form https://host or https://host:port: {error}",
+            f"it is not a URL of the form https://host or https://host:port: {error}",
             place="web.public_url",
             advice="give scheme and host only: Patra is served at the root of its host",
         ) from error

@@ -51,7 +51,7 @@ def without_path(url: str) -> str:
 
 
 def _shown_secret(value: object) -> object:
-    """A secret may carry a name in front (`alice=env:TOKEN`): the name and a reference are no secret."""
+    """A secret may carry a name in front (`alice=env:TOKEN`): the name and a reference are not secret."""
     if not value:
         return value
     text = str(value)

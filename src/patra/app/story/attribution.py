@@ -350,7 +350,7 @@ def _record(one: DecisionView, record: dict[str, Any], at: int) -> Entry:
 
 
 def _opened(one: ClosureView) -> Entry:
-    ended = f"; it is {one.state} now" + (f" by {one.terminalSource}" if one.terminalSource else "")
+    ended = f"; its state is now {one.state}" + (f", set by {one.terminalSource}" if one.terminalSource else "")
     return Entry(
         id=f"attribution.closure.{one.closureKey}",
         at=_at(one.openedAt),

@@ -33,5 +33,5 @@ def link(anchor: str) -> str:
         case "ruling":
             page = "rulings"
         case _:
-            raise ValueError(f"{anchor!r} is no anchor of the specification")
+            raise ValueError(f"{anchor!r} is not an anchor of the specification")
     return f"specification/{page}.html#{anchor}"

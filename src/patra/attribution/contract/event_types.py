@@ -28,7 +28,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     attribution: str
     reference: bool = True
     opens: bool = False
-    """Whether such an event opens its closure where that is not there yet; a postback is no render signal (F13)."""
+    """Whether such an event opens its closure where that is not there yet; a postback is not a render signal (F13)."""
     rules: bool = False
     """Whether what becomes of such an event depends on its closure."""
     settled: bool = False

@@ -55,7 +55,7 @@ class Reason(ReasonCode):
     )
     TIME_INVALID = (
         "f_event_time_invalid",
-        "`eventAt` is no RFC 3339 instant with an offset, or lies more than 24 h ahead of `receivedAt`",
+        "`eventAt` is not an RFC 3339 instant with an offset, or lies more than 24 h ahead of `receivedAt`",
     )
     UNIQUENESS_UNVERIFIED = (
         "f_event_id_global_uniqueness_unverified",

@@ -51,7 +51,7 @@ def read_rules(path: Path) -> Rules:
     if unknown := sorted(read.dedup_window_days.keys() - KINDS.keys()):
         raise Invalid(
             "rules_invalid",
-            f"{', '.join(unknown)} is no event type",
+            f"{', '.join(unknown)} is not an event type",
             place=f"{path}: dedup_window_days",
             advice=_ADVICE,
         )

@@ -102,7 +102,7 @@ def open_archive(where: str, key: str = "", networks: "Sequence[Network]" = ()) 
         case _:
             raise ConfigInvalid(
                 "config_archive_unknown",
-                f"{where!r} is no archive",
+                f"{where!r} is not an archive",
                 place="attribution.archive",
                 advice="store, parquet:FOLDER, an http(s) URL, or bus",
             )

@@ -81,7 +81,7 @@ def _instant(tx: Tx, name: str) -> int | None:
 
 
 class LogLines:
-    """Batches as received and ticks; a body that is no text stands in `raw`."""
+    """Batches as received and ticks; a body that is not text stands in `raw`."""
 
     name = "log"
     columns: Columns = LOG_COLUMNS

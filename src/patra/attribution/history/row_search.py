@@ -92,7 +92,9 @@ def _place(spans: list[Span], after: str) -> tuple[int, int]:
     row = integer_of(index)
     if not found or row is None or row < 0:
         advice = "take `next` as it was given, with the same kind and span"
-        raise Invalid("attribution_history_page", f"{after!r} is no place in this list", place="after", advice=advice)
+        raise Invalid(
+            "attribution_history_page", f"{after!r} is not a place in this list", place="after", advice=advice
+        )
     return found[0], row
 
 

@@ -62,7 +62,7 @@ def read_batch(body: bytes, received_at: int, rules: Rules = LIVE_RULES) -> Batc
     if plain is not None:
         try:
             return _checked(body, received_at, plain, rules)
-        except ValueError:  # an event that is no sound JSON: the batch is read again with care
+        except ValueError:  # an event that is not sound JSON: the batch is read again with care
             pass
     found = envelope(body)
     if isinstance(found, Refused):

@@ -1,6 +1,6 @@
 """Turns the bytes of a request body into an envelope with its events or a refusal of the batch (§3.8.4, F11).
 
-An event that cannot be read does not take its batch down: it stays in its place as something that is no object, and
+An event that cannot be read does not take its batch down: it stays in its place as something that is not an object, and
 the next stage rejects it alone. JSON is read as RFC 8259 has it, a name that stands twice counts the last time, and
 beyond that:
 
@@ -183,7 +183,7 @@ def _depth(body: bytes) -> int:
 def _shallow(text: bytes) -> bytes:
     """The text with null in the place of every value of the third level that nests deeper than `MAX_JSON_DEPTH`.
 
-    The levels are the batch, its `events`, one event. Where the brackets do not match the text is no JSON anyway.
+    The levels are the batch, its `events`, one event. Where the brackets do not match the text is not JSON anyway.
     """
     depth = begin = deepest = 0
     cuts: list[tuple[int, int]] = []

@@ -93,7 +93,7 @@ _decode_all = msgspec.json.Decoder(dict[str, Any]).decode
 def plain_reader(envelope: Envelope, received_at: int) -> Callable[[msgspec.Raw, int], Event | None]:
     """What reads the events of one batch: it gives the checked event, or None where it must be looked at carefully.
 
-    It raises ValueError where an event is no sound JSON. What the events of a batch share is worked out once, and the
+    It raises ValueError where an event is not sound JSON. What the events of a batch share is worked out once, and the
     keys of `keys` are made in line: this runs 35,000 times a second.
     """
     app_id = envelope.app_id

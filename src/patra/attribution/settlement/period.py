@@ -162,7 +162,8 @@ def _check_closable(tx: Tx, app_id: str, period: Period, closed: Sequence[tuple[
     if now < period.end:
         raise Invalid("period_not_over", f"{period.name} ends at {format_instant(period.end)}")
     if any(begin < period.end and period.begin < end for _, begin, end in closed):
-        raise Invalid("period_closed", f"{app_id} has a statement of {period.name}, or of a part of it")
+        detail = f"{app_id} has a statement of {period.name}, or of a part of it"
+        raise Invalid("period_closed", detail, advice="`patra attribution statement list` shows it")
     if closed and period.end <= closed[-1][1]:
         raise Invalid("period_out_of_order", f"{app_id} has a statement of a later period, {closed[-1][0]}")
     span = {"first": 0, "last": period.end // HOUR, "begin": 0, "end": period.end, "app_id": app_id}

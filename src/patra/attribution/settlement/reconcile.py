@@ -64,7 +64,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def their_facts(lines: Iterable[str]) -> list[TheirFact]:
-    """Read their list; one without the columns, or that is no text, is refused as a whole."""
+    """Read their list; one without the columns, or that is not text, is refused as a whole."""
     try:
         return _read(iter(lines))
     except UnicodeDecodeError:
@@ -95,7 +95,7 @@ def _read(lines: Iterator[str]) -> list[TheirFact]:
             place = f"line {rows.line_num - len(text) + 1}"
             raise Invalid("reconcile_unreadable", "a quote is opened here and never closed", place=place)
     except csv.Error as error:
-        raise Invalid("reconcile_unreadable", f"the list is no CSV: {error}", place=f"line {rows.line_num}") from None
+        raise Invalid("reconcile_unreadable", f"the list is not CSV: {error}", place=f"line {rows.line_num}") from None
     return found
 
 
@@ -147,7 +147,7 @@ def _their_fact(header: Sequence[str], cells: Sequence[str], line: int, end: int
         return TheirFact(
             billing_key=key,
             line=line,
-            problem=f"the price {price[:MAX_SHOWN_CHARS]!r} is no integer of micro-units",
+            problem=f"the price {price[:MAX_SHOWN_CHARS]!r} is not an integer of micro-units",
         )
     return TheirFact(
         billing_key=key, price_micros=int(price) if price else None, currency=row.get("currency", ""), line=line
@@ -174,7 +174,7 @@ def _differences(ours: Sequence[StatementFact], theirs: Sequence[TheirFact]) -> 
                 line=row.line,
                 explanation=f"line {row.line} of their list: {row.problem}",
             )
-        if not row.problem or row.billing_key in mine:  # a row of ours whose price is illegible is no missing one
+        if not row.problem or row.billing_key in mine:  # a row of ours whose price is illegible is not a missing one
             listed.setdefault(row.billing_key, []).append(row)
     spelled = {_spelling(key): key for key in mine.keys() - listed.keys()}
     respelled = {spelled[of]: key for key in listed.keys() - mine.keys() if (of := _spelling(key)) in spelled}

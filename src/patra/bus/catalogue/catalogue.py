@@ -176,7 +176,8 @@ def _files(folder: Path | Traversable) -> "list[Path | Traversable]":
     try:
         return sorted((f for f in folder.iterdir() if f.name.endswith(".yaml")), key=lambda f: f.name)
     except OSError as error:
-        refuse(str(folder), f"the folder cannot be read: {error.strerror}")
+        whole = folder.absolute() if isinstance(folder, Path) else folder
+        refuse(str(whole), f"the folder cannot be read: {error.strerror}")
 
 
 def _text(file: Path | Traversable) -> str:
@@ -235,7 +236,7 @@ def _refuse_repeats(node: Any, place: str, budget: Iterator[int]) -> None:
 
 def event_type(file: _TypeFile, place: str) -> EventType:
     if not _TYPE.match(file.type):
-        refuse(place, f"{file.type!r} is no event type: lower-case words joined by dots")
+        refuse(place, f"{file.type!r} is not an event type: lower-case words joined by dots")
     if not file.producer.strip() or not file.title.strip() or not file.description.strip():
         refuse(place, "title, description and producer are texts")
     if len(file.producer) > MAX_NAME_CHARS or not file.producer.isprintable():

@@ -215,7 +215,7 @@ def compiled(schema: Schema) -> Callable[[Any], bool]:
     def keeps(payload: Any) -> bool:
         try:
             return is_valid(payload)
-        except ValueError:  # what JSON cannot say: half a surrogate pair, a key that is no text
+        except ValueError:  # what JSON cannot say: half a surrogate pair, a key that is not text
             return False
 
     return keeps
@@ -236,7 +236,7 @@ def _violations(error: ValidationError, place: str) -> Iterator[Violation]:
         case ValidationErrorKind.AdditionalProperties(unexpected):
             for name in unexpected:
                 yield Violation(
-                    f"{here}/{_token(name)}", "additionalProperties", "is no field of this type and version"
+                    f"{here}/{_token(name)}", "additionalProperties", "is not a field of this type and version"
                 )
         case ValidationErrorKind.Required(name):
             yield Violation(f"{here}/{_token(name)}", "required", "is missing")

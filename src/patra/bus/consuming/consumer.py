@@ -11,6 +11,7 @@ Three ways to handle an event, all with the effect exactly once:
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from enum import StrEnum
 from threading import Event as Flag
 from traceback import format_exception
@@ -231,10 +232,12 @@ def declared(catalogue: Catalogue, consumer: Consumer, others: Sequence[Consumer
     """Check a consumer against the catalogue: it may only ask for what is published, and changes nothing there."""
     place = f"consumer {consumer.group}/{consumer.event_type}"
     if not is_group(consumer.group):
-        raise ConfigInvalid(Reason.GROUP_UNKNOWN, f"{consumer.group!r} is no name for a group", place=place)
+        raise ConfigInvalid(Reason.GROUP_UNKNOWN, f"{consumer.group!r} is not a name for a group", place=place)
     kind = catalogue.types.get(consumer.event_type)
     if kind is None:
-        raise ConfigInvalid(Reason.TYPE_UNKNOWN, "the catalogue has no such event type", place=place)
+        near = get_close_matches(consumer.event_type, catalogue.types, n=1)
+        advice = f"did you mean {near[0]}?" if near else "declare it, or name the folder of its contract"
+        raise ConfigInvalid(Reason.TYPE_UNKNOWN, "the catalogue has no such event type", place=place, advice=advice)
     if not consumer.versions.majors(set(kind.contracts)):
         known = ", ".join(str(c.version) for c in kind.contracts.values())
         raise ConfigInvalid(
@@ -257,7 +260,7 @@ def declared(catalogue: Catalogue, consumer: Consumer, others: Sequence[Consumer
 def parse_versions(text: str, place: str) -> VersionRange:
     versions = parse_range(text)
     if versions is None:
-        raise ConfigInvalid(Reason.VERSION_UNKNOWN, f"{text!r} is no range such as `>=1,<2`", place=place)
+        raise ConfigInvalid(Reason.VERSION_UNKNOWN, f"{text!r} is not a range such as `>=1,<2`", place=place)
     return versions
 
 

@@ -2,7 +2,7 @@
 
 A handler that outlives a time-out would run twice; here the lease is renewed for as long as the process lives. A
 process that dies leaves leases that run out: the event goes to another worker, and whatever the dead one still tries to
-write is fenced off. A loss is no failure of the handler and costs no retry; it is recorded when the event is taken and
+write is fenced off. A loss is not a failure of the handler, costs no retry, and is recorded when the event is taken and
 cleared with its result. An event that was lost twice in a row is handled while its worker has nothing else to do, so
 that the crash of another handler does not count against it; lost five times in a row, it is a dead letter.
 """

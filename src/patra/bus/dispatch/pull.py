@@ -115,7 +115,7 @@ class PullConsumers:
         return refused
 
     def record_refusal(self, group: str, types: Collection[str], refused: Refused, by: str) -> None:
-        """Leave a row for a program that asked for events it does not get (A4); one for all that is no group's name."""
+        """Leave a row for a program that asked for events it does not get (A4); one for all invalid group names."""
         asked = next((name for name in sorted(types) if name in self._bus.catalogue.types), "")
         row = _blank_envelope(asked)
         detail = f"pull of group {group}: {refused.detail}"
@@ -127,7 +127,7 @@ class PullConsumers:
         self, group: str, types: Mapping[str, VersionRange], from_beginning: bool, by: str
     ) -> Refused | None:
         if not is_group(group) or group.startswith(groups.WEBHOOK_PREFIX):
-            return Refused(code=Reason.GROUP_UNKNOWN, place="/group", detail=f"{group!r} is no name for a group")
+            return Refused(code=Reason.GROUP_UNKNOWN, place="/group", detail=f"{group!r} is not a name for a group")
         for name, versions in types.items():
             kind = self._bus.catalogue.types.get(name)
             if kind is None:

@@ -61,14 +61,14 @@ def from_structured(raw: Any, submission: Submission | None = None, complete: Co
     attributes = dict(cast("Mapping[str, Any]", raw))
     content = attributes.pop("datacontenttype", "application/json")
     if not isinstance(content, str) or not _JSON_TYPE.match(content):
-        return _refused("/datacontenttype", "is no JSON type")
+        return _refused("/datacontenttype", "is not a JSON type")
     if "data_base64" in attributes:
         if "data" in attributes:
             return _refused("/data_base64", "stands beside `data`")
         try:
             attributes["data"] = decode_json(base64.b64decode(str(attributes.pop("data_base64")), validate=True))
         except (binascii.Error, *UNREADABLE) as error:
-            return _refused("/data_base64", f"is no JSON in base64: {error}")
+            return _refused("/data_base64", f"is not JSON in base64: {error}")
     data = attributes.pop("data", None)
     return _envelope(complete(attributes), data, submission)
 
@@ -85,23 +85,23 @@ def from_binary(
     """An envelope from a CloudEvent in binary mode. Header names are taken in any case."""
     lowered = {name.lower(): value for name, value in headers.items()}
     if not _JSON_TYPE.match(lowered.get("content-type", "application/json")):
-        return _refused("/datacontenttype", "is no JSON type")
+        return _refused("/datacontenttype", "is not a JSON type")
     attributes: dict[str, Any] = {}
     for name, value in lowered.items():
         if name.startswith("ce-"):
             try:
                 attributes[name[3:]] = unquote_to_bytes(value).decode()
             except UnicodeDecodeError:
-                return _refused(f"/{name[3:]}", "is no percent-encoded UTF-8")
+                return _refused(f"/{name[3:]}", "is not percent-encoded UTF-8")
     try:
         data = decode_json(body)
     except UNREADABLE as error:
-        return _refused("/data", f"is no JSON: {error}")
+        return _refused("/data", f"is not JSON: {error}")
     return _envelope(complete(attributes), data, submission)
 
 
 def legible_event(raw: Any) -> Envelope:
-    """What can be read of something that is no CloudEvent; of binary mode, of its headers (A4)."""
+    """What can be read of something that is not a CloudEvent; of binary mode, of its headers (A4)."""
     attributes: Mapping[str, Any] = cast("Mapping[str, Any]", raw) if isinstance(raw, Mapping) else {}
     bare = {name.lower().removeprefix("ce-"): value for name, value in attributes.items()}
     fields = {field: bare.get(attribute) for attribute, field in _TO_FIELD.items()}
@@ -133,7 +133,7 @@ def _envelope(attributes: dict[str, Any], data: Any, submission: Submission | No
         if name not in _OWN:
             extensions[name] = value
         elif not isinstance(value, str):
-            return _refused(f"/{name}", "is no text")
+            return _refused(f"/{name}", "is not text")
         elif name == "source":
             producer = _unquoted(value.removeprefix(SOURCE)) if value.startswith(SOURCE) else None
             if producer is None:
@@ -142,7 +142,7 @@ def _envelope(attributes: dict[str, Any], data: Any, submission: Submission | No
         elif name == "forwardedby":
             names = [_unquoted(part) for part in value.split(",")]
             if None in names:
-                return _refused("/forwardedby", "is no list of percent-encoded names")
+                return _refused("/forwardedby", "is not a list of percent-encoded names")
             wire["forwarded_by"] = names
         else:
             wire[_TO_FIELD[name]] = value

@@ -113,7 +113,7 @@ def from_wire(raw: Any, submission: Submission | None = None) -> Envelope | Refu
     given = cast("Mapping[str, Any]", raw)
     fields = dict(given) if submission is None else filled(given, submission)
     wrong = [
-        _refused(Reason.ENVELOPE_UNKNOWN, f"/{name}", "is no field of the envelope; data belongs into `payload`")
+        _refused(Reason.ENVELOPE_UNKNOWN, f"/{name}", "is not a field of the envelope; data belongs into `payload`")
         for name in fields
         if name not in FIELDS
     ]
@@ -126,7 +126,7 @@ def from_wire(raw: Any, submission: Submission | None = None) -> Envelope | Refu
     if "occurred_at" in known:
         instant = parse_instant(known["occurred_at"]) if isinstance(known["occurred_at"], str) else None
         if instant is None:
-            wrong.append(_refused(Reason.ENVELOPE_INVALID, "/occurred_at", "is no RFC 3339 instant with an offset"))
+            wrong.append(_refused(Reason.ENVELOPE_INVALID, "/occurred_at", "is not an RFC 3339 instant with an offset"))
             del known["occurred_at"]
         else:
             known["occurred_at"] = instant
@@ -149,7 +149,7 @@ def well_formed(fields: Mapping[str, Any], wrong: Sequence[Refused]) -> dict[str
 
 
 def legible(raw: Any) -> Envelope:
-    """What can be read of something that is no envelope, for the row that its refusal leaves (A4)."""
+    """What can be read of something that is not an envelope, for the row that its refusal leaves (A4)."""
     fields: Mapping[str, Any] = cast("Mapping[str, Any]", raw) if isinstance(raw, Mapping) else {}
     texts: dict[str, Any] = {name: value if isinstance(value := fields.get(name), str) else "" for name in _LEGIBLE}
     return Envelope(**texts, occurred_at=0, payload={})
@@ -222,16 +222,16 @@ def defects(given: Mapping[str, Any]) -> list[Refused]:
         if name in given and (defect := _name_defect(given[name])):
             invalid(name, defect, Reason.ENVELOPE_MISSING if given[name] == "" else Reason.ENVELOPE_INVALID)
     if "event_id" in given and not (isinstance(given["event_id"], str) and _is_uuid7(given["event_id"])):
-        invalid("event_id", "is no UUID of version 7 in lower case")
+        invalid("event_id", "is not a UUID of version 7 in lower case")
     kind = given.get("event_type", "a.b")
     if not isinstance(kind, str) or len(kind) > MAX_NAME_CHARS or not _TYPE.match(kind):
-        invalid("event_type", "is no event type: lower-case words joined by dots")
+        invalid("event_type", "is not an event type: lower-case words joined by dots")
     version = given.get("event_version", "1.0")
     if not isinstance(version, str) or parse_version(version) is None:
         invalid("event_version", "is not `major.minor`")
     schema_version = given.get("schema_version", "1.0")
     if not isinstance(schema_version, str) or not (match := _SCHEMA_VERSION.match(schema_version)):
-        invalid("schema_version", "is no version such as `1.0`")
+        invalid("schema_version", "is not a version such as `1.0`")
     elif int(match[1]) != 1:
         invalid("schema_version", f"{schema_version}: this bus reads envelopes of version 1", Reason.SCHEMA_VERSION)
     if given.get("causation_id") is not None and (defect := _name_defect(given["causation_id"])):
@@ -265,11 +265,15 @@ def _extension_defects(extensions: Any) -> list[Refused]:
         return [_refused(Reason.ENVELOPE_INVALID, "/extensions", f"has more than {MAX_EXTENSIONS} attributes")]
     if DELIVER_AT in given and parse_instant(str(given[DELIVER_AT])) is None:
         return [
-            _refused(Reason.ENVELOPE_INVALID, f"/extensions/{DELIVER_AT}", "is no instant such as 2026-01-31T08:00:00Z")
+            _refused(
+                Reason.ENVELOPE_INVALID, f"/extensions/{DELIVER_AT}", "is not an instant such as 2026-01-31T08:00:00Z"
+            )
         ]
     return [
         _refused(
-            Reason.ENVELOPE_INVALID, f"/extensions/{name}", "is no attribute: a-z, 0-9; a text, whole number or bool"
+            Reason.ENVELOPE_INVALID,
+            f"/extensions/{name}",
+            "is not an attribute: a-z, 0-9; a text, whole number or bool",
         )
         for name, value in given.items()
         if not (isinstance(name, str) and _ATTRIBUTE.match(name) and _is_attribute_value(value))
@@ -341,7 +345,7 @@ def forwarded(envelope: Envelope, by: str) -> Envelope:
 
 def _name_defect(value: Any) -> str:
     if type(value) is not str:
-        return "is no text"
+        return "is not text"
     if _NAME.match(value) and not value.isspace():
         return ""
     if not value or value.isspace():

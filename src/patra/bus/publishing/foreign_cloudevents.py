@@ -5,7 +5,7 @@ An event whose `source` is not one of our producers comes from a sender that kno
 | attribute | becomes |
 |---|---|
 | `source` | the producer that the catalogue names for the type; kept as `originsource` |
-| `id`, where it is no UUID of version 7 | a new `event_id`; kept as `originid` |
+| `id`, where it is not a UUID of version 7 | a new `event_id`; kept as `originid` |
 | `idempotencykey`, absent | `source` and `id`, unique as CloudEvents promise: the same again is a duplicate |
 | `eventversion`, absent | the highest live version of the type that is for all: not in stage shadow or dual (B8) |
 | `tenantid`, absent | the tenant of the publisher, where it is bound to one |
@@ -77,7 +77,7 @@ def _version(kind: EventType, majors_not_for_all: Callable[[], Mapping[str, Coll
 def _key(source: str, identifier: str) -> str:
     """Both together, so that no two pairs share a key: the first space ends a URI, which has none in it.
 
-    A source that is no URI and has a space is hashed behind its length, in a text that begins with a space as no URI
+    A source that is not a URI and has a space is hashed behind its length, in a text that begins with a space as no URI
     does. No key in clear is one that was hashed: it has a space in it.
     """
     if " " in source:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What `decode_json` raises for a text that is no JSON."""
+"""What `decode_json` raises for a text that is not JSON."""
 
 _decoder = msgspec.json.Decoder()
 

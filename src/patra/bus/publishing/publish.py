@@ -2,7 +2,7 @@
 
 The order of checks for one event; the first that fails decides: form of the envelope (C§1, B1), type and version
 (C§4), authority and forwarding (C§5, B3), schema, canonical form, renditions of one event in two majors (C§4, B4),
-idempotency (B2), freeze (B5: a duplicate is no new publish, so it is answered as one even while the type is frozen).
+idempotency (B2), freeze (B5: a duplicate is not a new publish, so it is answered as one even while the type is frozen).
 """
 
 import re

@@ -240,7 +240,7 @@ def accept(tx: Tx, group: str, events: Sequence[Waiting], now: int) -> set[int]:
 
 
 def dead_letter(tx: Tx, group: str, events: Sequence[Waiting], now: int) -> None:
-    """A dead letter keeps its inbox entry: a copy that a transport brings later is no second chance."""
+    """A dead letter keeps its inbox entry: a copy that a transport brings later is not a second chance."""
     claims = [ledger.Claim(key=_key(e.event_id), fingerprint=b"", window=INBOX_KEPT_FOREVER) for e in events]
     ledger.claim(tx, inbox(group), claims, now, hold=INBOX_KEPT_FOREVER, holder=DEAD)
 

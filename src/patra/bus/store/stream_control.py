@@ -28,7 +28,7 @@ class CatalogueTold(msgspec.Struct, frozen=True, kw_only=True, tag="catalogue"):
 
 
 class Control(msgspec.Struct, frozen=True, kw_only=True):
-    """A message of the stream that is no event."""
+    """A message of the stream that is not an event."""
 
     patra_control: FreezeTold | CatalogueTold
 

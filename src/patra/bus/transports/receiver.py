@@ -256,7 +256,7 @@ class Receiver:
         try:
             told = stream_control.decode(arrival.body)
         except msgspec.MsgspecError:
-            return False  # of a later version: it is refused and recorded like anything that is no event
+            return False  # of a later version: it is refused and recorded like anything that is not an event
         if told is None:
             return False
         if stream_control.take(tx, told, now):

@@ -162,7 +162,7 @@ def add(
     if (wrong := _wrong_with(url)) is not None:
         return Refused(code=Reason.WEBHOOK_URL, place="/url", detail=wrong)
     if networks is not None and (private := _private_address(url, networks)) is not None:
-        detail = f"{private} is no public address: name its network in `bus.webhook_networks` if it is meant"
+        detail = f"{private} is not a public address: name its network in `bus.webhook_networks` if it is meant"
         return Refused(code=Reason.WEBHOOK_ADDRESS, place="/url", detail=detail)
     for event_type, versions in wanted.items():
         kind = bus.catalogue.types.get(event_type)

@@ -80,7 +80,7 @@ def app_revoke(app_id: str, key_id: str | None, config: str | None) -> None:
 @config_option
 @json_option
 def app_list(config: str | None, as_json: bool) -> None:
-    """Every key there ever was, by its hash."""
+    """All keys, also revoked ones, by their hash."""
     from patra.attribution.app_keys import app_keys
 
     with opened(config) as patra:

@@ -32,7 +32,9 @@ def schema(what: str, out: str | None) -> None:
 
     if out is None:
         if json_wanted() and what == "typescript":
-            raise click.UsageError("TypeScript types are no JSON; `schema request` is the same contract as JSON Schema")
+            raise click.UsageError(
+                "TypeScript types are not JSON; `schema request` is the same contract as JSON Schema"
+            )
         click.echo(_text(what), nl=False)
         return
     folder = Path(out)

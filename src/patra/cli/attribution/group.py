@@ -91,7 +91,7 @@ def export(out: str, config: str | None) -> None:
 
 
 def _text(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """A key as typed; bytes that are no UTF-8 are refused here, since nothing can carry them."""
+    """A key as typed; bytes that are not UTF-8 are refused here, since nothing can carry them."""
     del ctx
     try:
         (value or "").encode()

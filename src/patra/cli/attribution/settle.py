@@ -53,7 +53,7 @@ def settle(
         raise click.BadParameter("lies before --from", param_hint="--to")
     form = form or ("json" if json_wanted() and out is None else "") or (out or "table").rpartition(".")[2].lower()
     if form not in {"csv", "json", "parquet"} and (out is not None or form != "table"):
-        raise click.UsageError("--out needs --format csv, json or parquet")
+        raise click.UsageError("--out: name the file .csv, .json or .parquet, or give --format")
     if form == "parquet" and out is None:
         raise click.UsageError("--format parquet needs --out FILE")
     dimensions, wanted = _dimensions(by), dict(_filter(one) for one in filters)

@@ -86,7 +86,7 @@ def rate_add(
 @config_option
 @json_option
 def rate_list(config: str | None, as_json: bool) -> None:
-    """Every rate there ever was, by version."""
+    """All rates, by version."""
     from patra.attribution.settlement.statement_store import all_rates
     from patra.kernel.clock import format_instant
 
@@ -216,7 +216,7 @@ def statement_export(name: str, app_id: str, out: str | None, form: str | None, 
 
     form = form or ((out or "").rpartition(".")[2].lower() or "json")
     if form not in {"json", "csv", "parquet"}:
-        raise click.UsageError("--out needs --format json, csv or parquet")
+        raise click.UsageError("--out: name the file .json, .csv or .parquet, or give --format")
     if form == "parquet" and out is None:
         raise click.UsageError("--format parquet needs --out FILE")
     with opened(config) as patra:
@@ -252,10 +252,12 @@ def statement_verify(files: tuple[Any, ...]) -> int:
         try:
             read.append(msgspec.json.decode(file.read(), type=StatementFile))
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise Invalid("statement_unreadable", str(error), place=file.name) from None
+            advice = "it reads the JSON that `statement export PERIOD --app APP --out FILE.json` writes"
+            raise Invalid("statement_unreadable", str(error), place=file.name, advice=advice) from None
     wrong = verification(read)
     good = [
-        f"{file.statement.app_id} {file.statement.period}: {counted(len(file.facts), 'fact')}, {file.statement.hash}"
+        f"{file.statement.app_id} {file.statement.period}: valid, {counted(len(file.facts), 'fact')}, "
+        f"{file.statement.hash}"
         for file in read
     ]
     say_outcome("\n".join(wrong or good), sound=not wrong, problems=wrong, hashes=[one.statement.hash for one in read])
@@ -330,4 +332,6 @@ def _show_statement(file: "StatementFile", *, as_json: bool) -> None:
         f"statement {found.number} of {found.app_id} for {found.period}: {counted(found.impressions, 'impression')}, "
         f"{counted(found.clicks, 'click')}, {counted(found.adjustments, 'adjustment')}, {amounts}"
     )
-    click.echo(f"hash {found.hash}, after {found.previous_hash or 'none'}")
+    click.echo(
+        f"hash {found.hash}, {f'follows {found.previous_hash}' if found.previous_hash else 'the first of its app'}"
+    )

@@ -72,7 +72,7 @@ def discard_all(
 @config_option
 @json_option
 def acts(act_id: str, stop: bool, limit: int, by: str, config: str | None, as_json: bool) -> None:
-    """List acts on many dead letters, or show how far one is."""
+    """List bulk replays and discards of dead letters, or show the progress of one."""
     from patra.bus import bulk_acts
     from patra.bus.publishing.envelope import Refused
 

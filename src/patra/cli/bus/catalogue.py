@@ -108,6 +108,7 @@ against_option = click.option(
 def check(folder: str | None, against: str | None, store: bool, config: str | None) -> None:
     """Refuse a change that breaks consumers without a new major version (exit code 1)."""
     from patra.bus.catalogue.evolution import Objection, objections
+    from patra.cli.terminal.options import loaded
 
     compared = store
     if store:
@@ -130,6 +131,8 @@ def check(folder: str | None, against: str | None, store: bool, config: str | No
     _object(found)
     said = "is compatible with what was released" if compared else "is valid; there is no release to compare it with"
     say_outcome(f"the catalogue {said}", compatible=True, objections=[])
+    if not (folder or against or loaded(config).settings.bus.catalogue):
+        click.echo("only the built-in types were checked: bus.catalogue of the settings names no folder", err=True)
 
 
 @catalogue.command("release")

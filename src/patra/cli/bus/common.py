@@ -29,6 +29,7 @@ def acted(patra: "Patra", act: str, subject: str, work: "Callable[[Tx], Any]", b
     """Do an operator's act with its audit row; a refusal is printed and ends the command."""
     from patra.app.access.actor import Actor, Role
     from patra.app.access.audit import audit
+    from patra.bus.catalogue.reasons import Reason
     from patra.bus.publishing.envelope import Refused
 
     def both(tx: "Tx") -> Any:
@@ -39,7 +40,8 @@ def acted(patra: "Patra", act: str, subject: str, work: "Callable[[Tx], Any]", b
 
     done = patra.db.run(both)
     if isinstance(done, Refused):
-        click.echo(f"{done.code}: {done.detail} ({done.place})", err=True)
+        hint = "; `patra bus groups` lists them" if done.place == "/group" and done.code is Reason.GROUP_UNKNOWN else ""
+        click.echo(f"patra: {done.code}: {done.detail}{hint}", err=True)
         raise SystemExit(REFUSED)
     return done
 

@@ -215,7 +215,7 @@ def _print_result(done: Any, what: str, group_name: str, state: str) -> None:
 
 
 def _tell_retrying(patra: "Patra", group_name: str) -> None:
-    """Which events failed and are no dead letters yet, when they are tried next, and when they will be."""
+    """Which events failed and are not dead letters yet, when they are tried next, and when they will be."""
     from patra.bus.store.deliveries import retrying
 
     found = patra.db.read(lambda tx: retrying(tx, group_name, MAX_RETRYING_SHOWN + 1))

@@ -1,5 +1,7 @@
 """`patra bus publish`, `tail`, `timeline`: events in, events followed, an event's story."""
 
+import shutil
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -220,10 +222,13 @@ def _line(stored: Any, *, as_json: bool) -> None:
     )
     at = format_instant(stored.published_at)
     name = click.style(f"{e.event_type} {e.event_version}", fg="red" if e.event_type.endswith("failed") else "cyan")
-    rest = without_controls(f"tenant={e.tenant_id} trace={e.trace_id}")
-    click.echo(
-        Styled(f"{at}  {name}  {click.style(without_controls(e.producer), bold=True)}  {rest} {keys}  {e.event_id}")
+    head = (
+        f"{at}  {name}  {click.style(without_controls(e.producer), bold=True)}  tenant={without_controls(e.tenant_id)}"
     )
+    line = f"{head} trace={without_controls(e.trace_id)} {keys}  {e.event_id}"
+    if sys.stdout.isatty() and len(click.unstyle(line)) > shutil.get_terminal_size().columns:
+        line = f"{head} {keys}\n  {e.event_id}"  # --json has the trace
+    click.echo(Styled(line))
 
 
 @click.command()

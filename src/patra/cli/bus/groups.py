@@ -60,7 +60,7 @@ def _in_use(absent: dict[str, list[str]], subscribed: set[str], bus: "Bus") -> d
 @config_option
 @outcome_option
 def pause(name: str, by: str, config: str | None) -> None:
-    """Hand no events to a group; they wait."""
+    """Pause the delivery of events to a group; they wait."""
     from patra.bus import operations
 
     with opened(config) as patra:
@@ -76,7 +76,7 @@ def pause(name: str, by: str, config: str | None) -> None:
 @config_option
 @outcome_option
 def resume(name: str, by: str, config: str | None) -> None:
-    """Go on handing events to a group."""
+    """Resume the delivery of events to a group."""
     from patra.bus import operations
 
     with opened(config) as patra:
@@ -93,7 +93,7 @@ def resume(name: str, by: str, config: str | None) -> None:
 @config_option
 @outcome_option
 def unsubscribe(name: str, event_type: str, by: str, config: str | None) -> None:
-    """A group gets no more events of a type."""
+    """Stop sending events of a type to a group."""
     from patra.bus import operations
 
     with opened(config) as patra:

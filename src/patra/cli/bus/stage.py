@@ -40,7 +40,7 @@ def stage(
     from patra.bus.store import version_stages
 
     if to and to not in {one.value for one in Stage}:
-        raise click.UsageError(f"{to!r} is no stage: shadow, dual, retiring")
+        raise click.UsageError(f"{to!r} is not a stage: shadow, dual, retiring")
     if (tenants or share) and not to:
         raise click.UsageError("say which stage: dual")
     with opened(config) as patra:

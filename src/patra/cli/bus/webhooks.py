@@ -54,7 +54,7 @@ def _wanted(text: str) -> "tuple[str, VersionRange]":
 
     event_type, _, versions = text.partition("@")
     if (wanted := parse_range(versions or ">=1")) is None:
-        raise click.BadParameter(f"{text!r}: {versions!r} is no range such as >=1,<2", param_hint="TYPE[@VERSIONS]")
+        raise click.BadParameter(f"{text!r}: {versions!r} is not a range such as >=1,<2", param_hint="TYPE[@VERSIONS]")
     return event_type, wanted
 
 

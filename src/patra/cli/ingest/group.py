@@ -59,7 +59,7 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "refused": ("patra.cli.ingest.lists:refused", "List triggers that made no plan, and what was missing."),
     "history": ("patra.cli.ingest.history:history", "List history past its retention, and bring it back."),
     "blackbox": ("patra.cli.ingest.replay:blackbox", "Export the evidence of one batch."),
-    "replay": ("patra.cli.ingest.replay:replay", "Do one batch again without any effect, and compare."),
+    "replay": ("patra.cli.ingest.replay:replay", "Repeat one batch without any effect, and compare."),
     "pause": ("patra.cli.ingest.operations:pause", "Stop planning and running a source, or one of its endpoints."),
     "resume": ("patra.cli.ingest.operations:resume", "Let a paused source or endpoint go on."),
     "lift": ("patra.cli.ingest.operations:lift", "Lift the circuit breaker that a fatal error has set."),
@@ -136,7 +136,9 @@ def instant_of(text: str | None, option: str, now: int) -> int | None:
             raise click.BadParameter(str(error), param_hint=option) from None
     found = read_instant(text, ("ISO",))
     if found is None:
-        raise click.BadParameter(f"{text!r} is no instant; write 2026-01-31 or 2026-01-31T12:00:00Z", param_hint=option)
+        raise click.BadParameter(
+            f"{text!r} is not an instant; write 2026-01-31 or 2026-01-31T12:00:00Z", param_hint=option
+        )
     return found.at
 
 

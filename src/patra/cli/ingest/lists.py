@@ -52,7 +52,7 @@ def instant(text: str) -> int | None:
         return None
     found = parse_instant(text)
     if found is None:
-        raise click.BadParameter(f"{text!r} is no instant; write 2026-01-31T00:00:00Z")
+        raise click.BadParameter(f"{text!r} is not an instant; write 2026-01-31T00:00:00Z")
     return found
 
 
@@ -133,7 +133,7 @@ def windows(source: str, since: str, until: str, config: str | None, *, as_json:
 @config_option
 @json_option
 def rate(config: str | None, *, as_json: bool) -> None:
-    """Show what may be sent to each provider, what was sent lately, quotas, and who asked to be left alone."""
+    """Show what may be sent to each provider, what was sent lately, quotas, and which providers asked for a pause."""
     from patra.ingest.operations.reads.rates import rates
 
     with opened(config) as patra:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 OUTCOMES = {
     "ingest.acknowledge": "the alert {subject} is acknowledged",
-    "ingest.add_schedule": "schedule {subject} is added; `patra up` runs it, its latest tick at once",
+    "ingest.add_schedule": "schedule {subject} is added; `patra up` runs it, the first time at once",
     "ingest.cancel_plan": "plan {subject} is cancelled: {changed} rows changed",
     "ingest.cancel_slice": "slice {subject} is cancelled: {changed} rows changed",
     "ingest.cancel_task": "task {subject} is cancelled",
@@ -78,7 +78,7 @@ def _topic(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     from patra.kernel.pattern import pattern
 
     if value and not pattern(NAME).found(value):
-        raise click.BadParameter(f"{value!r} is no name; write letters, digits, '.', '-' and '_', as sea-otters")
+        raise click.BadParameter(f"{value!r} is not a name; write letters, digits, '.', '-' and '_', as sea-otters")
     return value
 
 

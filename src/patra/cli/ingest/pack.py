@@ -99,7 +99,7 @@ def _own_warnings(loaded: "LoadedPack", problems: "Sequence[Problem]") -> "list[
 @config_option
 @json_option
 def check(paths: tuple[str, ...], config: str | None, as_json: bool) -> None:
-    """Report every problem of a pack with file, line, path and what to do. Needs no store, and makes none.
+    """Report every problem of a pack with file, line, path and what to do. Needs no store and creates none.
 
     Where there is a store, it says which secrets the pack may read (`patra ingest secret`).
     """

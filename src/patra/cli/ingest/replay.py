@@ -95,7 +95,7 @@ def _write(out: Path, evidence: dict[str, Any], body: bytes | None, suffix: str)
 @config_option
 @json_option
 def replay(config: str | None, run_id: str, batch_no: int, *, kept: bool, full: bool, why: str, as_json: bool) -> int:
-    """Do one batch again and compare; nothing is written, no cursor moves."""
+    """Repeat one batch and compare; nothing is written, no cursor moves."""
     import threading
 
     from patra.app.access.actor import command_line_actor

@@ -132,7 +132,7 @@ def _said_options(command: Callable[..., None]) -> Callable[..., None]:
 @config_option
 @outcome_option
 def add(job: str, why: str, config: str | None, **said: Any) -> None:
-    """Add a schedule of your own beside those of a pack; it fires for its latest tick at once, then as it says."""
+    """Add a schedule to those of the packs; it fires at once for its latest tick, then at its times."""
     from patra.ingest.planning import own_schedules
 
     entry = own_schedules.scheduled(job, _said(said), _export(said), said["topic"])
@@ -145,7 +145,7 @@ def add(job: str, why: str, config: str | None, **said: Any) -> None:
 @config_option
 @outcome_option
 def change(job: str, why: str, config: str | None, **said: Any) -> None:
-    """Change a schedule of your own; what is not said gets its default. It stays on or off as it was."""
+    """Change a schedule that was added; an option that is left out gets its default. It stays on or off."""
     from patra.ingest.planning import own_schedules
 
     entry = own_schedules.scheduled(job, _said(said), _export(said), said["topic"])
@@ -245,7 +245,7 @@ def _cron(said: dict[str, Any]) -> str:
         return said["cron"]
     hour, _, minute = said["daily_at"].partition(":")
     if not (hour.isdecimal() and minute.isdecimal() and int(hour) < 24 and int(minute) < 60):
-        raise click.BadParameter(f"{said['daily_at']!r} is no time; write 03:30", param_hint="--at")
+        raise click.BadParameter(f"{said['daily_at']!r} is not a time; write 03:30", param_hint="--at")
     return f"{int(minute)} {int(hour)} * * *"
 
 

@@ -39,7 +39,7 @@ def _reference(name: str) -> str:
     text = name if ":" in name else f"env:{name}"
     if not re.match(SECRET_REFERENCE, text):
         raise click.BadParameter(
-            f"{name!r} is no reference; write env:NAME, file:PATH or keyring:SERVICE/USER", param_hint="NAME"
+            f"{name!r} is not a reference; write env:NAME, file:PATH or keyring:SERVICE/USER", param_hint="NAME"
         )
     return text
 
@@ -78,7 +78,7 @@ def allow(source: str, name: str, hosts: tuple[str, ...], config: str | None) ->
 @config_option
 @outcome_option
 def revoke(source: str, name: str, config: str | None) -> None:
-    """Take a secret back; running processes go by it from their next task on. Exit code 1 when it was not allowed."""
+    """Revoke a secret; running processes stop using it with their next task. Exit code 1 when it was not allowed."""
     from patra.app.access.actor import command_line_actor
     from patra.app.access.audit import audit
     from patra.ingest.packs import secret_grants

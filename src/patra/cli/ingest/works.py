@@ -4,8 +4,9 @@ import sys
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -39,7 +40,7 @@ def export_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "-o",
             "--out",
             type=click.Path(dir_okay=False, path_type=Path),
-            help="The file; its ending decides the format. Without it: JSONL to the standard output.",
+            help="The file; its ending decides the format. Without it: a table on a terminal, else JSON lines.",
         ),
         click.option("--format", "fmt", type=click.Choice(FORMATS), help="The format, where the ending does not say."),
         click.option("--quiet", is_flag=True, help="No progress bar."),
@@ -128,7 +129,7 @@ def works(
             quiet=quiet,
         )
         if written < total:
-            click.echo(f"{total - written} records are no works: `patra ingest records` has them", err=True)
+            click.echo(f"{total - written} records are not works: `patra ingest records` has them", err=True)
 
 
 def _known_topic(patra: "Patra", topic: str) -> None:
@@ -178,6 +179,8 @@ def _write(
     if out is None:
         if fmt not in {None, "jsonl"}:
             raise click.UsageError(f"{fmt} needs a file: --out FILE")
+        if fmt is None and sys.stdout.isatty() and not json_wanted():
+            return _on_terminal(pages(None), shape, total)
         return to_stream(pages(None), sys.stdout.buffer)
     spare_the_store(patra, out)
     target = sink(out, format_of(out, fmt), shape)
@@ -188,6 +191,27 @@ def _write(
     else:
         click.echo(f"{written} rows in {out}", err=True)
     return written
+
+
+SHOWN_ROWS = 20
+SHOWN_COLUMNS = ("source", "id", "doi", "title", "issued", "sources")
+
+
+def _short(value: Any) -> Any:
+    """A list without its brackets, and an instant of publication as its date."""
+    if isinstance(value, (list, tuple)):
+        return " ".join(map(str, cast("Sequence[Any]", value)))
+    return value[:10] if isinstance(value, str) and value.endswith("T00:00:00Z") else value
+
+
+def _on_terminal(pages: "Iterable[Sequence[Json]]", shape: "Table", total: int) -> int:
+    """The first rows, in the columns that tell one from another; --out has all of them."""
+    rows = list(islice((row for page in pages for row in page), SHOWN_ROWS))
+    names = [name for name in SHOWN_COLUMNS if name in shape.columns]
+    show([{name: _short(row.get(name)) for name in names} for row in rows], as_json=False)
+    if total > len(rows) == SHOWN_ROWS:
+        click.echo(f"the first {SHOWN_ROWS}; --out FILE writes all, with every column", err=True)
+    return total
 
 
 @contextmanager

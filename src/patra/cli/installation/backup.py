@@ -70,7 +70,7 @@ def backup(file: Path, config: str | None, as_json: bool) -> None:
 @config_option
 @outcome_option
 def restore(file: Path, replace: bool, config: str | None) -> None:
-    """Put a backup in the place of the store, or into an empty PostgreSQL database."""
+    """Replace the store with a backup, or load it into an empty PostgreSQL database."""
     settings = loaded(config).settings
     log_quietly(settings)
     restored, manifest, aside = (_into_postgres if _is_postgres(settings) else _into_sqlite)(settings, file, replace)

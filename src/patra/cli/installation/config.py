@@ -41,4 +41,4 @@ def show(config: str | None, as_json: bool) -> None:
     else:
         table(["setting", "value", "from"], found.rows())
     for variable in found.unread:
-        click.echo(f"patra: note: {variable} is set, but is no setting", err=True)
+        click.echo(f"patra: note: {variable} is set, but is not a setting", err=True)

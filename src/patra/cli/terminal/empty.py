@@ -39,6 +39,8 @@ ADVICE = {
     "ingest queue": "`patra ingest plan SOURCE ENDPOINT` puts work into it.",
     "ingest rate": "No source was asked so far: `patra ingest run SOURCE ENDPOINT`.",
     "ingest windows": "No window of it was planned: `patra ingest plan SOURCE ENDPOINT`.",
+    "ingest records": "`patra ingest coverage SOURCE ENDPOINT` says what was read, and how many records it had.",
+    "ingest works": "`patra ingest coverage SOURCE ENDPOINT` says what was read, and how many records it had.",
     "ingest refused": "No trigger was refused.",
     "ingest schedule history": "Schedules fire while `patra up` runs; `patra ingest schedule list` shows which are on.",
     "ingest schedule list": "`patra ingest schedule add SOURCE/NAME ENDPOINT --at 03:00` adds one; packs bring others.",

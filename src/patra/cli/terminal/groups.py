@@ -29,7 +29,7 @@ class Group(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         names = self.list_commands(ctx)
         if args and args[0] not in names and not args[0].startswith("-"):
-            near = difflib.get_close_matches(args[0], names, n=1)
+            near = difflib.get_close_matches(args[0], names, n=1, cutoff=0.65)
             hint = f" Did you mean {near[0]}?" if near else f" `{ctx.command_path} --help` lists them."
             raise click.UsageError(f"There is no command {args[0]!r}.{hint}", ctx)
         return super().resolve_command(ctx, args)

@@ -151,10 +151,10 @@ def require_store(settings: "Settings") -> None:
     if not store_is_there(settings):
         raise ConfigInvalid(
             "store_missing",
-            f"there is no store at {shown_store(settings)}, and this command makes none",
+            f"there is no store at {shown_store(settings)}, and this command does not create one",
             place="store.url",
-            advice="go to the folder of your store, or name its settings by --config; `patra up` and `patra migrate` "
-            "make a new store",
+            advice="change to the folder of your store, or name its settings with --config; `patra up` and "
+            "`patra migrate` create a store",
         )
 
 
@@ -224,15 +224,19 @@ def table(names: Sequence[str], rows: Sequence[Sequence[Any]], *, header: bool =
     """Columns for people: a table or cards on a terminal, tab-separated into a pipe."""
     from patra.cli.terminal.tables import print_table
 
-    ctx = click.get_current_context(silent=True)
-    wide = bool(ctx is not None and ctx.meta.get(WIDE))
     print_table(
         [without_controls(name) for name in names],
         [[_cell(value) for value in row] for row in rows],
         header=header,
-        wide=wide,
+        wide=wide_wanted(),
         exact=exact,
     )
+
+
+def wide_wanted() -> bool:
+    """Whether --wide was given to the command that runs."""
+    ctx = click.get_current_context(silent=True)
+    return bool(ctx is not None and ctx.meta.get(WIDE))
 
 
 @contextmanager

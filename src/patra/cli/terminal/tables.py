@@ -93,7 +93,11 @@ def relative(cell: str, now: datetime) -> str:
 
 
 def _widths(grid: Sequence[Sequence[str]], width: int) -> list[int] | None:
-    """A width for each column: what it wants, or less where its text can be wrapped; None where it cannot."""
+    """A width for each column: what it wants, or less where its text can be wrapped; None where it cannot.
+
+    Columns that want little more than their longest word are served first: a time or a cron expression stays on one
+    line, and the long texts share what is left.
+    """
     columns = list(zip(*grid, strict=True))
     wanted = [max(_cells(cell) for cell in column) for column in columns]
     least = [max((_cells(word) for cell in column for word in cell.split(" ")), default=0) for column in columns]
@@ -103,10 +107,10 @@ def _widths(grid: Sequence[Sequence[str]], width: int) -> list[int] | None:
     if sum(least) > room:
         return None
     spare = room - sum(least)
-    given: list[int] = []
-    for want, low in zip(wanted, least, strict=True):
-        more = min(want - low, spare)
-        given.append(low + more)
+    given = list(least)
+    for at in sorted(range(len(columns)), key=lambda at: wanted[at] - least[at]):
+        more = min(wanted[at] - least[at], spare)
+        given[at] += more
         spare -= more
     return given
 

@@ -1,7 +1,7 @@
 """Decides from a trigger which work is its own, how far that is, and what of it is left; nothing is written.
 
 Its own are the tasks of its namespace that touch its window, or of its plan where it has no window, however they were
-planned. So a window that failed before and is done now is no failure, and the tasks of others do not count.
+planned. So a window that failed before and is done now is not a failure, and the tasks of others do not count.
 """
 
 from collections.abc import Mapping, Sequence

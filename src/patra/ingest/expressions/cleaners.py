@@ -160,7 +160,7 @@ def _abstract(value: Any) -> str | None:
     if heading := _PLAIN_HEADING.match(text):
         text = text[heading.end() :]
     found = _text(_ESCAPED_LINE.sub(" ", text) if "\\n" in text else text)
-    return None if found is None or (" " not in found and _USUAL_URL(found)) else found  # a link is no abstract
+    return None if found is None or (" " not in found and _USUAL_URL(found)) else found  # a link is not an abstract
 
 
 @_cleaner("sections", "Sections of an abstract ({label, text}) as one text: `AIM: … METHODS: …`.", whole=True)

@@ -187,7 +187,7 @@ def _last(_: Env, items: Any) -> Any:
 
 
 @_function(
-    "lists(a, b, …)", "The items of all lists as one list; what is no list is one item, null none.", 1, MAX_ARGUMENTS
+    "lists(a, b, …)", "The items of all lists as one list; what is not a list is one item, null none.", 1, MAX_ARGUMENTS
 )
 def _lists(_: Env, *values: Any) -> list[Any] | None:
     """No item at all is null."""

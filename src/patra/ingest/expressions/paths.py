@@ -61,7 +61,7 @@ class Path:
         return next((value for value in self.find(node) if value is not None), None)
 
     def text(self, node: Any) -> str | None:
-        """The first value as text, trimmed; None where there is none or it is no single value."""
+        """The first value as text, trimmed; None where there is none or it is not a single value."""
         return text_at(self.first(node))
 
     def __repr__(self) -> str:

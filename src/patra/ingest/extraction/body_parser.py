@@ -34,7 +34,7 @@ class Document(msgspec.Struct, frozen=True):
     items: list[bytes] | None = None
     """XML: the items of a large body, taken out of it as texts of their own."""
     replaced: int = 0
-    """Bytes that are no text in the charset of the body, or that XML does not allow; U+FFFD stands in their place."""
+    """Bytes that are not text in the charset of the body, or that XML does not allow; U+FFFD stands in their place."""
 
 
 class Unreadable(msgspec.Struct, frozen=True, kw_only=True):

@@ -54,7 +54,7 @@ def narrower(ranges: KeyRanges, bounds: KeyBounds | None) -> KeyRanges | None:
 def continued(ranges: KeyRanges, listing: LegCount, floor: int | None, first: int) -> KeyRanges | None:
     """The rest of a rising list that was asked for from `floor` on and could be read up to its depth: from `first` on.
 
-    None where that is no step forward: then one key has more records than the provider pages.
+    None where that is not a step forward: then one key has more records than the provider pages.
     """
     present = ranges.current.first if ranges.current is not None else floor
     if present is not None and first <= present:

@@ -35,7 +35,7 @@ def _added(wants: Wants, steps: Steps) -> Wants:
 def decoder(wants: Wants, place: tuple[str, ...] | None = None) -> Callable[[Any], Any]:
     """Reads a JSON text. `place` names the list whose items stay as they stand (`msgspec.Raw`).
 
-    Raises msgspec.DecodeError for what is no JSON, and for what is not as the paths expect.
+    Raises msgspec.DecodeError for what is not JSON, and for what is not as the paths expect.
     """
     return msgspec.json.Decoder(_type(wants, place, outer=True)).decode
 

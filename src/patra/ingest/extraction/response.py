@@ -143,7 +143,7 @@ class Reader:
         )
 
     def _listed(self, root: Any) -> tuple[list[Any] | None, int]:
-        """The items, and how many nulls stand among them: a null is no record, but a place of the list."""
+        """The items, and how many nulls stand among them: a null is not a record, but a place of the list."""
         items = items_at(self._items, root)
         if items is None:
             return ([] if self._parent is not None and self._is_place(self._parent.find(root)) else None), 0
@@ -233,7 +233,7 @@ def _fits(found: str) -> bool:
 
 
 def _no_id(found: str) -> str:
-    """Why a text is no id."""
+    """Why a text is not an id."""
     if not found.isprintable():
         return "an id with control characters"
     return f"an id of {len(found)} characters; {MAX_ID} ({MAX_ID_BYTES} bytes) are the most"

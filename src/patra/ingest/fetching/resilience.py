@@ -242,7 +242,7 @@ CIRCUIT: Machine[CircuitState, CircuitTransition] = Machine(
 
 
 class Circuit(msgspec.Struct, frozen=True, kw_only=True):
-    """The breaker of one source and endpoint. An L4 is no circuit: it halts in the store until an operator lifts it."""
+    """The breaker of one source and endpoint. An L4 is not one: it halts the source until an operator lifts it."""
 
     state: CircuitState = CircuitState.CLOSED
     failures: int = 0

@@ -130,7 +130,7 @@ def with_tracing(headers: Iterable[tuple[str, str]], correlation: str) -> tuple[
 
 
 def redirected(request: Outgoing, answer: Answer) -> Outgoing | Failure | None:
-    """Where a redirect leads: the next request, why it is not followed, or None where the answer is no redirect."""
+    """Where a redirect leads: the next request, why it is not followed, or None where the answer is not a redirect."""
     if answer.status not in {301, 302, 303, 307, 308} or "location" not in answer.headers:
         return None
     location = answer.headers["location"]
@@ -139,7 +139,7 @@ def redirected(request: Outgoing, answer: Answer) -> Outgoing | Failure | None:
         here = parse_http_url(request.url)
         there = parse_http_url(urljoin(str(here), location))
     except ValueError as error:
-        return Failure(fault=Fault.REDIRECT_REFUSED, detail=f"a redirect to what is no URL to follow: {error}")
+        return Failure(fault=Fault.REDIRECT_REFUSED, detail=f"a redirect to what is not a URL to follow: {error}")
     if not request.follow:
         return Failure(fault=Fault.REDIRECT_REFUSED, detail=f"a redirect to {shown}, and the pack follows none")
     if request.method not in {"GET", "HEAD"}:

@@ -74,7 +74,7 @@ class GrowingKey(msgspec.Struct, frozen=True, kw_only=True):
 
     def missing(self, raw: Any, identifier: str) -> Bad:
         place = self.field or "id"
-        detail = f"{place} is no whole number from 0 to {MAX_KEY}, and the harvest goes by it"
+        detail = f"{place} is not a whole number from 0 to {MAX_KEY}, and the harvest goes by it"
         return bad(raw, identifier, RunReason.FIELD_INVALID, place, detail)
 
 

@@ -116,7 +116,7 @@ def queue_of(partition: str | None) -> leases.LeaseTable:
     if partition is None:
         return RUNNABLE
     if not re.fullmatch(r"[\w./-]+", partition):
-        raise ValueError(f"{partition!r} is no partition")
+        raise ValueError(f"{partition!r} is not a partition")
     return msgspec.structs.replace(RUNNABLE, ready=f"{RUNNABLE.ready} AND partition_key = '{partition}'")
 
 

@@ -119,7 +119,7 @@ def _page(tx: Tx, source: str, endpoint: str, operation: str, limit: int, after:
     place = integer_of(start)
     if after and place is None:
         raise Invalid(
-            "i_bad_page", f"{after!r} is no place in a list of windows", advice="take `after` as it was given"
+            "i_bad_page", f"{after!r} is not a place in a list of windows", advice="take `after` as it was given"
         )
     rows = tx.fetch_dicts(
         Q["ledger_page"],
@@ -189,7 +189,7 @@ def verify(text: bytes | str) -> Verified:
         tree: dict[str, Any] = msgspec.json.decode(text, type=dict[str, Any])
         windows = msgspec.convert(tree["windows"], list[Window])
     except (msgspec.MsgspecError, KeyError, UnicodeDecodeError) as error:
-        raise Invalid("i_bad_certificate", f"this is no certificate of coverage: {error}") from error
+        raise Invalid("i_bad_certificate", f"this is not a certificate of coverage: {error}") from error
     body: Mapping[str, Any] = {name: value for name, value in tree.items() if name != "hash"}
     problems: list[str] = []
     if fingerprint(body) != tree.get("hash"):

@@ -129,7 +129,7 @@ def _index(place: HistoryPlace, name: str) -> HistoryFile:
     try:
         return msgspec.json.decode(place.read(name) or b"", type=HistoryFile)
     except msgspec.MsgspecError as error:
-        raise Invalid("i_history_damaged", f"{name} is no index: {error}") from error
+        raise Invalid("i_history_damaged", f"{name} is not an index: {error}") from error
 
 
 def _rows(place: HistoryPlace, index: HistoryFile) -> Iterator[dict[str, Any]]:

@@ -235,7 +235,7 @@ def check_schedule(loaded: LoadedPack, name: str, schedule: Schedule) -> Iterato
 def _schedule_faults(schedule: Schedule) -> Iterator[tuple[str, str]]:
     """What a schedule lacks, or says without effect: the field and why."""
     if schedule.timezone != "UTC" and schedule.timezone not in available_timezones():
-        yield "timezone", f"{schedule.timezone!r} is no time zone; Europe/Berlin is one"
+        yield "timezone", f"{schedule.timezone!r} is not a time zone; Europe/Berlin is one"
     for field, text, most in (("jitter", schedule.jitter, MAX_JITTER), ("last", schedule.last, MAX_LOOK_BACK)):
         if text is not None and parse_duration(text) > most:
             yield field, f"{text} is longer than P{most // DAY}D"

@@ -51,5 +51,5 @@ def load_extension(point: ExtensionPoint, name: str) -> Callable[..., Any]:
     except Exception as error:  # other people's code: whatever it raises, the pack cannot be used
         raise Invalid(Reason.EXTENSION_UNKNOWN, f"{found.value} cannot be imported: {error}") from error
     if not callable(loaded):
-        raise Invalid(Reason.EXTENSION_UNKNOWN, f"{found.value} is no function")
+        raise Invalid(Reason.EXTENSION_UNKNOWN, f"{found.value} is not a function")
     return loaded

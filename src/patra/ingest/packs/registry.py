@@ -39,7 +39,7 @@ TABLES = (
     "reg_expr_field_dict",
 )
 _OWN = ("title", "role", "access", "method", "path", "supports", "defaults", "operations")
-_SOURCE = ("pack", "homepage", "documentation", "hosts", "defaults")
+_SOURCE = ("pack", "homepage", "documentation", "semantics", "hosts", "defaults")
 
 
 def rows_of(tree: Tree, *, pack_hash: str, version_no: int, created_at: int, now: int) -> Rows:

@@ -35,7 +35,7 @@ def _check_cron(text: str) -> None:
         next(CronSim(text, datetime(2026, 1, 1, tzinfo=UTC)))
     except (CronSimError, StopIteration) as error:
         raise Invalid(
-            "cron_invalid", f"{text!r} is no schedule", advice="minute hour day month weekday, such as */15 * * * *"
+            "cron_invalid", f"{text!r} is not a schedule", advice="minute hour day month weekday, such as */15 * * * *"
         ) from error
 
 
@@ -58,7 +58,7 @@ _HOST = re.compile(r"(\*\.)?[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:\d{1,5})?")
 def _check_host(text: str) -> None:
     if not _HOST.fullmatch(text):
         raise Invalid(
-            "host_invalid", f"{text!r} is no host", advice="a name without scheme or path, such as api.example.org"
+            "host_invalid", f"{text!r} is not a host", advice="a name without scheme or path, such as api.example.org"
         )
 
 

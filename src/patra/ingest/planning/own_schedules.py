@@ -24,7 +24,7 @@ def scheduled(job: str, said: dict[str, Any], then: ScheduledExport | None, topi
     """What an operator said, as a schedule; `said` has the names of the pack format."""
     source, _, name = job.partition("/")
     if not name or not pattern(NAME).found(name):
-        raise Invalid(Reason.SCHEDULE_INVALID, f"{job!r} is no SOURCE/NAME", advice="crossref/nightly, say")
+        raise Invalid(Reason.SCHEDULE_INVALID, f"{job!r} is not a SOURCE/NAME", advice="crossref/nightly, say")
     for field, kind in (("cron", "cron"), ("jitter", "duration"), ("last", "duration")):
         if field in said:
             KINDS[kind].check(said[field])

@@ -29,9 +29,8 @@ def window_note(spec: Spec, trigger: Trigger, window: Span | None, now: int) -> 
         return read
     latest = (now - spec.window.safety_lag_us) // SECOND * SECOND
     return (
-        f"{read}: it ends with the last whole {_UNITS[spec.window.align]} before {format_instant(latest)}, which is "
-        f"now minus {spec.window.safety_lag} (window.safetyLag of {spec.provenance_code}), because younger records may "
-        "still be incomplete there; a later run reads them"
+        f"{read}: up to the last whole {_UNITS[spec.window.align]} before {format_instant(latest)} (now minus "
+        f"window.safetyLag {spec.window.safety_lag}); a later run reads the rest"
     )
 
 

@@ -254,7 +254,7 @@ def _epoch(value: Any, unit: int) -> Moment | None:
         return None
     at = (
         value * unit
-    )  # whatever is no number of our calendar fails the comparison: infinite, none, too large for either
+    )  # whatever is not a number of our calendar fails the comparison: infinite, none, too large for either
     return Moment(int(at), Precision.INSTANT) if -62_000_000_000 * SECOND < at < 253_402_300_800 * SECOND else None
 
 

@@ -106,7 +106,7 @@ def record_rows(
 
 
 def work_rows(db: Database, sources: Sequence[str] = (), *, raw: bool = False, topic: str = "") -> Iterator[list[Json]]:
-    """Works, one row a record; records that are no works are left out."""
+    """Works, one row a record; records that are not works are left out."""
     for rows in pages(db, sources, topic=topic):
         yield [row_of(work) for row in rows if (work := stored_work(row, raw=raw)) is not None]
 

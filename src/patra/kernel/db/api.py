@@ -269,7 +269,7 @@ def _newest(rows: Sequence[Mapping[str, Value]], key: Sequence[str], newer: str)
 def identifier(name: str) -> str:
     """A name that may stand in SQL as it is."""
     if not _IDENTIFIER.match(name):
-        raise ValueError(f"{name!r} is no name of ours for a table or column")
+        raise ValueError(f"{name!r} is not a name of ours for a table or column")
     return name
 
 

@@ -1,6 +1,6 @@
 """Tables of PostgreSQL as COPY writes and reads them: text, one row per line, as of the transaction's one snapshot.
 
-The tables are those of the first schema of the search path. What a sequence gave last is no part of a snapshot: it is
+The tables are those of the first schema of the search path. The last value of a sequence is outside any snapshot: it is
 read after the snapshot was taken, so it is never behind a row in it.
 """
 

@@ -256,7 +256,7 @@ def _blocks(text: str, place: str) -> Iterator[tuple[str, tuple[Column, ...], st
         head, _, body = block.partition("\n")
         name = head.strip()
         if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-            raise ValueError(f"{place}: {name!r} is no name for a statement")
+            raise ValueError(f"{place}: {name!r} is not a name for a statement")
         columns: tuple[Column, ...] = ()
         if match := re.match(r"\s*-- rows:([^\n]*)\n", body):
             columns = parse_columns(match[1])

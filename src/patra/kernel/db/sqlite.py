@@ -356,7 +356,7 @@ def translated(*, reading: bool = False) -> Generator[None]:
             ):
                 raise StoreUnavailable("store_unavailable", f"the store cannot be used: {error}") from error
             case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT:
-                detail = f"the file is no sound SQLite store: {error}; `patra verify` says what is damaged"
+                detail = f"the file is not a sound SQLite store: {error}; `patra verify` says what is damaged"
                 raise StoreUnavailable("store_unavailable", detail) from error
             case _:
                 raise

@@ -26,7 +26,7 @@ _SAFE = "%/@:!$&'()*+,;=-._~"
 
 
 class UrlInvalidError(ValueError):
-    """The text is no http URL, or one that parsers could read differently. The message does not repeat the text."""
+    """The text is not an http URL, or one that parsers could read differently. The message does not repeat the text."""
 
 
 class UrlUserError(UrlInvalidError):

@@ -99,7 +99,7 @@ _EMAIL = re.compile(
     r"|(?<!://\*\*)[*/=?&{|}]@)"  # legal before the @, but rather a part of what stands before the address
     r"(?:[\w-]+\.)+[\w-]*\w"
 )
-# In a name that is no text: `feed@v1.2`, `banner@2.x` and `banner@2x.png` are none.
+# In a name that is not text: `feed@v1.2`, `banner@2.x` and `banner@2x.png` are none.
 _LABEL_EMAIL = re.compile(
     r"(?<![\w.!#$%'+^`~-])[\w.!#$%'+^`~-]+(?:@|(?<=\w)%40)(?![0-9]x\.(?:png|jpe?g|gif|webp|svg|avif)\b)"
     r"(?:[\w-]+\.)+[^\W\d_]{2,}+(?![0-9])"

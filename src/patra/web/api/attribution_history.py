@@ -121,7 +121,7 @@ def _span(begin: str, end: str) -> tuple[int, int] | Problem:
     last = parse_instant(end) if end else EVER
     if first is None or last is None:
         name = "begin" if first is None else "end"
-        return Problem(400, "instant_invalid", f"{name} is no RFC 3339 instant with an offset")
+        return Problem(400, "instant_invalid", f"{name} is not an RFC 3339 instant with an offset")
     return first, last
 
 

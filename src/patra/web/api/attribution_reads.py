@@ -273,7 +273,7 @@ def _settlement(request: Request) -> Settlement | Problem:
 
 
 def _no_instant(name: str) -> Problem:
-    return Problem(400, "instant_invalid", f"{name} is no RFC 3339 instant with an offset")
+    return Problem(400, "instant_invalid", f"{name} is not an RFC 3339 instant with an offset")
 
 
 LISTINGS: tuple[tuple[str, What, str], ...] = (

@@ -99,7 +99,7 @@ def _add_rate(request: Request) -> RateView | Problem:
     begin = parse_instant(body.validFrom)
     end = parse_instant(body.validTo) if body.validTo is not None else None
     if begin is None or (body.validTo is not None and end is None):
-        return Problem(400, "instant_invalid", "validFrom or validTo is no RFC 3339 instant with an offset")
+        return Problem(400, "instant_invalid", "validFrom or validTo is not an RFC 3339 instant with an offset")
     rate = Rate(
         billable_type=body.billableType,
         price_micros=body.priceMicros,

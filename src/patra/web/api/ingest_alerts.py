@@ -157,6 +157,9 @@ def until_of(until: str, duration: str, now: int) -> int | None:
     found = parse_instant(until)
     if found is None:
         raise Invalid(
-            Reason.ALERT_UNTIL_INVALID, f"{until!r} is no instant", place="until", advice="write 2026-01-31T00:00:00Z"
+            Reason.ALERT_UNTIL_INVALID,
+            f"{until!r} is not an instant",
+            place="until",
+            advice="write 2026-01-31T00:00:00Z",
         )
     return found

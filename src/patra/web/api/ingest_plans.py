@@ -264,5 +264,7 @@ def instant(text: str | None, name: str) -> int | None:
         return None
     found = parse_instant(text)
     if found is None:
-        raise Invalid("i_window_invalid", f"{text!r} is no instant", place=name, advice="write 2026-01-31T00:00:00Z")
+        raise Invalid(
+            "i_window_invalid", f"{text!r} is not an instant", place=name, advice="write 2026-01-31T00:00:00Z"
+        )
     return found

@@ -108,7 +108,7 @@ def list_query(name: str) -> type[msgspec.Struct]:
 
 
 def routes() -> list[Endpoint]:
-    """Lists, then what is no list of rows, then acts."""
+    """Lists, then what is not a list of rows, then acts."""
     return [
         *(
             _get(f"/ingest/{name}", _listed(name), model.summary.rstrip("."), Rows, list_query(name))
@@ -178,7 +178,7 @@ def _packs(_: Request) -> Rows:
 
 def _spec(request: Request) -> dict[str, Any] | Problem:
     if request.query.operation not in Operation.__members__:
-        raise Invalid("i_operation_unsupported", f"{request.query.operation!r} is no operation")
+        raise Invalid("i_operation_unsupported", f"{request.query.operation!r} is not an operation")
     trigger = Trigger(
         source=request.path["source"],
         endpoint=request.path["endpoint"],

@@ -47,7 +47,7 @@ def routes() -> list[Endpoint]:
             "/ingest/batches/{run}/{number}/replay",
             _replay,
             "ingest.replay",
-            "Do one batch again and compare; nothing is written, no cursor moves",
+            "Repeat one batch and compare; nothing is written, no cursor moves",
             description="One request to the provider, which passes the rate gate, or none with `kept`.",
             request=ReplayBatch,
             response=dict[str, Any],

@@ -80,7 +80,7 @@ FOUND: list[tuple[str, str, str, int | str, dict[str, Any]]] = [
     ("pmc", "records", "pmc/003", 11, {"keywords": None, "type": "letter"}),
     # in print on 24 June, on line on 11 June
     ("pmc", "records", "pmc/002", 15, {"type": "letter", "issued": {"at": "2014-06-11T00:00:00Z", "precision": "day"}}),
-    # where it is printed is no abstract
+    # where it is printed is not an abstract
     ("oaipmh", "records", "datacite/018", 30, {
         "abstract": None, "container": "GMS Medizin - Bibliothek - Information", "issn": ["1865-066X"],
     }),

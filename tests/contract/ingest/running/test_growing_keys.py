@@ -398,7 +398,7 @@ def test_a_number_that_the_mark_cannot_hold_is_set_aside_and_moves_nothing(numbe
         assert sorted(s.landed) == ["1", "2"]
         [(code, why)] = s.rows("SELECT reason_code, detail FROM ing_quarantine")
         assert code == "i_field_invalid"
-        assert "no whole number from 0 to 9223372036854775807" in why
+        assert "not a whole number from 0 to 9223372036854775807" in why
         assert mark(s) == 2
 
 
@@ -444,7 +444,7 @@ def test_every_record_lands_once_however_many_come_each_night(nights: list[int],
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"cursor.key": "sequence", "ordering.orderBy": "sequence desc"}, "'sequence' is no output field"),
+        ({"cursor.key": "sequence", "ordering.orderBy": "sequence desc"}, "'sequence' is not an output field"),
         ({"ordering.monotonic": False}, "needs one that only grows"),
         ({"ordering.orderBy": "item_id asc"}, "nothing in the request reads key.from"),
         (

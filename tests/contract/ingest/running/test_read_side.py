@@ -179,9 +179,9 @@ def test_places_and_filters_that_are_none_are_refused(filled: World) -> None:
     place = filled.db.read(lambda tx: read_list(tx, "tasks", {}, limit=2)).next
     assert place
     for after in ("rubbish", "W10", "bnVsbA", "\x00", place + "AA"):
-        with pytest.raises(Invalid, match="is no place in this list"):
+        with pytest.raises(Invalid, match="is not a place in this list"):
             ask("tasks", after)
-    with pytest.raises(Invalid, match="is no place in this list"):
+    with pytest.raises(Invalid, match="is not a place in this list"):
         ask("tasks", place, source="hostile")  # of another order
     with pytest.raises(Invalid, match="cannot be filtered by colour"):
         ask("tasks", colour="red")

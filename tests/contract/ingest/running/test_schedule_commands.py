@@ -39,7 +39,7 @@ def test_a_schedule_is_added_run_with_its_export_and_removed(
     when = ("--at", "03:30", "--timezone", "Europe/Berlin", "--jitter", "PT5M", "--missed", "all")
     then = ("--then", "export", "works", "--out", str(out), "--dedupe")
     said, _ = patra("schedule", "add", "hostile/nightly", "search", *when, *then)
-    assert said == "schedule hostile/nightly is added; `patra up` runs it, its latest tick at once\n"
+    assert said == "schedule hostile/nightly is added; `patra up` runs it, the first time at once\n"
     (row,) = json.loads(patra("schedule", "list", "--json")[0])
     assert (row["job"], row["on"], row["cron"], row["timezone"]) == (
         "hostile/nightly",
@@ -66,17 +66,17 @@ def test_a_schedule_is_added_run_with_its_export_and_removed(
 @pytest.mark.parametrize(
     ("said", "code", "word"),
     [
-        (("nightly", "search", "--at", "03:30"), 5, "is no SOURCE/NAME"),
+        (("nightly", "search", "--at", "03:30"), 5, "is not a SOURCE/NAME"),
         (("hostile/n", "search"), 2, "say when: --cron CRON, or --at HH:MM"),
-        (("hostile/n", "search", "--at", "25:00"), 2, "is no time; write 03:30"),
-        (("hostile/n", "search", "--cron", "every night"), 5, "is no schedule"),
+        (("hostile/n", "search", "--at", "25:00"), 2, "is not a time; write 03:30"),
+        (("hostile/n", "search", "--cron", "every night"), 5, "is not a schedule"),
         (
             ("hostile/n", "serch", "--at", "03:30"),
             5,
             "i_pack_bad_reference: endpoint: hostile has no endpoint 'serch' (did you mean search? known: ",
         ),
         (("nobody/n", "search", "--at", "03:30"), 5, "no such source is loaded: nobody"),
-        (("hostile/n", "search", "--at", "03:30", "--timezone", "Mars/Olympus"), 5, "is no time zone"),
+        (("hostile/n", "search", "--at", "03:30", "--timezone", "Mars/Olympus"), 5, "is not a time zone"),
         (("hostile/n", "search", "--at", "03:30", "--jitter", "soon"), 5, "soon"),
         (("hostile/n", "search", "--at", "03:30", "--operation", "BACKFILL"), 5, "say how far back it goes"),
         (
@@ -85,7 +85,7 @@ def test_a_schedule_is_added_run_with_its_export_and_removed(
             "i_param_invalid: params.tern: hostile search has no parameter 'tern' (did you mean term? known: term)",
         ),
         (("hostile/n", "details", "--at", "03:30"), 5, "hostile details does not offer HARVEST"),
-        (("hostile/n", "search", "--at", "03:30", "--topic", "sea otters"), 2, "'sea otters' is no name"),
+        (("hostile/n", "search", "--at", "03:30", "--topic", "sea otters"), 2, "'sea otters' is not a name"),
         (
             ("hostile/n", "search", "--at", "03:30", "--operation", "UPDATE", "--topic", "otters"),
             5,

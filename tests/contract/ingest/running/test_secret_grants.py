@@ -60,7 +60,7 @@ def test_a_strangers_pack_is_refused_until_its_secret_is_allowed(patra: Command,
     assert "ingest.secret_allow" in acts
     assert "ingest.secret_revoke" in acts
     assert "i_secret_not_allowed" in patra("ingest", "pack", "load", str(file), code=1)
-    assert "is no reference" in patra("ingest", "secret", "allow", "hostile", "file:", code=2)
+    assert "is not a reference" in patra("ingest", "secret", "allow", "hostile", "file:", code=2)
 
 
 def test_a_secret_is_allowed_before_there_is_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

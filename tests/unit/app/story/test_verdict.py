@@ -18,8 +18,8 @@ def waits(what: str, text: str, engine: Engine = Engine.ATTRIBUTION, due: int | 
 
 def test_attribution_says_whether_it_was_billed() -> None:
     rejected = entry("event_decided", "drop", code="f_event_invalid", code_text="a field is missing")
-    known = entry("event_decided", "drop", code="f_event_invalid", code_text="one of many", cause="x is no number")
-    assert verdict("attribution.eventId", [known], []) == "Not billed: x is no number (f_event_invalid)."
+    known = entry("event_decided", "drop", code="f_event_invalid", code_text="one of many", cause="x is not a number")
+    assert verdict("attribution.eventId", [known], []) == "Not billed: x is not a number (f_event_invalid)."
     said = [
         verdict("attribution.closureKey", [entry("billable_fact_recorded", "committed")], []),
         verdict("attribution.closureKey", [entry("billable_fact_recorded", "new")], []),

@@ -139,8 +139,8 @@ def test_a_whole_type_can_be_retired():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"type": "Thing"}, "no event type"),
-        ({"type": "thing"}, "no event type"),
+        ({"type": "Thing"}, "not an event type"),
+        ({"type": "thing"}, "not an event type"),
         ({"producer": " "}, "producer"),
         ({"dead_letter_threshold": 0}, "dead_letter_threshold"),
         ({"retry": {"max_retries": -1}}, "max_retries"),
@@ -160,7 +160,7 @@ def test_a_whole_type_can_be_retired():
         ({"versions": [version("1")]}, "major.minor"),
         ({"versions": [version(schema={"type": "string"})]}, "type: object"),
         ({"versions": [version(schema=closed({"a": {"minItems": "x"}}))]}, "whole number"),
-        ({"versions": [version(example={"other": 1})]}, "no field"),
+        ({"versions": [version(example={"other": 1})]}, "not a field"),
         ({"versions": [{**version(), "examples": []}]}, "example"),
         ({"subscribers": []}, "unknown field"),
     ],

@@ -33,6 +33,22 @@ def config(tmp_path: Path) -> str:
     return str(path)
 
 
+def test_on_a_terminal_works_are_a_table_and_json_lines_only_where_asked_for(
+    config: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("patra.cli.ingest.works.SHOWN_ROWS", 1)
+    with contextlib.suppress(SystemExit):
+        works.main(["--config", config])
+    said = capsys.readouterr()
+    assert "On boats" in said.out
+    assert "{" not in said.out
+    assert said.err == "the first 1; --out FILE writes all, with every column\n"
+    with contextlib.suppress(SystemExit):
+        works.main(["--config", config, "--json"])
+    assert capsys.readouterr().out.startswith('{"source":"crossref"')
+
+
 def test_works_go_to_the_standard_output_line_by_line(config: str) -> None:
     result = CliRunner().invoke(works, ["--config", config])
     assert result.exit_code == 0, result.output
@@ -120,4 +136,4 @@ def test_records_that_are_no_works_are_counted(config: str, tmp_path: Path) -> N
     db.close()
     result = CliRunner().invoke(works, ["--config", config, "--out", str(tmp_path / "works.csv")])
     assert "2 rows in" in result.stderr
-    assert "1 records are no works" in result.stderr
+    assert "1 records are not works" in result.stderr

@@ -80,6 +80,14 @@ def test_an_instant_is_shown_by_its_distance(cell: str, shown: str) -> None:
     assert relative(cell, datetime(2026, 1, 3, tzinfo=UTC)) == shown
 
 
+def test_a_short_column_stays_on_one_line_and_the_long_text_before_it_is_wrapped() -> None:
+    rows = [
+        ["export works to /a/folder/with/a/long/name/otters.duckdb, as it was, every night", "0 3 * * *", "in 10 h"]
+    ]
+    lines = [click.unstyle(line) for line in layout(["then", "cron", "next"], rows, 80)]
+    assert lines[2].endswith("  0 3 * * *  in 10 h")
+
+
 def test_an_exact_instant_is_shown_as_it_is(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from patra.ingest.packs import bundled
 from patra.ingest.packs.diff import Change, Kind, difference
 from patra.ingest.packs.registry import TABLES, dictionary_rows, rows_of, tree_of
 from patra.kernel.canonical import fingerprint
@@ -34,6 +35,12 @@ def test_a_pack_survives_the_registry(name):
     pack = loaded(name)
     assert back(pack) == pack.tree
     assert list(back(pack)["endpoints"]) == list(pack.tree["endpoints"])
+
+
+@pytest.mark.parametrize("name", bundled.names())
+def test_a_pack_of_the_distribution_survives_the_registry(name):
+    pack = bundled.pack(name)
+    assert back(pack) == pack.tree  # a part that were lost would make each load a new version
 
 
 def test_sections_that_say_nothing_survive_too():

@@ -37,9 +37,8 @@ def test_the_note_of_a_window_names_the_instant_before_which_it_ends(align, end,
     found = window_of(spec, asked, at("2026-11-15T10:00:00Z"), NOW)
     assert isinstance(found, Span)
     assert window_note(spec, asked, found, NOW + 5) == (
-        f"window 2026-11-15T10:00:00Z … {end}: it ends with the last whole {unit} before 2026-11-15T14:03:04Z, which is "
-        "now minus PT12H (window.safetyLag of pagelike), because younger records may still be incomplete there; a later "
-        "run reads them"
+        f"window 2026-11-15T10:00:00Z … {end}: up to the last whole {unit} before 2026-11-15T14:03:04Z (now minus "
+        "window.safetyLag PT12H); a later run reads the rest"
     )
 
 

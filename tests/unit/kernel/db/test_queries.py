@@ -55,7 +55,7 @@ def test_an_override_changes_one_dialect_and_keeps_the_rows(load):
             {"q": "-- name: a\n-- rows: k int\nSELECT 1", "q__postgres": "-- name: a\n-- rows: k text\nSELECT 2"},
             "changes the rows",
         ),
-        ({"q": "-- name: Not A Name\nSELECT 1"}, "is no name for a statement"),
+        ({"q": "-- name: Not A Name\nSELECT 1"}, "is not a name for a statement"),
         ({"q": "-- name: a\n-- rows: k varchar\nSELECT 1"}, "is not `name text"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Texts of strangers: what steers a terminal is written out, what is no number of ours is none."""
+"""Texts of strangers: what steers a terminal is written out, what is not a number of ours is none."""
 
 import pytest
 

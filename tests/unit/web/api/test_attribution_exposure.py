@@ -29,7 +29,7 @@ def test_a_batch_of_nobody_is_refused_where_patra_is_exposed_and_no_app_is_regis
 
 def test_on_loopback_without_tokens_the_first_minute_needs_no_app() -> None:
     with served() as client:
-        assert client.post("/events", body=BATCH, headers=JSON).status == 400  # it was read, and is no whole batch
+        assert client.post("/events", body=BATCH, headers=JSON).status == 400  # it was read, and is not a whole batch
 
 
 @pytest.mark.parametrize(

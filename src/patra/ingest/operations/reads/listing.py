@@ -189,7 +189,9 @@ def _place(after: str, length: int, way: Way) -> list[str | int] | None:
     if not after:
         return None
     wrong = Invalid(
-        "i_bad_page", f"{after!r} is no place in this list", advice="take `next` as it was given, with the same filters"
+        "i_bad_page",
+        f"{after!r} is not a place in this list",
+        advice="take `next` as it was given, with the same filters",
     )
     try:
         told = msgspec.json.decode(urlsafe_b64decode(after + "=" * (-len(after) % 4)), type=list[str | list[str | int]])

@@ -1,7 +1,7 @@
 """What can be asked about the running side, one entry a list: HTTP and the command line offer the same set (ch. 14.7).
 
 Lists of plans, tasks, runs, batches, records in quarantine, watermarks, cursor events, errors, signals and refused
-triggers. What is no list of rows (the queue, a plan's lineage, coverage, alerts, schedules) stands in `views`,
+triggers. What is not a list of rows (the queue, a plan's lineage, coverage, alerts, schedules) stands in `views`,
 `coverage` and `monitor`.
 """
 

@@ -184,11 +184,11 @@ def _base_url(draft: Draft) -> Iterator[Problem]:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        yield draft.error(Reason.HOST_INVALID, ("http", "baseUrl"), f"{url!r} is no URL: {error}")
+        yield draft.error(Reason.HOST_INVALID, ("http", "baseUrl"), f"{url!r} is not a URL: {error}")
         return
     if parts.scheme not in {"http", "https"} or not parts.hostname or port == 0:
         yield draft.error(
-            Reason.HOST_INVALID, ("http", "baseUrl"), f"{url!r} is no http URL", "https://api.example.org"
+            Reason.HOST_INVALID, ("http", "baseUrl"), f"{url!r} is not an http URL", "https://api.example.org"
         )
     elif parts.scheme == "http" and not draft.at.http.allow_http:
         yield draft.error(

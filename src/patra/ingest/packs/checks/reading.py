@@ -97,7 +97,7 @@ def request_reads(draft: Draft, found: list[Problem]) -> frozenset[str]:
         read |= _template(draft, ("http", "headersTemplate", name), text, names, found)
         if not name or set(name) - TOKEN:
             found.append(
-                draft.error(Reason.EXPR_INVALID, ("http", "headersTemplate", name), f"{name!r} is no header's name")
+                draft.error(Reason.EXPR_INVALID, ("http", "headersTemplate", name), f"{name!r} is not a header's name")
             )
     for section, query in (
         ("queryTemplate", http.query_template),

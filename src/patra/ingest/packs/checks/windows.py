@@ -98,7 +98,7 @@ def _growing_key(draft: Draft, reads: frozenset[str]) -> Iterator[Problem]:
         yield draft.error(
             Reason.WINDOW_INVALID,
             ("cursor", "key"),
-            f"{cursor.key!r} is no output field: there is no number to go by",
+            f"{cursor.key!r} is not an output field: there is no number to go by",
             f"known: {', '.join([ITEM_ID, *draft.at.output.fields])}; without this line it is the record's id",
         )
     if draft.at.two_phase.enabled and cursor.key in draft.at.output.fields:
@@ -116,7 +116,7 @@ def _key_bounds(draft: Draft, reads: frozenset[str]) -> Iterator[Problem]:
         return
     if keys.first >= keys.last:
         yield draft.error(
-            Reason.WINDOW_INVALID, ("planning", "keyBounds"), f"keys from {keys.first} to {keys.last} are no range"
+            Reason.WINDOW_INVALID, ("planning", "keyBounds"), f"keys from {keys.first} to {keys.last} are not a range"
         )
     if not {"key.from", "key.to"} <= reads:
         yield draft.error(
@@ -149,7 +149,7 @@ def _watermark(draft: Draft) -> Iterator[Problem]:
         yield draft.error(
             Reason.WINDOW_INVALID,
             ("window", "substituteKey"),
-            f"{window.substitute_key!r} is no output field with a path",
+            f"{window.substitute_key!r} is not an output field with a path",
             f"known: {', '.join(draft.at.output.fields) or 'none'}",
         )
 

@@ -130,7 +130,7 @@ def _response(found: Found, walk: Walk, fields: Fields) -> Iterator[str]:
             yield "      namespaces:"
             yield from (f"        {prefix}: {_text(uri)}" for prefix, uri in used.items())
     yield f"      itemsPath: {_text(found.items_path)}"
-    yield "      itemsMissing: FAIL  # an answer without it is no page of the list; EMPTY if the provider ends lists so"
+    yield "      itemsMissing: FAIL  # an answer without it is not a page; EMPTY if the provider ends lists so"
     if fields.id is None:
         yield "      # TODO: nothing in the records is there in each and different in all; say what identifies a record"
     guess = "$.id" if found.format is ResponseFormat.JSON else "id"

@@ -206,7 +206,7 @@ class _Walk:
         if isinstance(inner, t.EnumType):
             return self._coded(key, cast("type[Code]", inner.cls), path)
         if isinstance(inner, t.StrType) and inner.pattern and not re.search(inner.pattern, key):
-            return self.report(Reason.PACK_BAD_NAME, path, f"{key!r} is no name", spelling(inner.pattern))
+            return self.report(Reason.PACK_BAD_NAME, path, f"{key!r} is not a name", spelling(inner.pattern))
         return key
 
     def _pairs(self, node: yaml.MappingNode, path: TreePath) -> list[tuple[str, Any]]:
@@ -358,7 +358,7 @@ class _Walk:
                     "a secret is given by reference, never written out",
                     "write env:NAME, file:PATH or keyring:SERVICE/USER",
                 )
-            return self.report(Reason.PACK_BAD_NAME, path, f"{value!r} is no name", spelling(shape.pattern))
+            return self.report(Reason.PACK_BAD_NAME, path, f"{value!r} is not a name", spelling(shape.pattern))
         return value
 
     def _checked(self, value: Any, stands_for: str | None, path: TreePath) -> Any:

@@ -28,7 +28,7 @@ class TimeBounds(Bit, frozen=True, kw_only=True):
     def span(self) -> Span:
         start, end = parse_instant(self.since), parse_instant(self.until)
         if start is None or end is None:
-            raise ValueError(f"{self.since} to {self.until} is no window")
+            raise ValueError(f"{self.since} to {self.until} is not a window")
         return Span(start, end)
 
 

@@ -162,7 +162,10 @@ def add_hook(request: Request) -> Hook | Problem:
     for event_type, text in asked.types.items():
         if (versions := parse_range(text)) is None:
             return Problem(
-                400, Reason.VERSION_UNKNOWN.value, Reason.VERSION_UNKNOWN.text, f"{text!r} is no range such as `>=1,<2`"
+                400,
+                Reason.VERSION_UNKNOWN.value,
+                Reason.VERSION_UNKNOWN.text,
+                f"{text!r} is not a range such as `>=1,<2`",
             )
         wanted[event_type] = versions
     engine, by = bus_of(request.patra), name_of(request)

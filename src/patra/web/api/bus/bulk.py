@@ -235,7 +235,7 @@ def _begin(request: Request) -> BulkLine | Problem:
     bus, by = bus_of(request.patra).bus, (request.actor or LOCAL).name
     as_of = parse_instant(asked.as_of) if asked.as_of else None
     if asked.as_of and as_of is None:
-        return Problem(422, "body_invalid", "`as_of` is no instant such as 2026-01-31T08:00:00Z")
+        return Problem(422, "body_invalid", "`as_of` is not an instant such as 2026-01-31T08:00:00Z")
     wanted = msgspec.structs.replace(_wanted(asked), failed_to=None if as_of is None else as_of + 1)
     return _acted(
         request,

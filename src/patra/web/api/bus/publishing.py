@@ -87,7 +87,7 @@ def _audit(tx: Tx, actor: Actor, asked: Sequence[Envelope], done: Sequence[Outco
 def _unread(
     headers: dict[str, str], body: bytes, found: Sequence[Envelope | Refused], *, several: bool
 ) -> list[tuple[Envelope, Refused]]:
-    """Each that is no envelope, with what is legible of it (A4)."""
+    """Each that is not an envelope, with what is legible of it (A4)."""
     if all(isinstance(one, Envelope) for one in found):
         return []
     try:

@@ -182,7 +182,7 @@ def _subscribed(consumers: PullConsumers, group: str, asked: PullAsked, by: str)
     for name, text in asked.types.items():
         versions = parse_range(text)
         if versions is None:
-            detail = f"{text!r} is no range such as `>=1,<2`"
+            detail = f"{text!r} is not a range such as `>=1,<2`"
             unreadable = Refused(code=Reason.VERSION_UNKNOWN, place="/types", detail=detail)
             consumers.record_refusal(group, asked.types, unreadable, by)
             return problem(unreadable)

@@ -133,7 +133,7 @@ def test_every_endpoint_and_operation_compiles_and_maps_to_a_work(name: str) -> 
     assert {spec.operation for spec in found} == operations
     for spec in found:
         leg = spec.yields
-        raw = name == "ror" or leg.endpoint_code == "sets"  # organisations and sets are no works
+        raw = name == "ror" or leg.endpoint_code == "sets"  # organisations and sets are not works
         assert leg.mapping.output.shape == ("raw" if raw else "work")
         assert list(check_shape(leg.mapping.output)) == []
         Mapper(leg.mapping.output, leg.response, leg.expr, leg.params)

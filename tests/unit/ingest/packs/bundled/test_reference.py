@@ -56,7 +56,7 @@ def test_every_pack_says_what_its_totals_bounds_times_and_deletions_mean() -> No
         assert found is not None, name
         [row] = [line for line in page.splitlines() if line.startswith(f"| [{name}]({found.source})")]
         for sentence in (found.total, found.bounds, found.precision, found.update_time, found.deletions):
-            assert sentence.endswith("."), f"{name}: {sentence!r} is no sentence"
+            assert sentence.endswith("."), f"{name}: {sentence!r} is not a sentence"
             assert f" {sentence} |" in row
 
 

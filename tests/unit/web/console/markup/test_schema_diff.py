@@ -26,8 +26,8 @@ def test_every_field_has_its_verdict():
         {"quality": "best", "place": {"town": 7}, "tags": ["a", 1], "colour": "red"},
         ("", "required", "id is missing"),
         ("/quality", "enum", "best is none of draft, high"),
-        ("/place/town", "type", "7 is no string"),
-        ("/tags/1", "type", "1 is no string"),
+        ("/place/town", "type", "7 is not a string"),
+        ("/tags/1", "type", "1 is not a string"),
     )
     assert {path: row.verdict for path, row in rows.items()} == {
         "/id": "missing",
@@ -40,7 +40,7 @@ def test_every_field_has_its_verdict():
     }
     assert rows["/quality"].says == "draft | high, required"
     assert rows["/quality"].has == '"best"'
-    assert rows["/tags"].details == ("/tags/1 type: 1 is no string",)
+    assert rows["/tags"].details == ("/tags/1 type: 1 is not a string",)
     assert rows["/id"].says == "string, minLength 1, required"
 
 

@@ -1,0 +1,53 @@
+"""A story on a terminal: no column, line or key more than a person needs."""
+
+import sys
+
+import click
+import msgspec
+import pytest
+
+from patra.app.story.model import Related, Story, StoryEntry
+from patra.cli.story import command, print_story
+
+MOVED = StoryEntry(
+    id="1", at="2026-01-01T00:00:00Z", engine="attribution", shape="state", what="moved", text="A record was committed.",
+    state="", code="", code_text="", rule_version="", docs="", detail={}, related=[],
+)  # fmt: skip
+RELATED = [
+    Related(relation="app", kind="attribution.appId", key="shop"),
+    Related(relation="record", kind="attribution.recordKey", key="12b6"),
+    Related(relation="audit", kind="attribution.auditKey", key="fe_1|drop"),
+]
+
+
+def said(capsys: pytest.CaptureFixture[str], *, wide: bool = False, engines: tuple[str, ...] = ("attribution",)) -> str:
+    entries = [msgspec.structs.replace(MOVED, id=str(n), engine=engines[n % len(engines)]) for n in range(3)]
+    found = Story(
+        key="e2", kind="attribution.eventId", outcome="found", entries=entries, pending=[], related=RELATED,
+        candidates=[], searched=[], advice=[], next=None,
+    )  # fmt: skip
+    with click.Context(command) as ctx:
+        ctx.meta["patra.wide"] = wide
+        print_story(found)
+    return click.unstyle(capsys.readouterr().out)
+
+
+def test_repeated_entries_are_one_row_and_keys_of_records_are_left_to_wide(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    text = said(capsys)
+    assert text.count("A record was committed.") == 1
+    assert "(3 times)" in text
+    assert "engine" not in text
+    assert "related  app: attribution.appId shop\nrelated  2 keys of records and audits: --wide lists them\n" in text
+    whole = said(capsys, wide=True)
+    assert whole.count("A record was committed.") == 3
+    assert "attribution.recordKey 12b6" in whole
+    assert "engine" in said(capsys, engines=("attribution", "bus"))
+
+
+def test_a_pipe_gets_everything(capsys: pytest.CaptureFixture[str]) -> None:
+    text = said(capsys)
+    assert text.count("A record was committed.") == 3
+    assert "attribution.auditKey fe_1|drop" in text
