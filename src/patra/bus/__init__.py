@@ -4,7 +4,7 @@ Folders in the order in which an event passes; a later one may import an earlier
 
 | folder or module | for |
 |---|---|
-| `contracts/` | the shipped contracts: who may publish (C§5), payloads (C§2) |
+| `contracts/` | the shipped contracts, `EVENT_TYPE.yaml` each: who may publish (C§5), payloads (C§2) |
 | `catalogue/` | contracts of event types, schemas, versions, evolution, reason codes |
 | `publishing/` | envelopes, CloudEvents, the decision to publish |
 | `consuming/` | consumers, order and retries, dead letters, replay, freezes |

@@ -17,5 +17,6 @@ executors meet only in the store.
 | `execution/` | a task from lease to end |
 | `works/` | the common shape: reading, merging, joining, exporting |
 | `operations/` | views, alerts, replay, dry run, retention |
+| `sql/` | named statements; tables and indexes in `sql/migrations` (ch. 7, 13.3, 13.4) |
 | `reference` | reference pages and the JSON Schema of packs |
 """

@@ -20,6 +20,6 @@ Read in this order; a later file may import an earlier one, never the other way.
 | ledger.py    | keys, fingerprints, now, windows     | first, duplicate, conflict or new cycle, for each        |
 | outbox_messages.py | what a receiver answers       | when a message is sent again, or never                   |
 | outbox.py    | messages in the caller's transaction | deliveries, in order within a group, at least once       |
-| leases.py    | a holder, a number, now              | work that nobody else holds, with a fencing token        |
+| leases.py    | a holder, a number, now              | work of one holder, partitions taking turns; a fencing token |
 | testing.py   | instants that a test sets            | a clock that stands still until it is moved              |
 """

@@ -2,7 +2,7 @@
 
 | module | for |
 |---|---|
-| `write`, `read`, `sql` | what a commit writes; decisions and closures read back; named statements |
+| `write`, `read`, `sql` | what a commit writes, rejected events too (F19, F25); what is read back; named statements |
 | `decision_codec` | decisions on one item of the log as one row |
 | `dedup_keys`, `recent_keys` | dedup keys in the ledger; the newest in memory (F9) |
 | `closure_index`, `placement_index` | closures and placements by key |

@@ -6,7 +6,7 @@ a page, as dedup keys are (`recent`). A closure never goes and its number never 
 and in the tree at once. Marks say up to which number all keys are in the tree, and how far a carrying has come; the
 keys of later closures are read at the start.
 
-What is in memory here is right as long as what `keystore` has in memory is: both are read again together.
+What is in memory here is right as long as what `dedup_keys` has in memory is: both are read again together.
 """
 
 from collections.abc import Collection

@@ -2,7 +2,7 @@
 
 A B-tree of random keys costs a page an event. So on SQLite, where one process writes, new keys are appended to the
 store in the order of their coming and found here, until they are carried into the tree in the order of the tree, many
-to a page (`keystore`). This is the working copy of what was appended: forty bytes a key in buckets by the key's first
+to a page (`dedup_keys`). This is the working copy of what was appended: forty bytes a key in buckets by the key's first
 two bytes, which are in the tree's order as they stand. All keys here are in their first cycle.
 
 Carrying freezes what is there: the frozen keys of a bucket stand before those that come meanwhile.

@@ -181,7 +181,7 @@ def _log_row(place: int, one: Item) -> Row:
 
 
 def write(tx: Tx, changes: Changes, items: Mapping[int, Item], numbers: Numbers, *, archived: bool) -> None:
-    """Write all that was decided on the items, which come by number, but for dedup keys (`keystore`) and drops.
+    """Write all that was decided on the items, which come by number, but for dedup keys (`dedup_keys`) and drops.
 
     `archived`: the store itself is the archive.
     """

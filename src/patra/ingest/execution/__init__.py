@@ -2,7 +2,7 @@
 
 | module | for |
 |---|---|
-| `executor`, `lease_keeper` | takes tasks fairly under a lease (ch. 5.4.1, 9.7); renews it |
+| `executor`, `lease_keeper` | takes tasks under a lease (ch. 5.2.2, 5.4.1; turns in `kernel.leases`); renews it |
 | `compiled_plan`, `run_context` | what is compiled once per plan; what one attempt is about |
 | `run` | one attempt, batch after batch; two phases (ch. 5.4.2, 4.6) |
 | `on_success`, `on_failure` | where a page leads (ch. 9.3); put back, re-slice, give up (ch. 9.5) |

@@ -11,6 +11,7 @@ from patra.ingest.landing.run_state import Checkpoint
 from patra.ingest.vocabulary.codes import TotalMeaning
 from patra.ingest.vocabulary.run_reasons import RunReason
 
+RAISE_MAX_PAGE = "raise `pagination.maxPage`, or leave it out: reading the same again ends at the same page"
 DEEP_BY_KEY = "put ${key.from} into the query and say `ordering.orderBy` with `asc`, or page by token or URL"
 
 

@@ -3,14 +3,14 @@
 Pure: no store, no clock. What goes wrong is `on_failure.py`'s business.
 """
 
-import re
 from itertools import pairwise
 
 import msgspec
 from msgspec.structs import replace
 
 from patra.ingest.execution.compiled_plan import TaskScope
-from patra.ingest.execution.growing_keys import DEEP_BY_KEY, above_what_is_known, from_the_last_key
+from patra.ingest.execution.growing_keys import DEEP_BY_KEY, RAISE_MAX_PAGE, above_what_is_known, from_the_last_key
+from patra.ingest.expressions.paths import last_name
 from patra.ingest.extraction.completeness import Ledger, Shortfall, advice, fewest, with_shortfall
 from patra.ingest.extraction.key_ranges import KeyRanges, after_range, recounted
 from patra.ingest.extraction.pagination import (
@@ -54,7 +54,6 @@ from patra.ingest.vocabulary.reasons import Reason
 from patra.ingest.vocabulary.run_reasons import RunReason
 from patra.kernel.clock import parse_duration
 
-RAISE_MAX_PAGE = "raise `pagination.maxPage`, or leave it out: reading the same again ends at the same page"
 MIN_PAGE_RECORDS = 10  # records of the smallest page that is asked for
 
 
@@ -160,7 +159,7 @@ def _past_the_window(scope: TaskScope, line: EndpointClient, landing: Landing, b
     came = landing.instants
     if not declared or window is None or landing.bad or len(came) < 2:
         return False
-    if _last_name(line.leg.response.updated_at_path or "") != spec.window.watermark_key:
+    if last_name(line.leg.response.updated_at_path or "") != spec.window.watermark_key:
         return False
     match ordering.order_by.split():
         case [key, "desc"] if key == spec.window.watermark_key:
@@ -169,12 +168,6 @@ def _past_the_window(scope: TaskScope, line: EndpointClient, landing: Landing, b
             return came[0] >= window.end and all(a <= b for a, b in pairwise(came))
         case _:
             return False
-
-
-def _last_name(path: str) -> str:
-    """The field that a path ends at: `updated` of `$.meta.updated` and of `/entry/atom:updated`; none of several."""
-    names = re.findall(r"[\w-]+", path.removesuffix("/text()"))
-    return names[-1] if names and "," not in path else ""
 
 
 def after_page(
@@ -235,9 +228,9 @@ def after_page(
                 return Step(checkpoint=checkpoint, closing=part(code, detail, rest, total), healed=(RunReason.RESLICE,))
             if code is not RunReason.MAX_PAGE:
                 return Step(checkpoint=checkpoint, closing=failed(code, detail, level="L2"))
-            if (further := _behind_max_page(scope, checkpoint, End(code, following))) is not None:
-                return further
-            return Step(checkpoint=checkpoint, closing=failed(code, detail, level="L2", advice=RAISE_MAX_PAGE))
+            closing = failed(code, detail, level="L2", advice=RAISE_MAX_PAGE)
+            further = _behind_max_page(scope, checkpoint, End(code, following))
+            return further or Step(checkpoint=checkpoint, closing=closing)
         case Probe():
             raise AssertionError("a probe lands nothing")
 
@@ -298,8 +291,8 @@ def _behind_max_page(scope: TaskScope, checkpoint: Checkpoint, end: End) -> Step
     once_more = again(pagination, end, replace(scope.first, passes=end.place.passes))
     if once_more is None:
         return _from_the_last_key(scope, checkpoint, end)
-    healed = (RunReason.DRIFTED,)
-    return Step(checkpoint=replace(checkpoint, place=once_more), has_next=True, following=once_more, healed=healed)
+    going_on = replace(checkpoint, place=once_more)
+    return Step(checkpoint=going_on, has_next=True, following=once_more, healed=(RunReason.DRIFTED,))
 
 
 def after_details(

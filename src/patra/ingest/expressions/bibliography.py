@@ -1,4 +1,4 @@
-"""Turns what providers write of people, pages, subjects, grants, publishers and licences into one form.
+"""Turns what providers write of people, pages, subjects, grants, publishers, licences and languages into one form.
 
 Pure rules behind the cleaners.
 """
@@ -219,3 +219,32 @@ def uninvert(value: Any) -> str | None:
                 if isinstance(place, int) and 0 <= place < MAX_ABSTRACT_WORDS:
                     words[place] = word
     return " ".join(words[place] for place in sorted(words)) or None
+
+
+_LANGUAGES = {
+    code: short
+    for short, codes in {
+        "ar": "ara arabic", "bg": "bul bulgarian", "ca": "cat catalan", "cs": "cze ces czech", "da": "dan danish",
+        "de": "ger deu german", "el": "gre ell greek", "en": "eng english", "es": "spa spanish", "et": "est estonian",
+        "eu": "baq eus basque", "fa": "per fas persian", "fi": "fin finnish", "fr": "fre fra french",
+        "he": "heb hebrew", "hi": "hin hindi", "hr": "hrv scr croatian", "hu": "hun hungarian",
+        "id": "ind indonesian", "is": "ice isl icelandic", "it": "ita italian", "ja": "jpn japanese",
+        "ko": "kor korean", "la": "lat latin", "lt": "lit lithuanian", "lv": "lav latvian", "nl": "dut nld dutch",
+        "no": "nor norwegian", "pl": "pol polish", "pt": "por portuguese", "ro": "rum ron romanian",
+        "ru": "rus russian", "sk": "slo slk slovak", "sl": "slv slovenian", "sr": "srp scc serbian",
+        "sv": "swe swedish", "th": "tha thai", "tr": "tur turkish", "uk": "ukr ukrainian", "vi": "vie vietnamese",
+        "zh": "chi zho chinese",
+    }.items()
+    for code in codes.split()
+}  # fmt: skip
+
+
+def language(value: str) -> str | None:
+    """A language in two letters; nothing where it is not known."""
+    text = value.strip().lower()
+    if len(text) == 2 and text.isascii() and text.isalpha():
+        return text
+    code = re.split(r"[-_]", text, maxsplit=1)[0]
+    if len(code) == 2 and code.isascii() and code.isalpha():
+        return code
+    return _LANGUAGES.get(code)

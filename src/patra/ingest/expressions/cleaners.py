@@ -310,33 +310,10 @@ _MAX_LICENCE_CHARS = 200
 _licensed = lru_cache(maxsize=1024)(bibliography.licence)
 """A provider's records have a handful of licences."""
 
-_LANGUAGES = {
-    code: short
-    for short, codes in {
-        "ar": "ara arabic", "bg": "bul bulgarian", "ca": "cat catalan", "cs": "cze ces czech", "da": "dan danish",
-        "de": "ger deu german", "el": "gre ell greek", "en": "eng english", "es": "spa spanish", "et": "est estonian",
-        "eu": "baq eus basque", "fa": "per fas persian", "fi": "fin finnish", "fr": "fre fra french",
-        "he": "heb hebrew", "hi": "hin hindi", "hr": "hrv scr croatian", "hu": "hun hungarian",
-        "id": "ind indonesian", "is": "ice isl icelandic", "it": "ita italian", "ja": "jpn japanese",
-        "ko": "kor korean", "la": "lat latin", "lt": "lit lithuanian", "lv": "lav latvian", "nl": "dut nld dutch",
-        "no": "nor norwegian", "pl": "pol polish", "pt": "por portuguese", "ro": "rum ron romanian",
-        "ru": "rus russian", "sk": "slo slk slovak", "sl": "slv slovenian", "sr": "srp scc serbian",
-        "sv": "swe swedish", "th": "tha thai", "tr": "tur turkish", "uk": "ukr ukrainian", "vi": "vie vietnamese",
-        "zh": "chi zho chinese",
-    }.items()
-    for code in codes.split()
-}  # fmt: skip
-
 
 @_cleaner("language", "A language in two letters (eng, English, en_US become en); what is not known is nothing.")
 def _language(value: Any) -> str | None:
-    text = value.strip().lower() if isinstance(value, str) else ""
-    if len(text) == 2 and text.isascii() and text.isalpha():
-        return text
-    code = re.split(r"[-_]", text, maxsplit=1)[0]
-    if len(code) == 2 and code.isascii() and code.isalpha():
-        return code
-    return _LANGUAGES.get(code)
+    return bibliography.language(value) if isinstance(value, str) else None
 
 
 @_cleaner(

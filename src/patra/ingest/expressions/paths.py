@@ -7,6 +7,7 @@ network or unbounded trees, and XPath has no functions beyond XPath's own. What 
 (`path_bounds`).
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, cast
@@ -309,3 +310,9 @@ def parse_xml(body: bytes) -> Any:
 
 def _invalid(source: str, what: str, advice: str = "") -> Invalid:
     return Invalid("path_invalid", f"{source!r}: {what}", advice=advice)
+
+
+def last_name(path: str) -> str:
+    """The field that a path ends at: `updated` of `$.meta.updated` and of `/entry/atom:updated`; none of several."""
+    names = re.findall(r"[\w-]+", path.removesuffix("/text()"))
+    return names[-1] if names and "," not in path else ""

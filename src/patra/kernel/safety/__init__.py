@@ -1,1 +1,1 @@
-"""Protection against leaks, untrusted input and want: URLs, addresses, known secrets, redaction, text, threads."""
+"""Protection against leaks, untrusted input and a lack of threads: URLs, addresses, secrets, redaction, text."""

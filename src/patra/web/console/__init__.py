@@ -9,7 +9,7 @@
 | `needs` | something that needs a person |
 | `navigation` | the entries of the navigation |
 | `reads` | rates, counts of the navigation, shots of a film: what HTTP has no query for |
-| `reasons` | the meaning of every reason code |
+| `reasons`, `rules` | the meaning of every reason code; paragraphs of the specification |
 | `act`, `acts` | what can be done, as a table of endpoints with levels of confirmation |
 | `render` | Jinja, autoescaped, nothing undefined |
 | `pages` | one module for each engine: a question's address to its answer |

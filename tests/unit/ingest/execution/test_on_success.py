@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from patra.ingest.execution import on_success
-from patra.ingest.execution.on_success import _last_name
+from patra.ingest.expressions.paths import last_name
 from patra.ingest.extraction.completeness import Shortfall, with_shortfall
 from patra.ingest.extraction.pagination import End, Next, Stop
 from patra.ingest.fetching.resilience import HealthCounts, Thresholds
@@ -174,4 +174,4 @@ def test_a_page_shrinks_by_halves_down_to_ten_records():
     ],
 )
 def test_the_date_that_records_are_read_by_is_the_last_name_of_its_path(path: str, name: str) -> None:
-    assert _last_name(path) == name
+    assert last_name(path) == name

@@ -6,6 +6,7 @@
 | `formats` | instants, spans of time, numbers, keys, as a reader expects them |
 | `json_view` | JSON coloured on the server, and the difference of two documents |
 | `schema_diff` | a payload compared with its schema, field by field |
-| `flow_drawing`, `story_axis` | the flow of events and the axis of a story as SVG |
+| `masked_text` | text without secrets and personal data |
+| `flow_drawing`, `story_axis`, `story_lanes` | the flow of events and the axis of a story as SVG |
 | `drawings` | sparks, bars and window strips as SVG without inline style |
 """
