@@ -78,7 +78,7 @@ def test_no_summary_is_cut_in_the_help_of_a_group(patra: Patra, path: str) -> No
 
 BEGINS_WORK = {
     "up", "web", "work", "demo", "migrate", "backup", "restore", "ingest pack load", "ingest pack new", "ingest plan",
-    "ingest run", "bus publish", "bus consume", "bus webhooks add", "bus catalogue release", "bus catalogue docs",
+    "ingest run", "ingest secret allow", "bus publish", "bus consume", "bus webhooks add", "bus catalogue release", "bus catalogue docs",
     "attribution app add", "attribution replay", "studio make",
 }  # fmt: skip
 ARGUMENTS = {
@@ -104,7 +104,6 @@ ARGUMENTS = {
     "ingest schedule change": "crossref/nightly works --at 03:00",
     "ingest silence": "fatal crossref/works --for PT4H --why r",
     "ingest replay": "r 1",
-    "ingest secret allow": "crossref env:KEY",
     "ingest secret revoke": "crossref env:KEY",
     "ingest try": "{yaml} works",
     "ingest reread": "crossref works --from 2026-01-01 --to 2026-01-02 --why r",

@@ -64,10 +64,10 @@ def test_a_name_that_leads_inside_is_asked_only_where_its_network_is_named() -> 
             patch.setattr("socket.getaddrinfo", resolves_to("127.0.0.1"))
             refused = failed(Transport(), request)
             assert (refused.fault, server.connections) == (Fault.CONNECT, 0)
-            assert "no public address" in refused.detail
+            assert "not a public address" in refused.detail
             assert answered(inside, request).status == 200
             through = msgspec.structs.replace(request, proxy=f"http://proxy.test:{port}")
-            assert "no public address" in failed(Transport(), through).detail
+            assert "not a public address" in failed(Transport(), through).detail
     inside.close()
 
 

@@ -301,7 +301,7 @@ def windows(view: View) -> Page:
     asked = {**filters, "source": source, "after": view.asked("after"), "limit": PAGE_SIZE}
     found = view.ask("/ingest/coverage", **asked) if source else NO_WINDOWS
     total = found["sum"]
-    title = "Coverage" if not total["windows"] else f"All {plural(total['windows'], 'window')} add up"
+    title = "Coverage" if not total.get("windows") else f"All {plural(total['windows'], 'window')} add up"
     title = f"{plural(total['open'], 'window does', 'windows do')} not add up" if total["open"] else title
     return Page(
         title=title,
