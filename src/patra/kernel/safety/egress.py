@@ -37,7 +37,7 @@ def checked_addresses(host: str, port: int, allowed: Sequence[Network]) -> list[
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     addresses = [str(where[0]) for *_, where in found]
     if refused := [address for address in addresses if not is_reachable(address, allowed)]:
-        raise PermissionError(f"{host} leads to {refused[0]}, which is not a public address and which no setting names")
+        raise PermissionError(f"{refused[0]} is not a public address")
     return list(dict.fromkeys(addresses))
 
 
