@@ -21,10 +21,12 @@ AGAIN = 2  # events of a batch that were sent before
 _INTERACTIONS = ("expand", "collapse", "dwell", "close", "scroll", "video_start", "video_complete")
 
 
-def templates(app: str = APPS[0], count: int = TEMPLATES, again: int = AGAIN, seed: int = 1) -> list[bytes]:
+def templates(
+    app: str = APPS[0], count: int = TEMPLATES, again: int = AGAIN, seed: int = 1, at: float | None = None
+) -> list[bytes]:
     """Bodies of batches of one app with two marks to fill in; template n sends some events of template n-1 again."""
     rng = random.Random(f"{app}{seed}")
-    at = time.time()
+    at = time.time() if at is None else at
     batches = [_events(rng, app, number, at) for number in range(count)]
     return [
         _body(app, number, batches[number][: EVENTS - again] + _sent_before(batches[number - 1][:again]), at)

@@ -436,7 +436,7 @@ def prepared(db: Database, kind: str, *, handler: str = "set", sender: Sender | 
     else:
         bus.consumer(kind, group=GROUP)(singles[handler])
 
-    db.run(lambda tx: tx.script("CREATE TABLE effect (event_id TEXT NOT NULL)"))
+    db.run(lambda tx: tx.script("CREATE TABLE IF NOT EXISTS effect (event_id TEXT NOT NULL)"))
     db.run(bus.join)
     assert db.read(lambda tx: groups.find(tx, GROUP)) is not None
     return bus

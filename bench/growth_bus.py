@@ -7,31 +7,21 @@ import msgspec
 
 from bench.bus import GROUP, envelope, prepared
 from bench.growth_spot import Spot
-from bench.reads import NUMBERS
+from bench.reads_fill import BUS_KIND as KIND
+from bench.reads_fill import fill_bus
 from patra.bus import operations
 from patra.bus.consuming.dead_letter import letter_id
 from patra.bus.dispatch.dispatcher import Dispatcher
-from patra.bus.publishing.envelope import encode
 from patra.bus.runtime import PURGE_BATCH_SIZE
 from patra.bus.store import dead_letters, events, groups
 from patra.kernel.clock import DAY, SystemClock
 from patra.kernel.db import Database, Tx
 from patra.kernel.db.queries import statement
 
-KIND = "job.succeeded"
 REPLAYED = "replayed"
 """The group that handles only what is replayed to it."""
 STEP_EVENTS = 1_000
 PAST_RETENTION = 4_000 * DAY
-HASH = {"sqlite": "CAST(printf('%016d', {0}) AS BLOB)", "postgres": "decode(md5(CAST({0} AS text)), 'hex')"}
-PAD = {"sqlite": "printf('%012d', i)", "postgres": "lpad(CAST(i AS text), 12, '0')"}
-LOG = """INSERT INTO bus_event (event_id, major, minor, event_type, identity, fingerprint, producer, tenant_id, trace_id,
-  correlation_id, order_key, published_at, body)
-SELECT {event_id}, 1, 0, :kind, {identity}, {identity}, 'p', 't', 'trace-' || i, 'run-' || (i / 10), {key},
-  CASE WHEN i < :old THEN :past ELSE :now END + i, replace(replace(:body, :event_id, {event_id}), :key, 'filled-' || i)
-FROM n"""
-LINES = """INSERT INTO bus_delivery (group_id, seq, order_key, due_at)
-SELECT :group_id, seq, order_key, :now FROM bus_event WHERE published_at >= :now"""
 OLD = statement(
     "old", "SELECT seq, event_id, order_key, body FROM bus_event WHERE seq > :after ORDER BY seq LIMIT :limit"
 )
@@ -46,30 +36,7 @@ class BusGrowth:
 
     def fill(self, rows: int) -> None:
         now = SystemClock().now() - DAY
-        made = envelope(self.bus, KIND)
-        hashed = HASH[self.db.dialect].format
-        params = {
-            "many": rows,
-            "old": rows // 2,
-            "past": now - PAST_RETENTION,
-            "now": now,
-            "kind": KIND,
-            "body": encode(made).decode(),
-            "event_id": made.event_id,
-            "key": made.idempotency_key,
-        }
-        text = LOG.format(
-            event_id=f"'00000000-0000-7000-8000-' || {PAD[self.db.dialect]}",
-            identity=hashed("i"),
-            key=hashed("i % 1000"),
-        )
-        log = statement("fill log", f"{NUMBERS[self.db.dialect]} {text}")
-        lines = statement("fill lines", LINES)
-        group = self.db.read(lambda tx: groups.find(tx, GROUP))
-        assert group is not None
-        if rows:
-            self.db.run(lambda tx: tx.execute(log, params))
-            self.db.run(lambda tx: tx.execute(lines, {"group_id": group.group_id, "now": now}))
+        fill_bus(self.db, self.bus, rows, past=now - PAST_RETENTION, now=now)
         self.bus.batch_consumer(KIND, group=REPLAYED)(lambda _tx, _events: None)
         self.db.run(self.bus.join)
 

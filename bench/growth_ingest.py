@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bench.growth_spot import Spot
-from bench.reads import NUMBERS, T0, fill
+from bench.reads_fill import NUMBERS, T0, fill_ingest
 from patra.ingest.landing.store import Q, frontier
 from patra.ingest.operations.alerting.monitor import FLOW, FlowWindow
 from patra.ingest.operations.reads import views
@@ -41,14 +41,14 @@ class IngestGrowth:
         now = SystemClock().now()
         tasks = rows // BATCHES_PER_TASK
         if tasks:
-            fill(self.db, tasks, BATCHES_PER_TASK, now - DAY)
+            fill_ingest(self.db, tasks, BATCHES_PER_TASK, now - DAY)
             self._insert("hole", HOLE_TASKS, {"many": tasks, "now": now, "t0": T0, "hour": HOUR_WIDTH})
         step = FLOW // RECENT_BATCHES
         self._insert("recent", RECENT, {"many": RECENT_BATCHES, "now": now, "step": step})
 
     def _insert(self, name: str, text: str, params: dict[str, int]) -> None:
         stmt = statement(f"fill {name}", f"{NUMBERS[self.db.dialect]} {text}")
-        self.db.run(lambda tx: tx.execute(stmt, params))
+        self.db.run(lambda tx: tx.execute(stmt, {"from_row": 0, **params}))
 
     def spots(self, rows: int) -> list[Spot]:
         del rows

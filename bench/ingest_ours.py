@@ -21,7 +21,7 @@ from patra.ingest.execution.compiled_plan import Options
 from patra.ingest.execution.executor import Executor, Limits, Shared
 from patra.ingest.fetching.runtime import Runtime
 from patra.ingest.http.client import Transport
-from patra.ingest.packs import bundled, registry_store
+from patra.ingest.packs import bundled, registry
 from patra.ingest.packs.compiler import check_pack, load_pack
 from patra.ingest.packs.problems import errors
 from patra.ingest.packs.schema import Pack
@@ -105,12 +105,12 @@ def pack(server: str, seconds: int, output: dict[str, Any]) -> dict[str, Any]:
 
 
 def load(db: Database, tree: dict[str, Any]) -> None:
-    document = read_document(yaml.safe_dump(tree), "bench.yaml", Pack)
+    document = read_document(yaml.safe_dump(tree, sort_keys=False), "bench.yaml", Pack)
     loaded = load_pack(document)
     assert loaded is not None, [str(problem) for problem in document.problems]
     wrong = errors(check_pack(loaded))
     assert not wrong, [str(problem) for problem in wrong]
-    db.run(lambda tx: registry_store.load(tx, [loaded], by="bench", now=0))
+    db.run(lambda tx: registry.load(tx, [loaded], by="bench", now=0))
 
 
 def shipped() -> dict[str, Any]:

@@ -24,7 +24,7 @@ from typing import Any
 from tests import services
 
 from bench.harness import facts
-from patra.ingest.packs import registry_store
+from patra.ingest.packs import registry
 from patra.ingest.packs.compiler import load_pack
 from patra.ingest.packs.schema import Pack
 from patra.ingest.packs.yaml.yaml_document import read_document
@@ -67,7 +67,7 @@ def opened(url: str) -> Database:
 
 def planned(db: Database, slices: int) -> dict[str, Any]:
     """One plan of so many slices of an hour."""
-    db.run(lambda tx: registry_store.load(tx, [_pack(0)], by="bench", now=NOW))
+    db.run(lambda tx: registry.load(tx, [_pack(0)], by="bench", now=NOW))
     planner = Planner(db, ManualClock(NOW))
     since = NOW - 10 * MINUTE - slices * 60 * MINUTE
     until = since + slices * 60 * MINUTE

@@ -3,14 +3,13 @@
 The store is filled by the engines themselves, so every index, running sum and packed row is what traffic leaves.
 """
 
-import threading
-import time
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from bench.attribution_traffic import APPS, EVENTS, TEMPLATES, filled, mark, templates
 from bench.bus import envelope, prepared
+from bench.reads_copies import Space, copy, leave_room
+from bench.reads_fill import BUS_EVENT_ID, BUS_KIND, FILLED_SPAN, fill_bus
 from patra.app.story.search import story
 from patra.attribution.commit import commit
 from patra.attribution.intake.batch import read_batch
@@ -18,7 +17,7 @@ from patra.attribution.queries import closures, newest_decisions, refused, rejec
 from patra.attribution.settlement import settle
 from patra.attribution.storage.billing_tree import BillingTree
 from patra.attribution.storage.dedup_keys import Keys, carry_once
-from patra.attribution.storage.key_index import Indexer
+from patra.attribution.storage.key_index import RUN_TIMEOUT, Indexer
 from patra.attribution.storage.key_index_merge import RunMerger
 from patra.attribution.storage.placement_index import Carrier
 from patra.attribution.storage.running_sums import MARKS, RunningSums
@@ -26,59 +25,85 @@ from patra.bus import operations
 from patra.bus.bus import Bus
 from patra.bus.consuming.dead_letter import Filter
 from patra.bus.timeline import timeline
-from patra.kernel.clock import DAY, HOUR, SystemClock
+from patra.kernel.clock import DAY, HOUR, SECOND, SystemClock
 from patra.kernel.db import Database, Tx
 
 GROUP_BATCHES = 32
-BUS_GROUP_EVENTS = 1_000
-WRITES_PER_SECOND = 20
+MAX_DAYS = 30
+MIN_BATCHES_PER_DAY = 1_000
 Reads = dict[str, Callable[[], Any]]
+
+
+class Loops:
+    """What runs behind the writer of attribution: the tree of billing keys, the index by key, placements, sums."""
+
+    def __init__(self, db: Database, patience: int = RUN_TIMEOUT) -> None:
+        clock = SystemClock()
+        tree, indexer = BillingTree(db, clock), Indexer(db, clock, patience=patience)
+        sums = [RunningSums(db, kind) for kind in MARKS]
+        self._steps: list[Callable[[], int]] = [
+            tree.run_once,
+            lambda: indexer.run_once().items,
+            RunMerger(db).run_once,
+            Carrier(db, clock).run_once,
+            *(one.run_once for one in sums),
+        ]
+
+    def turn(self) -> None:
+        """One step of each."""
+        for step in self._steps:
+            step()
+
+    def catch_up(self) -> None:
+        for step in self._steps:
+            while step():
+                pass
 
 
 class AttributionStore:
     """A store of attribution that is filled by commits as the writer makes them."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Database, first: int = 0) -> None:
         self.db = db
         self.keys = Keys()
+        self._ago = 0
+        self._number = first
         self._bodies = self._made()
 
     def _made(self) -> Iterator[bytes]:
-        by_app = [templates(app) for app in APPS]
-        number = 0
+        by_app = [templates(app, at=(SystemClock().now() - self._ago) / SECOND) for app in APPS]
         while True:
+            number, self._number = self._number, self._number + 1
             for sender, bodies in enumerate(by_app):
                 yield filled(bodies[number % len(bodies)], mark(sender, number), mark(sender, max(number - 1, 0)))
-            number += 1
 
     def write(self, batches: int) -> None:
-        now = SystemClock().now()
+        now = SystemClock().now() - self._ago
         commit(self.db, [read_batch(next(self._bodies), now) for _ in range(batches)], keys=self.keys)
 
-    def fill(self, events: int) -> None:
-        for number in range(0, events // EVENTS, GROUP_BATCHES):
-            self.write(min(GROUP_BATCHES, events // EVENTS - number))
-            if number % (GROUP_BATCHES * 100) == 0:
-                self.settle()
-        self.settle()
+    def fill(self, events: int, copies: int = 0) -> None:
+        """So many events, received over some days as they would have been, the last of them today.
+
+        With copies, as large a part of them is committed, and the others are older copies of its rows.
+        """
+        batches = events // EVENTS // (copies + 1)
+        days = max(min(events // EVENTS // MIN_BATCHES_PER_DAY, MAX_DAYS) // (copies + 1), 1)
+        space = Space(copies=copies, items=batches, age=days * DAY)
+        leave_room(self.db, space)
+        for day in range(days):
+            self._ago = (days - 1 - day) * DAY
+            self._bodies = self._made()
+            today = batches * (day + 1) // days - batches * day // days
+            for number in range(0, today, GROUP_BATCHES):
+                self.write(min(GROUP_BATCHES, today - number))
+            self.settle()
+        copy(self.db, space)
 
     def settle(self) -> None:
         """Let everything catch up that runs behind the writer."""
-        clock = SystemClock()
-        while carry_once(self.db, self.keys, clock.now() + HOUR):
+        while carry_once(self.db, self.keys, SystemClock().now() + HOUR):
             pass
-        BillingTree(self.db, clock).catch_up()
-        indexer = Indexer(self.db, clock, patience=0)
-        while indexer.run_once().items:
-            pass
-        merger = RunMerger(self.db)
-        while merger.run_once():
-            pass
-        carrier = Carrier(self.db, clock)
-        while carrier.run_once():
-            pass
-        for sums in MARKS:
-            RunningSums(self.db, sums).catch_up()
+        Loops(self.db, patience=0).catch_up()
 
     def reads(self, events: int) -> Reads:
         """A key of each kind from the middle of the store, the lists, and settlement of the day."""
@@ -101,34 +126,28 @@ class AttributionStore:
             "refused": lambda tx: refused(tx, limit=50),
         }
         for by in ("app", "day", "placement"):
-            lists[f"settlement by {by}"] = lambda tx, by=by: settle(tx, now - DAY, now + DAY, by)
+            lists[f"settlement by {by}, a day"] = lambda tx, by=by: settle(tx, now - DAY, now + DAY, by)
+            lists[f"settlement by {by}, all days"] = lambda tx, by=by: settle(tx, now - MAX_DAYS * DAY, now + DAY, by)
         return found | {f"attribution: {name}": lambda work=work: self.db.read(work) for name, work in lists.items()}
 
 
 class BusStore:
-    """A store of the bus whose group has handled half of what was published."""
+    """A store of the bus whose group has handled the older half of what was published."""
 
     def __init__(self, db: Database) -> None:
         self.db = db
-        self.bus: Bus = prepared(db, "job.succeeded")
-        self.middle = ""
+        self.bus: Bus = prepared(db, BUS_KIND)
 
     def write(self, events: int) -> None:
-        made = [envelope(self.bus, "job.succeeded") for _ in range(events)]
-        self.middle = made[0].event_id
+        made = [envelope(self.bus, BUS_KIND) for _ in range(events)]
         self.db.run(lambda tx: self.bus.publish_many(tx, made))
 
     def fill(self, events: int) -> None:
-        first = ""
-        for number in range(0, events, BUS_GROUP_EVENTS):
-            self.write(BUS_GROUP_EVENTS)
-            first = self.middle if number <= events // 2 else first
-        self.middle = first
-        if self.db.dialect == "postgres":
-            self.db.run(lambda tx: tx.script("ANALYZE"))
+        now = SystemClock().now()
+        fill_bus(self.db, self.bus, events, past=now - FILLED_SPAN, now=now - DAY)
 
-    def reads(self) -> Reads:
-        middle = self.middle
+    def reads(self, events: int) -> Reads:
+        middle = BUS_EVENT_ID.format(events // 2)
         lists: dict[str, Callable[[Tx], Any]] = {
             "timeline of an event": lambda tx: timeline(tx, middle),
             "health": operations.health,
@@ -136,23 +155,3 @@ class BusStore:
         }
         found: Reads = {"bus: story of an event": lambda: story(self.db, middle)}
         return found | {f"bus: {name}": lambda work=work: self.db.read(work) for name, work in lists.items()}
-
-
-@contextmanager
-def writing(write: Callable[[], None]) -> Generator[list[float]]:
-    """Another thread that writes some times a second; gives how long each write took, in milliseconds."""
-    stop, taken = threading.Event(), list[float]()
-
-    def loop() -> None:
-        while not stop.wait(1 / WRITES_PER_SECOND):
-            begun = time.perf_counter()
-            write()
-            taken.append((time.perf_counter() - begun) * 1000)
-
-    thread = threading.Thread(target=loop, daemon=True)
-    thread.start()
-    try:
-        yield taken
-    finally:
-        stop.set()
-        thread.join()

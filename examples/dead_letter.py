@@ -6,7 +6,7 @@
     python dead_letter.py --fixed      the same event is handled by the fixed handler; the mailer gets nothing twice
 
 A handler may be called again (here: events are taken in groups, and a group that failed is tried one by one). What it
-writes through `tx`, and what it leaves to `tx.after_commit`, happens once.
+writes through `tx` happens once; what it leaves to `tx.after_commit` happens at most once.
 """
 
 import sys

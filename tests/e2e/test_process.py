@@ -106,8 +106,8 @@ def test_the_demo_comes_up_shows_itself_and_leaves_nothing_behind(tmp_path: Path
     for path in ("/health", "/ready", "/openapi.json", "/metrics"):
         assert f"{path} " in result.stdout
     assert "/console/\n" in result.stdout.partition("/health")[0]
-    assert "1025 events of two apps" in result.stdout
-    assert "871 accepted, 149 duplicate, 5 rejected" in result.stdout
+    assert "1171 events of two apps" in result.stdout
+    assert "1017 accepted, 149 duplicate, 5 rejected" in result.stdout
     assert "two events are dead letters" in result.stdout
     assert "its letter replayed: it is handled" in result.stdout
     assert re.findall(r"^  (\d)\. http", result.stdout, re.MULTILINE) == ["1", "2", "3", "4", "5", "6"]

@@ -30,7 +30,7 @@ from patra.ingest.fetching.resilience import Thresholds
 from patra.ingest.fetching.runtime import Runtime
 from patra.ingest.http.client import Transport
 from patra.ingest.landing.window_ledger import incomplete
-from patra.ingest.packs import registry_store
+from patra.ingest.packs import registry
 from patra.ingest.packs.compiler import check_pack, load_pack
 from patra.ingest.packs.problems import errors
 from patra.ingest.packs.schema import Pack
@@ -273,7 +273,7 @@ def load(db: Database, found: dict[str, Any]) -> None:
     assert loaded is not None, [str(problem) for problem in document.problems]
     wrong = errors(check_pack(loaded))
     assert not wrong, [str(problem) for problem in wrong]
-    db.run(lambda tx: registry_store.load(tx, [loaded], by="proof", now=SystemClock().now()))
+    db.run(lambda tx: registry.load(tx, [loaded], by="proof", now=SystemClock().now()))
 
 
 @contextmanager

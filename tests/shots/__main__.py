@@ -2,18 +2,22 @@
 
 Without an address it starts `patra demo` and waits until its films are made. Every view is taken in light, in dark and
 at the width of a phone, and `docs/how-to/console-pictures.md` shows them all. Light ones are 1200 px wide and exact but
-for a palette of 128 colours; the others are smaller, so that all of them together stay near 3 MB.
+for a palette of 128 colours; the others are smaller, so that all of them together stay near 4 MB.
 """
 
 import io
+import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import quote
 
 import urllib3
 from PIL import Image
@@ -24,13 +28,17 @@ VIEWS = {
     "overview": "/",
     "story": "/story?key=resp-shop-00027%7Cra-1",
     "story-paper": "/story?key=10.5555%2Fboats.0",
+    "find": "/story",
     "story-unknown": "/story?key=no-such-key",
     "alerts": "/alerts",
     "events": "/attribution/events",
+    "event-chosen": "/attribution/events?before={behind}&at={decision}",
     "event": "/attribution/event?batch=shop-b000&event=shop-00001-ad_filled",
     "closures": "/attribution/closures",
+    "closure": "/attribution/closure?key=resp-shop-00027%7Cra-1",
     "settlement": "/attribution/settlement",
     "statements": "/attribution/statements",
+    "statement": "/attribution/statement?app=shop&period={period}",
     "delivery": "/attribution/archive",
     "rejects": "/attribution/rejects",
     "apps": "/attribution/apps",
@@ -44,12 +52,14 @@ VIEWS = {
     "tasks": "/ingest/tasks",
     "coverage": "/ingest/coverage?source=pubmed",
     "cursors": "/ingest/cursors",
+    "cursor": "/ingest/cursor?source=pubmed&op=BACKFILL&ns={namespace}",
     "rate": "/ingest/rate",
     "quarantine": "/ingest/quarantine",
     "errors": "/ingest/errors",
     "schedules": "/ingest/schedules",
     "bus": "/bus",
     "groups": "/bus/groups",
+    "group": "/bus/group/bookkeeping",
     "types": "/bus/types",
     "type": "/bus/type/order.placed",
     "dead-letters": "/bus/dead-letters",
@@ -85,7 +95,8 @@ WIDTHS_PX = {"light": 1200, "dark": 800, "phone": 300}
 LOSSY_QUALITY = {"dark": 60, "phone": 50}
 PALETTE_COLOURS = 128
 EXACT_COLOURS = 40
-PALETTES = {"film": Image.Quantize.MEDIANCUT}
+PHOTOGRAPHS = {"film": 82, "studio": 82}
+"""Views with frames of a film, and the quality that they are kept with: a palette would take their colours."""
 WAIT_S = 600.0
 
 
@@ -130,7 +141,12 @@ def names_of(url: str) -> dict[str, str]:
     task = get(f"/ingest/tasks?plan={plan}")["tasks"][0]["task"]
     letters = get("/bus/dead-letters?group=bookkeeping")["dead_letters"]
     films = get("/studio/runs")["runs"]
+    (late,) = get("/attribution/events?batchId=shop-late&eventId=shop-00027-impression")["decisions"]
     return {
+        "decision": str(late["number"]),
+        "behind": str(late["number"] + 1),
+        "period": get("/attribution/statements")["statements"][0]["period"],
+        "namespace": quote(get("/ingest/cursors?source=pubmed")["rows"][0]["namespace_key"], safe=""),
         "plan": plan,
         "task": task,
         "run": f"{task}.r1",
@@ -146,19 +162,23 @@ def take(page: Page, url: str, name: str, form: str, known: dict[str, str], fold
         print(f"{name}: {path} answered {answer.status if answer else 'nothing'}", file=sys.stderr)
     page.evaluate("document.fonts.ready")
     if page.locator("#film").count():  # a picture of the film, not of its first black frame
+        page.evaluate("() => { document.querySelector('#film').preload = 'auto'; }")
         page.wait_for_function(
-            "() => { const f = document.querySelector('#film'); return f.readyState >= 2 && !f.seeking; }"
+            "() => { const f = document.querySelector('#film'); return f.readyState === 4 && !f.seeking; }"
         )
+    page.wait_for_function(
+        "() => [...document.images].every((one) => one.complete || one.getBoundingClientRect().top > innerHeight)"
+    )
     picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
     width = WIDTHS_PX[form]
     if picture.width > width:
         picture = picture.resize((width, picture.height * width // picture.width), Image.Resampling.LANCZOS)
     target = folder / file_name(name, form)
-    if form in LOSSY_QUALITY:
-        picture.save(target, "WEBP", quality=LOSSY_QUALITY[form], method=6)
+    quality = LOSSY_QUALITY.get(form) or PHOTOGRAPHS.get(name)
+    if quality is not None:
+        picture.save(target, "WEBP", quality=quality, method=6)
         return
-    few = picture.quantize(PALETTE_COLOURS, method=PALETTES[name]) if name in PALETTES else few_colours(picture)
-    few.convert("RGB").save(target, "WEBP", lossless=True, method=6, quality=80)
+    few_colours(picture).convert("RGB").save(target, "WEBP", lossless=True, method=6, quality=80)
 
 
 def file_name(name: str, form: str) -> str:
@@ -201,11 +221,25 @@ def first_view_ms(browser: Browser, url: str) -> int:
     return found
 
 
+@contextmanager
+def chinese_too() -> Iterator[dict[str, str | float | bool]]:
+    """The environment of a browser that has letters for the Chinese film, whatever fonts the machine has."""
+    found = find_spec("zhplot")
+    fonts = Path(found.origin).parent / "fonts" if found and found.origin else Path("/usr/share/fonts")
+    with tempfile.TemporaryDirectory() as folder:
+        config = Path(folder) / "fonts.conf"
+        include = "<include ignore_missing='yes'>/etc/fonts/fonts.conf</include>"
+        config.write_text(f"<fontconfig>{include}<dir>{fonts}</dir></fontconfig>", "utf-8")
+        yield {**os.environ, "FONTCONFIG_FILE": str(config)}
+
+
 def shoot(url: str, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     known = names_of(url)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+    with sync_playwright() as playwright, chinese_too() as environment:
+        browser = playwright.chromium.launch(
+            executable_path="/usr/bin/chromium", args=["--no-sandbox"], env=environment
+        )
         print(f"first view: {first_view_ms(browser, url)} ms until its content is painted")
         for form, settings in FORMS.items():
             page = browser.new_context(**settings, reduced_motion="reduce").new_page()

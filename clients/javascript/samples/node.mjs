@@ -1,8 +1,8 @@
-/** Sends one impression and one click:  node samples/node.mjs http://127.0.0.1:8080 shop [KEY] */
+/** Sends one impression and one click:  node samples/node.mjs http://127.0.0.1:8642 shop [KEY] */
 
 import { createClient } from "../src/node.js";
 
-const [url = "http://127.0.0.1:8080", appId = "shop", key] = process.argv.slice(2);
+const [url = "http://127.0.0.1:8642", appId = "shop", key] = process.argv.slice(2);
 const run = crypto.randomUUID();
 const client = createClient({
   url,

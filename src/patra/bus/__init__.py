@@ -9,7 +9,7 @@ Folders in the order in which an event passes; a later one may import an earlier
 | `publishing/` | envelopes, CloudEvents, the decision to publish |
 | `consuming/` | consumers, order and retries, dead letters, replay, freezes |
 | `store/` | rows: the only modules that run SQL |
-| `adopted_catalogue` | what a process may publish by the catalogue that its store has adopted |
+| `adopted_catalogue` | what a process may publish by the catalogue that its store has adopted (B8) |
 | `bus` | publish and subscribe on one transaction |
 | `dispatch/` | handlers run, each effect once and in order per key |
 | `transports/` | outbox, NATS, webhooks, notification of waiting workers |

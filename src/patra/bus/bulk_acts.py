@@ -162,8 +162,8 @@ def work_off(tx: Tx, bus: Bus, act_id: str, *, limit: int = BITE_LETTERS) -> int
     act = _act(tx, act_id, "bulk_act_locked")
     if act is None or act.state != "running":
         return 0
-    bite = {"act_id": act_id, "after": act.last_letter, "limit": limit}
-    letters = [str(row[0]) for row in tx.fetch(Q["bulk_bite"], bite)]
+    wanted_batch = {"act_id": act_id, "after": act.last_letter, "limit": limit}
+    letters = [str(row[0]) for row in tx.fetch(Q["bulk_batch"], wanted_batch)]
     if letters:
         done = _done(tx, bus, act, [one.removeprefix(f"{act.group}/") for one in letters])
         moved = len(done.letters) if isinstance(done, operations.Done) else 0

@@ -22,7 +22,7 @@ from patra.ingest.execution.compiled_plan import Options
 from patra.ingest.execution.executor import Executor
 from patra.ingest.fetching.runtime import Runtime
 from patra.ingest.http.client import Transport
-from patra.ingest.packs import bundled, registry_store
+from patra.ingest.packs import bundled, registry
 from patra.ingest.planning.planner import Planner
 from patra.ingest.planning.trigger import Trigger
 from patra.ingest.ratelimit.limiter import LocalGate
@@ -113,7 +113,7 @@ def _checked(db: Database, expected: int) -> Iterator[str]:
 
 def _load(db: Database, url: str) -> None:
     packs = [bundled.parsed(local_pack(source, url), f"{source}.yaml") for source in ENDPOINTS]
-    db.run(lambda tx: registry_store.load(tx, packs, by="demo", now=SystemClock().now()))
+    db.run(lambda tx: registry.load(tx, packs, by="demo", now=SystemClock().now()))
 
 
 def _plan(db: Database, source: str, start: date, end: date) -> None:

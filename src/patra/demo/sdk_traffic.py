@@ -10,13 +10,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from patra.demo import Demo, Link
-from patra.kernel.clock import MINUTE, SECOND, SystemClock, format_instant
+from patra.kernel.clock import DAY, MINUTE, SECOND, SystemClock, format_instant
 
 APPS = ("shop", "kiosk")
 OPPORTUNITIES = 226
 BATCH_EVENTS = 25
 SENT_TWICE_EVERY = 8
 PAUSE_S = 1.5
+YESTERDAY_OPPORTUNITIES = 40
+PRICES_MICROS = {"billable_impression": 4_000, "billable_click": 250_000}
+"""What a fact of the demonstration costs, in millionths of a euro."""
 HOSTILE = "<script>alert(1)</script>"
 
 
@@ -128,12 +131,14 @@ def show(demo: Demo) -> Iterator[str]:
         if late:
             sender.send(app, f"{app}-late", late)
             told = told or str(late[0]["responseReference"])
+    closed = _close_yesterday(demo, sender, now, draw)
     sender.send(APPS[0], "stranger-1", hostile(1, now))
     demo.post("/events", b'{"batchId": "stranger-2", "events": [')
     counted = sender.answers
     yield f"{counted.total()} events of two apps in {sender.batches} batches:"
     yield "  " + ", ".join(f"{count} {word}" for word, count in counted.most_common())
     yield "a batch that was sent again changed nothing; invalid events are named in the rejects"
+    yield closed
     demo.walk.append(
         Link(path="/console/attribution/events", text="events as they come, each with the rule that answered it")
     )
@@ -142,6 +147,27 @@ def show(demo: Demo) -> Iterator[str]:
             path=f"/console/story?key={told}%7Cra-1", text="a late impression: what came in, was decided, billed, sent"
         )
     )
+
+
+def _close_yesterday(demo: Demo, sender: Sender, now: int, draw: random.Random) -> str:
+    """Events that one app kept since yesterday, prices, and the statement of that day."""
+    app, noon = APPS[0], now // DAY * DAY - DAY // 2
+    events = [
+        event
+        for number in range(YESTERDAY_OPPORTUNITIES)
+        for event in episode(app, 80_000 + number, noon + number * SECOND, draw)
+    ]
+    for place in range(0, len(events), BATCH_EVENTS):
+        sender.send(app, f"{app}-kept-{place // BATCH_EVENTS:03d}", events[place : place + BATCH_EVENTS])
+    for kind, micros in PRICES_MICROS.items():
+        rate = {"billableType": kind, "priceMicros": micros, "currency": "EUR", "validFrom": "2026-01-01T00:00:00Z"}
+        demo.post("/attribution/rates", rate)
+    day = format_instant(noon)[:10]
+    status, answer = demo.post(f"/attribution/apps/{app}/periods/{day}/close", {})
+    if status != 200:
+        return f"the period {day} of {app} was not closed: {answer.get('detail') or answer.get('code')}"
+    euros = answer["amounts"].get("EUR", 0) / 1_000_000
+    return f"{app} kept some events since yesterday; that day is closed: {euros:.2f} EUR are on its statement"
 
 
 def go_on(demo: Demo) -> None:

@@ -19,4 +19,13 @@ executors meet only in the store.
 | `operations/` | views, alerts, replay, dry run, retention |
 | `sql/` | named statements; tables and indexes in `sql/migrations` (ch. 7, 13.3, 13.4) |
 | `reference` | reference pages and the JSON Schema of packs |
+
+Rules that several modules carry out:
+
+- security in general (ch. 2.7): secrets in `http.credentials`, redaction in `landing.evidence`, rates and quotas in
+  `ratelimit` and `planning.limits`
+- order under concurrency (ch. 11.9): `planning.trigger` (partition), `landing.records`, `landing.cursor_store`,
+  `kernel.leases`
+- no network in the planner (I3): `planning` cannot import `http`; sizes come from `landing.size_report` and are used
+  in `planning.slicing.windows`
 """

@@ -121,7 +121,6 @@ NOT_IN_THE_CONSOLE = {
     "bus.pull": "a consumer's",
     "bus.stage": "belongs to a release of the catalogue",
     "bus.webhook.rotate": "the receiver has to be changed at the same time",
-    "ingest.blackbox": "a file for others; the batch's page shows the same",
     "ingest.history_restore": "reads object storage for minutes; its progress is a command's",
     "ingest.pack_diff": "a trial shows it",
     "ingest.pack_load": "a trial that is promoted does the same, compared first",

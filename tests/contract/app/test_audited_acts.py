@@ -12,7 +12,7 @@ from patra.app.configuration.engine_settings import StudioSettings
 from patra.app.configuration.settings import Settings, StoreSettings, WebSettings
 from patra.app.loops import Loop
 from patra.bus.publishing.envelope import to_wire
-from patra.ingest.packs import registry_store
+from patra.ingest.packs import registry
 from patra.web.asgi import every_endpoint
 from tests.contract.attribution.test_periods import feed, shown
 from tests.unit.app.test_outbox_admin import refuse
@@ -61,7 +61,7 @@ def acts(tmp_path: Path) -> Iterator[Acts]:
     loop = Loop(name="example.loop", run_once=lambda: None, every=3_600_000_000)
     with served(settings, parts=with_loops(loop)) as client:
         now = client.patra.clock.now()
-        client.patra.db.run(lambda tx: registry_store.load(tx, [loaded("offset")], by="test", now=now))
+        client.patra.db.run(lambda tx: registry.load(tx, [loaded("offset")], by="test", now=now))
         client.patra.start(["example"])
         yield Acts(client)
 

@@ -65,10 +65,22 @@ def test_a_bound_that_is_missed_is_shown_as_missed() -> None:
 
 
 def test_a_quick_run_is_marked() -> None:
-    rows = {"a": [1.0, 250.0, 3], "b": [1.0, 2.0, 3]}
+    rows = {"a": [1.0, 250.0, 260.0, 1.0, 3], "b": [1.0, 2.0, 3.0, 1.0, 3]}
     page = performance_page.render({"reads": {"facts": FACTS, "quick": True, "reads": {"SQLite": rows}}})
     assert "A quick run" in page
     assert "1 of 2 reads" in page
+
+
+def test_a_story_has_half_the_time_of_another_read_and_the_processor_is_counted_beside_the_clock() -> None:
+    rows = {
+        "tasks": [100.0, 150.0, 160.0, 20.0, 3],
+        "story: plan": [100.0, 150.0, 160.0, 60.0, 3],
+        "a batch of 100 events written, nobody reads": [5.0, 6.0, 7.5, 0.0, 3],
+    }
+    page = performance_page.render({"reads": {"facts": FACTS, "quick": True, "reads": {"SQLite": rows}}})
+    assert "1 of 2 reads have a 95th percentile within 200 ms (100 ms for stories), and 1 take less than half" in page
+    assert page.index("| story: plan |") < page.index("| tasks | 100.0 | 150.0 | 160.0 | 20.0 | 0.75 |")
+    assert "| a batch of 100 events written, nobody reads | 5.0 | 6.0 | 7.5 |" in page
 
 
 def test_a_result_of_an_unknown_form_is_refused() -> None:

@@ -180,6 +180,11 @@ def test_rejects_are_shown_as_a_table_also_where_one_is_in_quarantine(patra: Pat
     assert '"clickTarget":"shop"' in listed
 
 
+def test_rejected_events_of_a_batch_are_listed_in_its_order(patra: Patra, database_url: str):
+    fed(database_url, sent(0, *(event("view", f"v{number}") for number in range(6))))
+    assert [one["eventIndex"] for one in json.loads(patra("rejects", "--json"))] == [0, 1, 2, 3, 4, 5]
+
+
 def test_rejects_name_all_required_fields_that_are_missing(patra: Patra, database_url: str):
     fed(database_url, sent(0, event("click", "c", traceKey="", clickTarget=ABSENT, eventVersion=1.5)))
     heading, row = (line.split("\t") for line in patra("rejects").splitlines())

@@ -82,3 +82,24 @@ def test_open_closures_are_listed_past_all_that_are_closed(db: Database, analyse
     found = db.run(lambda tx: plan(tx, "open_closures_page", {"key": b"", "limit": 50}, []))
     assert "att_closure_open" in found, found
     assert not any(other in found for other in ("Seq Scan", "att_closure_pkey", "att_closure_due")), found
+
+
+def test_placements_of_sums_are_looked_up_by_key_however_many_sums_and_opportunities_there_are(db: Database):
+    db.run(
+        lambda tx: [
+            tx.script(text)
+            for text in (
+                """INSERT INTO att_opportunity (key, placement)
+                   SELECT decode(md5(CAST(i AS text)), 'hex'), 'pl' FROM generate_series(1, 20000) i""",
+                """INSERT INTO att_sum_placement (fact_hour, app_id, billable_type, placement, opportunity, facts)
+                   SELECT i, 'app', 'billable_click', 'pl',
+                     CASE WHEN i % 3 = 0 THEN decode(md5(CAST(i AS text)), 'hex') ELSE '' END, 1
+                   FROM generate_series(1, 20000) i""",
+                "ANALYZE att_opportunity",
+                "ANALYZE att_sum_placement",
+            )
+        ]
+    )
+    found = db.run(lambda tx: plan(tx, "sums_by_placement", {"first": 0, "last": 30_000}, []))
+    assert "Seq Scan on att_opportunity" not in found, found
+    assert "att_opportunity_pkey" in found, found

@@ -373,13 +373,18 @@ def test_dead_letters_are_listed_inspected_replayed_and_discarded(patra):
     assert whole["violations"] == []
     run("dead-letters", "nothing", expect=1)
     assert "b_replay_unconfirmed" in run("replay", "orchestrator", one.event_id, stdin="yes\n", expect=5)
-    assert "1 dead letter replayed" in run("replay", "orchestrator", one.event_id, stdin="orchestrator\n")
+    assert "1 dead letter given to orchestrator again" in run(
+        "replay", "orchestrator", one.event_id, stdin="orchestrator\n"
+    )
     everything = ("--all", "--limit", "1", "--confirm", "orchestrator", "--by", "ann")
     told = run("replay", "orchestrator", *everything)
-    assert "1 dead letter replayed to orchestrator alone" in told
+    assert (
+        "1 dead letter given to orchestrator again, and to no other group; handled while a consumer of the group runs"
+        in told
+    )
     assert "there may be more" in told
-    assert run("replay", "orchestrator", *everything) == "0 dead letters replayed to orchestrator alone\n"
-    assert "0 dead letters replayed" in run(
+    assert run("replay", "orchestrator", *everything) == "0 dead letters given to orchestrator again\n"
+    assert "0 dead letters given to orchestrator again" in run(
         "replay", "orchestrator", two.event_id, "--confirm", "orchestrator", expect=5
     )
     run("replay", "orchestrator", expect=2)
@@ -494,7 +499,10 @@ def test_b4_catalogue_check_refuses_a_breaking_change_and_docs_are_written(patra
     assert ": 1 event type, " in run("catalogue", "release", *folder)
     assert "is compatible with" in run("catalogue", "check", *folder)
     write(version("1.0", THING_2))
-    assert "b_evolution_needs_major" in run("catalogue", "check", *folder, expect=1)
+    told = run("catalogue", "check", *folder, expect=1)
+    assert "b_evolution_needs_major" in told
+    assert "`status: retiring`" in told, "what to do instead is said once"
+    assert told.count("Undo these changes") == 1
     run("catalogue", "release", *folder, expect=1)
     write(version("1.0", THING, "retiring"), version("2.0", THING_2))
     assert "is compatible with" in run("catalogue", "check", *folder)

@@ -342,6 +342,8 @@ def test_a_second_major_is_declared_beside_the_first_and_translated(database_url
         assert (bus.run_until_idle(), sorted(seen)) == (3, each)
         bus.publish("order.placed", OrderPlaced("o2", 500), tenant="acme", key="o2", version="1.0")
         assert (bus.run_until_idle(), sorted(seen)) == (3, sorted(each * 2))
+        with pytest.raises(EventRefused, match=r"checked as version 2\.0; 1\.0 is published, too"):
+            bus.publish("order.placed", {"order_id": "o3", "cents": 1}, tenant="acme", key="o3")
 
 
 class Payment(msgspec.Struct):

@@ -142,3 +142,22 @@ def test_dead_letters_that_wait_are_counted_by_an_index_up_to_a_bound(database):
         "postgres": "using bus_dead_letter_by_time on",
     }
     assert found.count(searched[site.db.dialect]) == 2, found
+
+
+def test_what_fails_and_what_is_held_is_counted_without_walking_all_that_waits(database):
+    site = Site(database, TYPES)
+    site.effects_table()
+    site.listen("one")
+    site.publish(*[envelope() for _ in range(7)])
+
+    def plan(tx):
+        known = groups.Q["group_totals"]
+        if tx.dialect == "postgres":
+            asked = explained(known)
+        else:
+            asked = statement("plan", f"EXPLAIN QUERY PLAN {known.text['sqlite']}")
+        return "\n".join(str(row[-1]) for row in tx.fetch(asked, {"most": 3}))
+
+    found = site.db.run(plan)
+    assert "bus_delivery_failing" in found, found
+    assert "bus_delivery_held" in found, found

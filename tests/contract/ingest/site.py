@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from patra.ingest.packs import registry_store
+from patra.ingest.packs import registry
 from patra.ingest.planning import store
 from patra.ingest.planning.planner import Planned, Planner
 from patra.ingest.planning.trigger import Trigger
@@ -36,11 +36,11 @@ class Site:
 
     def load(self, *names: str) -> None:
         packs = [loaded(name) for name in names]
-        self.db.run(lambda tx: registry_store.load(tx, packs, by="test", now=self.clock.now()))
+        self.db.run(lambda tx: registry.load(tx, packs, by="test", now=self.clock.now()))
 
-    def load_text(self, text: str) -> list[registry_store.RegistryEntry]:
+    def load_text(self, text: str) -> list[registry.RegistryEntry]:
         pack = loaded_text(text)
-        return self.db.run(lambda tx: registry_store.load(tx, [pack], by="test", now=self.clock.now()))
+        return self.db.run(lambda tx: registry.load(tx, [pack], by="test", now=self.clock.now()))
 
     def trigger(self, source: str, endpoint: str, operation: Operation = Operation.HARVEST, **said: Any) -> Planned:
         for name in ("since", "until"):

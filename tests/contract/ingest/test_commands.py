@@ -47,6 +47,8 @@ def test_check_reports_every_problem_with_file_line_path_and_advice(patra, tmp_p
     assert {problem["code"] for problem in found} == {"i_code_unknown", "i_pack_unknown_field"}
     assert "may be loaded" in patra("pack", "check", str(HERE))
     assert "cannot be read" in patra("pack", "check", str(tmp_path / "nothing.yaml"), code=1)
+    assert "Correct these first" in said, "an entry that cannot be read hides what is checked after it"
+    assert "Correct these first" not in patra("pack", "check", str(HERE))
 
 
 def test_load_writes_all_or_nothing_and_says_what_changed(patra, tmp_path):

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import pytest
 
 from patra.ingest.operations.reads import views
-from patra.ingest.packs import registry_store
+from patra.ingest.packs import registry
 from patra.ingest.planning import own_schedules
 from patra.ingest.planning.planner import Planner
 from patra.ingest.planning.schedule import ScheduledExport
@@ -24,7 +24,7 @@ def client() -> Iterator[Client]:
     setup_logging(level="error")  # a command's test may have left the log on a stream that is closed by now
     with served() as found:
         packs = [loaded("offset"), loaded("oai")]
-        found.patra.db.run(lambda tx: registry_store.load(tx, packs, by="test", now=found.patra.clock.now()))
+        found.patra.db.run(lambda tx: registry.load(tx, packs, by="test", now=found.patra.clock.now()))
         yield found
 
 
@@ -395,7 +395,7 @@ def test_a_schedule_that_cannot_be_is_refused_and_one_of_a_pack_is_not_changed(c
     assert post(client, "/ingest/schedules", 404, **{**NIGHTLY, "job": "nobody/x"})["code"] == "i_source_unknown"
     assert post(client, "/ingest/schedules/change", 404, **NIGHTLY)["code"] == "i_schedule_unknown"
     assert post(client, "/ingest/schedules/remove", 404, job="atomlike/nightly")["code"] == "i_schedule_unknown"
-    client.patra.db.run(lambda tx: registry_store.load(tx, [loaded("page")], by="test", now=1))
+    client.patra.db.run(lambda tx: registry.load(tx, [loaded("page")], by="test", now=1))
     of_pack = next(one["job"] for one in get(client, "/ingest/schedules")["rows"] if not one["own"])
     assert post(client, "/ingest/schedules/remove", 400, job=of_pack)["code"] == "i_schedule_exists"
     assert post(client, "/ingest/schedules/change", 400, **{**NIGHTLY, "job": of_pack})["code"] == "i_schedule_exists"

@@ -129,6 +129,9 @@ class TestHarvest:
         assert (found.slice_counts, found.task_counts) == ({"READY": 7}, {"QUEUED": 7})
         assert found.slices[0].task == f"{made.plan_id}.t000001"
         assert found.plan["record_remarks"]["sliceCount"] == 7
+        assert (
+            found.plan["record_remarks"]["avgWindow"] == "PT86314S"
+        )  # seven windows, the last one cut off at the safety lag
         assert found.plan["record_remarks"]["degradation"] == ["i_has_next_by_page_size"]
         moves = site.db.read(lambda tx: history(tx, [made.plan_id]))
         assert [(move.was, move.to) for move in moves] == [("DRAFT", "SLICING"), ("SLICING", "READY")]

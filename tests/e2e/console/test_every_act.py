@@ -140,6 +140,7 @@ TABLE: tuple[tuple[str, Callable[[World], Form]], ...] = (
     ("ingest.pack_rollback", lambda _: {"source": "atomlike", "why": "no better"}),
     ("ingest.pack_promote", _on_trial),
     ("ingest.signal", lambda _: {**QUERY, "ids": "10.5555/boats.1\n10.5555/boats.2", "why": "retracted"}),
+    ("ingest.evidence", lambda made: {"run": made.known["run"], "batch": "2", "why": "TICKET-7"}),
     ("ingest.cancel_slice", lambda made: {"slice": made.known["queued"].replace(".t", ".s"), "why": "x"}),
     ("ingest.requeue_task", lambda made: {"task": made.known["task"]}),
     ("ingest.cancel_task", lambda made: {"task": made.known["task"], "why": "x"}),

@@ -12,8 +12,8 @@ from patra.app.story.search import story
 from patra.kernel.db.queries import statement
 from tests.e2e.console.world import World
 
-MADE_UP = {"ingest.cursor", "studio.task"}
-"""What the world never had: it writes its run by hand (no cursor moved) and events without a film."""
+MADE_UP = {"studio.task"}
+"""What the world never had: it writes events without a film."""
 EVERY = {
     "ingest.plan": "SELECT plan_id FROM ing_plan",
     "ingest.slice": "SELECT slice_id FROM ing_plan_slice",

@@ -18,7 +18,7 @@ from patra.app.configuration.settings import Settings, StoreSettings, WebSetting
 from patra.app.wiring import Patra, build
 from patra.bus import bulk_acts
 from patra.bus.dispatch.dispatcher import Dispatcher
-from patra.ingest.packs import registry_store
+from patra.ingest.packs import registry
 from patra.kernel.clock import DAY, MINUTE, SECOND, SystemClock, format_instant
 from patra.kernel.db.queries import statement
 from patra.kernel.testing import ManualClock
@@ -103,6 +103,11 @@ class World:
         return [(one.actor, one.act, one.subject) for one in self.patra.db.read(lambda tx: audited(tx, limit=1000))]
 
 
+STATS = {
+    "itemsCount": 20, "inserted": 20, "updated": 0, "failed": 0, "latencyMs": 300, "waitMs": 700, "requests": 1,
+    "retryCount": 0, "429Count": 1,
+}  # fmt: skip
+CURSOR = "backfill:atomlike/query:history"
 POSITION = {"source": "atomlike", "endpoint": "query", "operation": "BACKFILL", "now": 0}
 FAIL = statement("fail", "UPDATE ing_task SET status_code = 'FAILED', reason_code = 'i_gave_up' WHERE task_id = :task")
 
@@ -123,13 +128,14 @@ def _attribution(world: World) -> None:
         link = {"responseReference": f"ref-{number}", "renderAttemptId": "ra"}
         world.send_events(f"b-open-{number}", said.event("ad_filled", f"f-{number}", **link))
     world.send_events("b-bad", said.event("impression", "e-9", creativeId=said.ABSENT), said.event("nonsense", HOSTILE))
-    world.known |= {"batch": "b-1", "event": "e-2", "closure": "ref|ra"}
+    (impression,) = world.get("/attribution/events?batchId=b-1&eventId=e-2")["decisions"]
+    world.known |= {"batch": "b-1", "event": "e-2", "closure": "ref|ra", "decision": str(impression["number"])}
 
 
 def _ingest(world: World) -> None:
     db, now = world.patra.db, world.clock.now()
     packs = [loaded("offset"), loaded("oai")]
-    db.run(lambda tx: registry_store.load(tx, packs, by="test", now=now))
+    db.run(lambda tx: registry.load(tx, packs, by="test", now=now))
     today = now // DAY * DAY
     wish = {
         "source": "atomlike",
@@ -183,7 +189,7 @@ def _run_of(world: World, plan: str, task: str) -> str:
             "status_code": "FAILED" if number == 2 else "SUCCEEDED",
             "request_digest": digest,
             "response_digest": digest,
-            "stats": json.dumps({"items": 20, "inserted": 20, "updated": 0, "retryCount": 0, "429Count": 0}),
+            "stats": json.dumps(STATS),
             "idempotent_key": f"{run}.{number}",
             "error_level": "L1" if number == 2 else None,
             "reason_code": "i_error_page" if number == 2 else "i_landed",
@@ -231,7 +237,39 @@ def _run_of(world: World, plan: str, task: str) -> str:
         "last_seen_at": now,
     }
 
+    moved = {
+        "provenance_code": "atomlike",
+        "operation_code": "BACKFILL",
+        "cursor_key": "updated",
+        "namespace_scope_code": "CUSTOM",
+        "namespace_key": CURSOR,
+        "cursor_type_code": "TIME",
+        "observed_max_value": format_instant(now),
+        "plan_id": plan,
+        "run_id": run,
+    }
+    event = {
+        **moved,
+        "direction_code": "BACKFILL",
+        "prev_value": None,
+        "new_value": format_instant(now - DAY),
+        "reason_code": "i_advanced",
+        "schedule_instance_id": "i",
+        "slice_id": slice_id,
+        "task_id": task,
+        "batch_no": 1,
+        "expr_hash": "h",
+        "idempotent_key": "moved",
+        "record_remarks": json.dumps({"lateArrival": 0, "note": HOSTILE}),
+        "event_time": now,
+    }
+
     def write(tx: Any) -> None:
+        tx.insert(
+            "ing_cursor",
+            [{**moved, "cursor_value": format_instant(now - DAY), "batch_no": 1, "created_at": now, "updated_at": now}],
+        )
+        tx.insert("ing_cursor_event", [event])
         tx.insert("ing_task_run", [row])
         tx.insert("ing_task_run_batch", batches)
         tx.insert("ing_quarantine", [quarantine])

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from patra.ingest.expressions.path_bounds import bound, bounded_values
-from patra.ingest.expressions.path_filters import compiled_query
+from patra.ingest.expressions.path_filters import compiled_walk
 from patra.ingest.expressions.paths import json_environment
 
 NAMES = ["a", "b", "id-type"]
@@ -48,7 +48,7 @@ PATHS = st.lists(SELECTORS, max_size=3).map(lambda steps: "$" + "".join(steps))
 
 @given(PATHS, VALUES)
 def test_a_compiled_filter_finds_what_the_library_finds(path: str, document: Any):
-    find = compiled_query(json_environment().compile(path))
-    assert find is not None
+    walk = compiled_walk(json_environment().compile(path))
+    assert walk is not None
     expected = bounded_values(bound(json_environment().compile(path)), document)
-    assert [(type(value), value) for value in find(document)] == [(type(value), value) for value in expected]
+    assert [(type(value), value) for value in walk([document])] == [(type(value), value) for value in expected]

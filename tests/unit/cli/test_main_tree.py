@@ -47,6 +47,21 @@ def test_every_command_prints_json() -> None:
     assert without == set(WITHOUT_JSON)
 
 
+@pytest.mark.parametrize("width", [80, 100])
+def test_help_fits_the_terminal(width: int) -> None:
+    too_wide = {}
+    for path, command in EVERY.items():
+        context = click.Context(command, info_name=f"patra {path}".strip(), terminal_width=width)
+        lines = command.get_help(context).splitlines()
+        if wide := [line for line in lines if len(line) > width and not line.strip().startswith(COMMAND_LINES)]:
+            too_wide[path] = wide
+    assert too_wide == {}
+
+
+COMMAND_LINES = ("patra ", "PATRA_", "cat ", "curl ", "--", "Usage:")
+"""What is typed stays on one line."""
+
+
 def _options(command: click.Command) -> set[str]:
     return {name for parameter in command.params for name in parameter.opts}
 

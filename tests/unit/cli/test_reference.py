@@ -4,9 +4,11 @@ import ast
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from patra.app.configuration.settings import every_setting
+from patra.attribution.decision.ack import AckItem, BatchAck
 from patra.cli.citations import targets
 from patra.cli.main import COMMANDS
 from patra.cli.reference import PAGES, current, drawings_of_machines, import_everything
@@ -82,6 +84,16 @@ def test_the_endpoint_metric_and_machine_pages_have_what_is_declared() -> None:
     ] == []
     ours = [machine.name for machine in declared() if type(machine.initial).__module__.startswith("patra.")]
     assert [name for name in ours if f"## {name}\n" not in machines] == []
+
+
+def test_the_answer_to_a_batch_is_described_with_all_its_fields() -> None:
+    page = (ROOT / "docs/reference/attribution-events.md").read_text("utf-8")
+    names = [field.name for struct in (BatchAck, AckItem) for field in msgspec.structs.fields(struct)]
+    assert [name for name in names if f"`{name}`" not in page and f".{name}`" not in page] == []
+
+
+def test_no_endpoint_is_described_by_the_docstring_of_its_module() -> None:
+    assert "| file |" not in PAGES["endpoints"]().replace("\\|", "|")
 
 
 def test_every_error_code_is_documented() -> None:

@@ -239,9 +239,10 @@ def test_a_pictogram_is_whole_whatever_part_of_a_place_is_seen():
     def plate(view):
         with_it, without = (pixels(paint(picture(view=view, pictograms=p), W, H, 1.0)) for p in (("kettle",), ()))
         changed = np.argwhere(np.abs(with_it - without).sum(axis=2) > 60)
-        return (changed.max(axis=0) - changed.min(axis=0)).tolist()
+        return changed.max(axis=0) - changed.min(axis=0)
 
-    assert plate(0) == plate(1) == plate(2)
+    for view in (1, 2):  # its shadow is seen more or less, as the ground is dark or bright
+        assert np.abs(plate(view) - plate(0)).max() <= 2
 
 
 def test_a_crowd_by_the_water_stands_on_its_bank_and_no_dog_brings_people_along():

@@ -30,7 +30,7 @@ from patra.ingest.operations.alerting.last_check import late_check_text
 from patra.ingest.operations.alerting.monitor import Watch, alerts
 from patra.ingest.operations.history_place import HistoryPlace, history_place
 from patra.ingest.operations.retention import Keep, Purged, Retention, into_files, purge_bodies, purge_once
-from patra.ingest.packs import registry_store
+from patra.ingest.packs import registry
 from patra.ingest.planning.planner import Planner
 from patra.ingest.planning.snapshot_cache import SnapshotCache
 from patra.ingest.ratelimit.database import DatabaseGate
@@ -68,7 +68,7 @@ def join(ground: Context) -> BuiltComponent:
     )
 
     def sources() -> Check:
-        loaded = ground.db.read(registry_store.sources)
+        loaded = ground.db.read(registry.sources)
         if not loaded:
             advice = "load one with `patra ingest pack load FILE`"
             return Check(name="ingest.sources", health=Health.OFF, found="no source is loaded", advice=advice)

@@ -7,5 +7,5 @@
 | `windows`, `rules` | the frozen windows (§3.8.14, §3.8.18); the same as one value, which a what-if replaces |
 | `keys` | every key that is derived from an event (§3.8.12, §3.8.17, §3.8.29) |
 | `versions` | version anchors of output records (§3.8.28) |
-| `reasons` | every code that is given |
+| `reasons` | every code that is given, and which of them a client may send the same event again for (F10) |
 """

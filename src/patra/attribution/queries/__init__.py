@@ -3,6 +3,7 @@
 | module | for |
 |---|---|
 | `rejects` | rejected events, refused batches |
+| `decision_steps` | the way of one event through its checks, its closure, its facts and the archive |
 | `decisions` | timelines of keys and batches, the newest decisions, lists of facts, audits and records |
 | `closures` | closures, and how far the records of one have come |
 """
@@ -10,11 +11,15 @@
 from patra.attribution.queries.closures import (
     Aggregate,
     ClosureView,
+    Deadlines,
     aggregate,
     closure_by_key,
     closures,
+    closures_by_deadline,
     closures_by_key,
+    deadlines,
 )
+from patra.attribution.queries.decision_steps import Answer, answer_of
 from patra.attribution.queries.decisions import (
     DecisionView,
     LatestDecisions,
@@ -41,7 +46,9 @@ from patra.attribution.queries.rejects import (
 __all__ = [
     "LAST_PLACE",
     "Aggregate",
+    "Answer",
     "ClosureView",
+    "Deadlines",
     "DecisionView",
     "LatestDecisions",
     "MoveView",
@@ -51,9 +58,12 @@ __all__ = [
     "Timeline",
     "What",
     "aggregate",
+    "answer_of",
     "closure_by_key",
     "closures",
+    "closures_by_deadline",
     "closures_by_key",
+    "deadlines",
     "events_of_batch",
     "latest_decisions",
     "listing",

@@ -6,16 +6,23 @@ from enum import StrEnum
 import msgspec
 
 from patra.attribution.contract.reasons import Reason
+from patra.attribution.contract.windows import WAIT_WINDOW
 from patra.attribution.decision.closure_rules import BILLABLE_IMPRESSION, Status
 from patra.attribution.decision.closure_state import Closure, ClosureState
 from patra.attribution.decision.output_records import RecordType
+from patra.attribution.queries.decision_steps import transition_of
 from patra.attribution.storage.key_search import Found, find
-from patra.attribution.storage.read import Archived, closures_after, place_of, untold
+from patra.attribution.storage.read import Archived, closures_after, deadline_place, place_of, untold
+from patra.attribution.storage.read import closures_by_deadline as read_by_deadline
 from patra.attribution.storage.sql import Q
 from patra.attribution.storage.write import closure_of
 from patra.kernel.canonical import key16
-from patra.kernel.clock import format_instant
+from patra.kernel.clock import SECOND, format_instant
 from patra.kernel.db import Tx
+
+DEADLINE_STEP = 5 * SECOND
+MAX_DEADLINES = 50_000
+LATEST_DEADLINE = 2**62
 
 
 class Aggregate(StrEnum):
@@ -39,6 +46,28 @@ class ClosureView(msgspec.Struct, frozen=True, kw_only=True):
     click: str | None
     aggregate: str | msgspec.UnsetType | None = msgspec.UNSET
     """Of one closure, not of a list; None once what was decided about it has been purged."""
+    way: list[str] | msgspec.UnsetType = msgspec.UNSET
+    """Of one closure: the transitions of its machine that it took, as far as the store has their decisions."""
+
+
+class DueClosures(msgspec.Struct, frozen=True, kw_only=True):
+    """How many closures have their deadline in a part of the time to come."""
+
+    at: str
+    """The first instant of the part."""
+    count: int
+
+
+class Deadlines(msgspec.Struct, frozen=True, kw_only=True):
+    """When closures that wait have their deadlines: `overdue` lie in the past, the timer takes them next.
+
+    `complete` is false where more wait than are counted; those counted are the ones that are due first.
+    """
+
+    step_seconds: int
+    overdue: int
+    due: list[DueClosures]
+    complete: bool
 
 
 def closure_by_key(tx: Tx, closure_key: str) -> ClosureView | None:
@@ -49,7 +78,9 @@ def closure_by_key(tx: Tx, closure_key: str) -> ClosureView | None:
     closure, found = closure_of(rows[0]), _of_closure(tx, closure_key)
     underway = bool(untold(tx, [one.archived for one in found]))
     complete = bool(found) if closure.state is not ClosureState.CLOSED_SUCCESS else _billing(found)
-    return msgspec.structs.replace(_closure_view(closure), aggregate=aggregate(found, underway) if complete else None)
+    way = [step.value for one in found if (step := transition_of(one.archived.decision)) is not None]
+    state = aggregate(found, underway) if complete else None
+    return msgspec.structs.replace(_closure_view(closure), aggregate=state, way=way)
 
 
 def closures_by_key(tx: Tx, closure_keys: Iterable[str]) -> list[ClosureView]:
@@ -78,6 +109,25 @@ def _of_closure(tx: Tx, closure_key: str) -> list[Found]:
 def closures(tx: Tx, *, state: str | None, after: bytes, limit: int) -> list[tuple[bytes, ClosureView]]:
     """Closures that follow a place, each with its own, of one state or of any."""
     return [(place_of(one), _closure_view(one)) for one in closures_after(tx, after, limit, state or "")]
+
+
+def closures_by_deadline(
+    tx: Tx, *, after: bytes, until: int = LATEST_DEADLINE, app: str = "", limit: int
+) -> list[tuple[bytes, ClosureView]]:
+    """Closures that wait, of an app or of all, due before an instant, the next first; each with its place."""
+    found = read_by_deadline(tx, after, until, app, limit)
+    return [(deadline_place(one), _closure_view(one)) for one in found]
+
+
+def deadlines(tx: Tx, now: int) -> Deadlines:
+    """How many closures are due in each part of the wait that a closure has at most, up to a bound."""
+    asked = {"now": now, "step": DEADLINE_STEP, "limit": MAX_DEADLINES}
+    counts = dict(tx.fetch(Q["deadlines"], asked))
+    overdue = counts.pop(-1, 0)
+    slots = range(max([WAIT_WINDOW // DEADLINE_STEP - 1, *counts]) + 1)
+    due = [DueClosures(at=format_instant(now + slot * DEADLINE_STEP), count=counts.get(slot, 0)) for slot in slots]
+    complete = overdue + sum(counts.values()) < MAX_DEADLINES
+    return Deadlines(step_seconds=DEADLINE_STEP // SECOND, overdue=overdue, due=due, complete=complete)
 
 
 def aggregate(found: Sequence[Found], underway: bool = False) -> Aggregate:

@@ -18,6 +18,7 @@ from patra.attribution.decision.decide import ITEM_BITS
 from patra.attribution.decision.decisions import Decision, attribution_fact, audit, billable_fact
 from patra.attribution.decision.output_records import Record, RecordType
 from patra.attribution.intake.identity import FAILURE
+from patra.attribution.queries.decision_steps import Answer, Step, answer_of, decision_steps
 from patra.attribution.queries.rejects import RefusedView, RejectView, refused, rejects_of_decisions
 from patra.attribution.storage.key_search import (
     ANY,
@@ -57,6 +58,9 @@ class DecisionView(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     batchId: str | None  # noqa: N815
     appId: str  # noqa: N815
+    eventType: str  # noqa: N815
+    """As sent, or `NA` where it was no type; `failure` is the processor's own."""
+    answer: Answer
     audit: dict[str, Any]
     count: int
     keySource: str | None  # noqa: N815
@@ -68,6 +72,8 @@ class DecisionView(msgspec.Struct, frozen=True, kw_only=True):
     moves: list[MoveView] = []
     rejects: list[RejectView] = []
     """The rejected events that it was decided on, each with the field that was wrong and what was expected."""
+    steps: list[Step] = []
+    """Of the events of a batch: the way of each through its checks, in their order."""
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,7 +127,14 @@ def events_of_batch(
 ) -> Timeline:
     """What was decided about the events of a batch, or about one of them (§3.8.8), page by page."""
     results = decisions_of_batch(tx, batch_id, event_id, only, after=after, limit=limit)
-    return Timeline(decisions=_views(tx, results.found), next=results.next, refused=_refused_as(tx, batch_id, only))
+    views = [_with_steps(view, one) for view, one in zip(_views(tx, results.found), results.found, strict=True)]
+    return Timeline(decisions=views, next=results.next, refused=_refused_as(tx, batch_id, only))
+
+
+def _with_steps(view: DecisionView, found: Found) -> DecisionView:
+    one = found.archived
+    steps = decision_steps(one.decision, one.records, view.rejects, found.batch_id, one.settled_code)
+    return msgspec.structs.replace(view, steps=steps)
 
 
 MAX_REFUSED_BATCHES = 100
@@ -181,6 +194,8 @@ def _view(archived: Archived, batch_id: str | None, rejects: list[RejectView]) -
         number=archived.id,
         batchId=batch_id,
         appId=decision.subject.app,
+        eventType=decision.subject.event_type,
+        answer=answer_of(decision),
         audit=audit(decision),
         count=archived.count,
         keySource=key_source(decision.subject.dedup) if decision.subject.dedup else None,
@@ -201,7 +216,7 @@ def page_of_decisions(tx: Tx, after: int, limit: int) -> Timeline:
 
 
 NEWEST_ITEMS = 20
-"""Items of the log that a page of the newest decisions looks at in one step."""
+"""Items of the log that a page of the newest decisions looks at in one step, at most: the first step looks at one."""
 
 
 def newest_decisions(
@@ -213,11 +228,13 @@ def newest_decisions(
     """
     found: list[Archived] = []
     item = (before - 1 >> ITEM_BITS) + 1
-    for _ in range(steps):
-        items = [number for (number,) in tx.fetch(Q["items_before"], {"before": item, "limit": NEWEST_ITEMS})]
+    left, size = steps * NEWEST_ITEMS, 1
+    while left > 0:
+        asked_items = {"before": item, "limit": min(size, left)}
+        items = [number for (number,) in tx.fetch(Q["items_before"], asked_items)]
         if not items:
             return Timeline(decisions=_newest_views(tx, found))
-        item = items[-1]
+        item, left, size = items[-1], left - len(items), min(2 * size, NEWEST_ITEMS)
         asked = DecisionFilter(meets=lambda number, decision: number < before and meets(number, decision))
         page = decisions_of_items(tx, items, asked)
         found += sorted(page, key=lambda one: -one.id)

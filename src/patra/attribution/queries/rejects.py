@@ -84,6 +84,9 @@ def rejects(
     }
     rows = tx.fetch(Q["rejects_page"], params)
     following = f"{format_instant(rows[-1][1])}~{bytes(rows[-1][0]).hex()}" if len(rows) == limit else None
+    rows.sort(
+        key=lambda row: (-row[1], row[2], row[3], row[4])
+    )  # the page is that of the keys; within a batch, its order
     return RejectsPage(rejects=[_reject_view(row[1:]) for row in rows], next=following)
 
 

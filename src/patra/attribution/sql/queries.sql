@@ -23,6 +23,16 @@ WHERE number > :number AND (:state = '' OR state = :state) ORDER BY number LIMIT
 SELECT key, app_id, state, source, opened_at, click, click_due, timeout_id, body, number
 FROM att_closure INDEXED BY att_closure_open WHERE state = 'open' AND number > :number ORDER BY number LIMIT :limit
 
+-- name: closures_by_deadline
+SELECT key, app_id, state, source, opened_at, click, click_due, timeout_id, body, number FROM att_closure
+WHERE due_at >= :due AND due_at < :until AND (due_at > :due OR key > :key) AND (:app = '' OR app_id = :app)
+ORDER BY due_at, key LIMIT :limit
+
+-- name: deadlines
+SELECT CASE WHEN due_at < :now THEN -1 ELSE (due_at - :now) / :step END, count(*) FROM (
+  SELECT due_at FROM att_closure WHERE due_at IS NOT NULL ORDER BY due_at LIMIT :limit
+) AS first GROUP BY 1 ORDER BY 1
+
 -- name: rejects_page
 SELECT r.key, r.at, r.app_id, r.batch_id, r.event_index, r.code, r.server_event_key, r.event_id, r.field_path,
   r.expected, r.also_wrong, r.digest, r.raw, coalesce(r.count, d.count, 1)

@@ -84,11 +84,18 @@ SELECT '', fact_hour / 24, billable_type, sum(facts) FROM att_sum_hour
 WHERE fact_hour >= :first AND fact_hour < :last GROUP BY fact_hour / 24, billable_type
 
 -- name: sums_by_placement
--- Where no placement is known, the opportunity is given instead: it may be among those that wait.
-SELECT s.app_id, CASE WHEN length(s.opportunity) = 0 THEN s.placement ELSE o.placement END, s.billable_type, sum(s.facts),
-  CASE WHEN length(s.opportunity) = 0 OR o.placement IS NOT NULL THEN NULL ELSE s.opportunity END
-FROM att_sum_placement s LEFT JOIN att_opportunity o ON o.key = s.opportunity
-WHERE s.fact_hour >= :first AND s.fact_hour < :last GROUP BY 1, 2, 3, 5
+-- Where no placement is known, the opportunity is given instead: it may be among those that wait. Few sums have one, and
+-- each is looked up by its key: joined, the tree of all opportunities could be read for them.
+SELECT app_id, placement, billable_type, sum(facts), NULL FROM att_sum_placement
+WHERE fact_hour >= :first AND fact_hour < :last AND length(opportunity) = 0 GROUP BY app_id, placement, billable_type
+UNION ALL
+SELECT f.app_id, f.placement, f.billable_type, sum(f.facts), CASE WHEN f.placement IS NULL THEN f.opportunity END
+FROM (
+  SELECT s.app_id, s.billable_type, s.facts, s.opportunity,
+    (SELECT o.placement FROM att_opportunity o WHERE o.key = s.opportunity) AS placement
+  FROM att_sum_placement s WHERE s.fact_hour >= :first AND s.fact_hour < :last AND length(s.opportunity) > 0
+) f
+GROUP BY f.app_id, f.placement, f.billable_type, CASE WHEN f.placement IS NULL THEN f.opportunity END
 
 -- name: unsummed_by_hour
 -- Facts of whole hours that count and are in no sum: those past the mark, and those that were not committed when the sums

@@ -6,7 +6,7 @@
 | `decision_codec` | decisions on one item of the log as one row |
 | `dedup_keys`, `recent_keys` | dedup keys in the ledger; the newest in memory (F9) |
 | `closure_index`, `placement_index` | closures and placements by key |
-| `key_index`, `key_index_merge`, `key_search` | decisions by any key of the specification |
+| `key_index`, `key_index_merge`, `key_search`, `derived_keys` | decisions by any key of the specification |
 | `billing_tree`, `record_key_check` | billing keys are unique; one payload per `recordKey` (§3.8.29) |
 | `running_sums` | billable facts per hour, for settlement |
 """

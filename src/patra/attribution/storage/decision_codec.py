@@ -20,11 +20,11 @@ from patra.attribution.intake.envelope import shown
 from patra.attribution.intake.zstd import compressed, decompressed
 from patra.kernel.errors import StoreCorrupt
 
-_TWO_FRAMES = b"\x02"
+TWO_FRAMES = b"\x02"
 """How such a row begins; one with a single frame begins with the mark of a frame."""
-_LENGTH = struct.Struct("<I")
+LENGTH = struct.Struct("<I")
 """Behind it: the length of the first frame."""
-_HEAD = len(_TWO_FRAMES) + _LENGTH.size
+HEAD_BYTES = len(TWO_FRAMES) + LENGTH.size
 
 _encode = msgspec.json.Encoder(enc_hook=shown).encode
 _decode = msgspec.json.Decoder(list[tuple[int, Decision]]).decode
@@ -40,7 +40,7 @@ def packed(made: Sequence[PendingDecision], item: Item) -> bytes:
     """Decisions on one item, as one value."""
     frame = compressed(_encode(made))
     tales = item.tales if isinstance(item, Batch) else b""
-    return b"".join((_TWO_FRAMES, _LENGTH.pack(len(frame)), frame, tales))
+    return b"".join((TWO_FRAMES, LENGTH.pack(len(frame)), frame, tales))
 
 
 def packed_whole(decisions: Sequence[tuple[int, Decision]]) -> bytes:
@@ -63,31 +63,31 @@ def unpacked(item: int, body: bytes, text: bytes | None = None) -> list[tuple[in
 def may_hold(body: bytes, text: bytes) -> bool:
     """Whether a text occurs in a row at all: a fraction of what it costs to read its decisions."""
     try:
-        if body[:1] != _TWO_FRAMES:
+        if body[:1] != TWO_FRAMES:
             return text in decompressed(body)
-        end = _HEAD + _LENGTH.unpack_from(body, 1)[0]
-        return text in decompressed(body[_HEAD:end]) or (end < len(body) and text in decompressed(body[end:]))
+        end = HEAD_BYTES + LENGTH.unpack_from(body, 1)[0]
+        return text in decompressed(body[HEAD_BYTES:end]) or (end < len(body) and text in decompressed(body[end:]))
     except (StoreCorrupt, struct.error):
         return True  # reading it says what is wrong, and where
 
 
 def _unpacked(item: int, body: bytes) -> list[tuple[int, Decision]]:
-    if body[:1] != _TWO_FRAMES:
+    if body[:1] != TWO_FRAMES:
         first, found = item << ITEM_BITS, _decode(decompressed(body))
         return [(first | number, decision) for number, decision in sorted(found, key=itemgetter(0))]
-    end = _HEAD + _LENGTH.unpack_from(body, 1)[0]
-    made, tales = _decode_made(decompressed(body[_HEAD:end])), body[end:]
+    end = HEAD_BYTES + LENGTH.unpack_from(body, 1)[0]
+    made, tales = _decode_made(decompressed(body[HEAD_BYTES:end])), body[end:]
     told = {one.subject.index: one for one in _decode_told(decompressed(tales))} if tales else {}
     return [(one.number, decision_of(one, told[one.event] if isinstance(one.event, int) else None)) for one in made]
 
 
 def _unpacked_with(item: int, body: bytes, text: bytes) -> list[tuple[int, Decision]]:
-    if body[:1] != _TWO_FRAMES:
+    if body[:1] != TWO_FRAMES:
         first, each = item << ITEM_BITS, _decode_each(decompressed(body))
         held = [(first | number, _decode_one(raw)) for number, raw in each if text in bytes(raw)]
         return sorted(held, key=itemgetter(0))
-    end = _HEAD + _LENGTH.unpack_from(body, 1)[0]
-    made, tales = _decode_made(decompressed(body[_HEAD:end])), body[end:]
+    end = HEAD_BYTES + LENGTH.unpack_from(body, 1)[0]
+    made, tales = _decode_made(decompressed(body[HEAD_BYTES:end])), body[end:]
     raws = _decode_each_told(decompressed(tales)) if tales else []
     told = _by_place([raw for raw in raws if text in bytes(raw)])
     wanted = [one for one in made if _says_itself(one) or one.event in told]

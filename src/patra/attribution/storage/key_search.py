@@ -3,7 +3,6 @@
 §3.8.8, §3.8.16, §3.8.20, §3.8.25, §3.8.28, §3.8.30 name the keys.
 """
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 from itertools import islice
@@ -19,6 +18,7 @@ from patra.attribution.decision.decisions import Decision, attribution_key_of, a
 from patra.attribution.decision.output_records import record_keys
 from patra.attribution.intake.batch import read_batch
 from patra.attribution.intake.zstd import decompressed
+from patra.attribution.storage.derived_keys import beginning_of, stored_text
 from patra.attribution.storage.key_index import (
     INDEXED,
     LATER_IN_BATCH,
@@ -46,10 +46,6 @@ FIRST_BATCH_SIZE = 1
 MAX_BODIES_READ = 1000
 """Batches of one id, the newest, that are read again for an event that was dropped."""
 _NO_LIMIT = 2**62
-_PLAIN_TEXT = re.compile(r"[ !#-\[\]-{}~]+")
-"""What stands in the store as it is: neither escaped in JSON nor the separator of a key that is put together."""
-_CYCLE = re.compile(r"#[0-9]+\Z")
-"""The end of a dedup key in a later cycle (F9), which the row of the decision has as a number of its own."""
 LOST_BILLING = {
     Reason.DUPLICATE_IMPRESSION.value: BILLABLE_IMPRESSION,
     Reason.IMPRESSION_AFTER_FAILURE.value: BILLABLE_IMPRESSION,
@@ -115,22 +111,6 @@ class _Sought:
         return self.keys.union(closures, (key.partition("|")[0] for key in self._audits))
 
 
-def _stored_text(key: str) -> bytes | None:
-    """A text that every row with a decision of this key holds; None where its keys are hashes, made when it is read.
-
-    A key is a text of the decision, or some of them put together by `|`: the longest part of it stands there.
-    """
-    if len(key) == 64 or key.startswith(("af_", "bf_", "attr_")):
-        return None
-    stored = key.partition("|")[0] if key.startswith("fe_") else key
-    if stored.endswith((f"|{BILLABLE_IMPRESSION}", f"|{BILLABLE_CLICK}")):
-        stored = stored.rpartition("|")[0]
-    if stored.startswith(f"{keys.DEDUP_VERSION}:"):
-        stored = _CYCLE.sub("", stored)
-    parts: list[str] = _PLAIN_TEXT.findall(stored)
-    return max(parts, key=len).encode() if parts else None
-
-
 def _lost_billing_key(decision: Decision) -> str | None:
     """The billing key of the fact that an event would have had, and was refused."""
     kind, closure = LOST_BILLING.get(decision.reason), decision.subject.closure
@@ -180,7 +160,8 @@ class _Question:
         def meets(number: int, decision: Decision) -> bool:
             return number > after and only.met_by(decision) and self._carried_by(number, decision)
 
-        return DecisionFilter(meets=meets, text=_stored_text(self._key), whole=self.known)
+        text = stored_text(self._key)
+        return DecisionFilter(meets=meets, text=text, whole=self.known, hashed=beginning_of(self._key))
 
     def _carried_by(self, number: int, decision: Decision) -> bool:
         of_batch = number >> ITEM_BITS in self.batch and _is_of_item(decision)
@@ -334,11 +315,11 @@ def decisions_of_batch(
 
     items = items_of_batch(tx, batch_id)
     of_item = DecisionFilter(
-        meets=lambda number, one: asked(number, one) and _is_of_item(one), text=_stored_text(event_id)
+        meets=lambda number, one: asked(number, one) and _is_of_item(one), text=stored_text(event_id)
     )
     found = _step_by_step(tx, items, of_item, first, limit)
     later = DecisionFilter(
-        meets=lambda number, one: asked(number, one) and one.batch == batch_id, text=_stored_text(batch_id)
+        meets=lambda number, one: asked(number, one) and one.batch == batch_id, text=stored_text(batch_id)
     )
     found += _search(tx, located(tx, {LATER_IN_BATCH + batch_id}), later, first, limit)
     dropped_as = _dropped_as(tx, batch_id, event_id, only.app) if event_id else set[str]()
@@ -348,7 +329,9 @@ def decisions_of_batch(
         def dropped(number: int, one: Decision) -> bool:
             return number > after and one.action == Action.DROP.value and only.met_by(one) and sought.met_by(one)
 
-        found += _search(tx, located(tx, sought.keys), DecisionFilter(meets=dropped), first, limit)
+        texts = {stored_text(key) for key in dropped_as if key.startswith(f"{keys.DEDUP_VERSION}:")}
+        of_dropped = DecisionFilter(meets=dropped, text=texts.pop() if len(texts) == 1 else None)
+        found += _search(tx, located(tx, sought.keys), of_dropped, first, limit)
     answer = {one.id: one for one in found}
     page = [answer[number] for number in sorted(answer)[:limit]]
     return Results(

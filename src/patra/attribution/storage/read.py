@@ -24,6 +24,7 @@ from patra.attribution.decision.output_records import (
     reissued,
 )
 from patra.attribution.storage.decision_codec import may_hold, unpacked
+from patra.attribution.storage.derived_keys import may_have
 from patra.attribution.storage.sql import Q
 from patra.attribution.storage.write import closure_of
 from patra.kernel.canonical import key16
@@ -132,14 +133,19 @@ class DecisionFilter(msgspec.Struct, frozen=True, kw_only=True):
     """What the row of every such decision holds, where that is known: the other decisions of a row are not decoded."""
     whole: Collection[int] = ()
     """Items whose decisions may be asked for although they do not hold the text."""
+    hashed: bytes | None = None
+    """How the hash begins that every such decision has as a key, or else it holds the text (`derived_keys`)."""
 
     def may_meet(self, row: Row) -> bool:
         """Whether any decision of a row can be asked for."""
-        return self.text is None or row[0] in self.whole or may_hold(bytes(row[2]), self.text)
+        if self.text is None or row[0] in self.whole or may_hold(bytes(row[2]), self.text):
+            return True
+        return self.hashed is not None and may_have(row[0], bytes(row[2]), self.hashed)
 
     def of_row(self, row: Row) -> "list[_Born]":
         item, archived, body = row
-        found = unpacked(item, bytes(body), None if item in self.whole else self.text)
+        text = None if item in self.whole or self.hashed is not None else self.text
+        found = unpacked(item, bytes(body), text)
         return [_Born(number, one, bool(archived)) for number, one in found if self.meets(number, one)]
 
 
@@ -201,6 +207,18 @@ def closures_after(tx: Tx, after: bytes, limit: int, state: str = "") -> list[Cl
     else:
         rows = tx.fetch(Q["closures_page"], {**asked, "state": state})
     return [closure_of(row) for row in rows]
+
+
+def closures_by_deadline(tx: Tx, after: bytes, until: int, app: str, limit: int) -> list[Closure]:
+    """Closures that wait for something, the one whose wait ends first before the others; they follow a place."""
+    due = min(int.from_bytes(after[:8], "big"), _LAST)
+    asked = {"due": due, "key": after[8:], "until": until, "app": app, "limit": limit}
+    return [closure_of(row) for row in tx.fetch(Q["closures_by_deadline"], asked)]
+
+
+def deadline_place(closure: Closure) -> bytes:
+    """Where a closure stands in the order of deadlines."""
+    return (closure.next_due or 0).to_bytes(8, "big") + closure.key
 
 
 def place_of(closure: Closure) -> bytes:

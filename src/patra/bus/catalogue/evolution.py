@@ -302,7 +302,10 @@ def _type_objections(name: str, old: ReleasedType, new: EventType, in_use: list[
             if before.status is not Status.RETIRED:
                 found.append(
                     _objection(
-                        Reason.EVOLUTION_REMOVED, name, f" {major}", "the major version is gone; retire it first"
+                        Reason.EVOLUTION_REMOVED,
+                        name,
+                        f" {major}",
+                        "the major version is missing: keep it beside the new one, `status: retiring`, later `retired`",
                     )
                 )
         else:
@@ -328,7 +331,7 @@ def _major_objections(name: str, major: int, before: Released, after: Contract) 
     if differences and now == was:
         return [_objection(Reason.EVOLUTION_MINOR, name, f" {now}{c.place}", c.detail) for c in differences]
     return [
-        _objection(Reason.EVOLUTION_MINOR, name, f" {now}{c.place}", f'a new field says so: `since: "{now}"`')
+        _objection(Reason.EVOLUTION_MINOR, name, f" {now}{c.place}", f'mark the new field with `since: "{now}"`')
         for c in differences
         if c.since != str(now)
     ]

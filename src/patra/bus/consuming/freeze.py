@@ -2,7 +2,7 @@
 
 A backlog over the threshold freezes. Emptying it thaws, and so does an operator's word; after that word the backlog may
 grow by another threshold before it freezes again, or the word would mean nothing. What an operator froze, only an
-operator thaws.
+operator thaws. What counts as backlog (B9: nothing of an endpoint) is said by `backlog` in `bus/sql/letters.sql`.
 """
 
 from enum import StrEnum

@@ -85,7 +85,7 @@ def examine(
         return found if elsewhere else _with_others(catalogue, envelope, publisher, found)
     kind, contract, version = found
     if version <= contract.version and not contract.accepts(envelope.payload):
-        return _payload_refused(contract, envelope.payload)
+        return _payload_refused(kind, contract, envelope.payload)
     if (
         version < contract.version
         and not elsewhere
@@ -176,7 +176,7 @@ def objections(catalogue: Catalogue, fields: Mapping[str, Any]) -> list[Refused]
         wrong.append(refused)
     payload = fields.get("payload")
     if contract is not None and isinstance(payload, dict) and not contract.accepts(payload):
-        wrong.append(_payload_refused(contract, cast("dict[str, Any]", payload)))
+        wrong.append(_payload_refused(kind, contract, cast("dict[str, Any]", payload)))
     return wrong
 
 
@@ -199,9 +199,11 @@ def _producer_refused(kind: EventType, producer: str) -> Refused | None:
     return _refused(Reason.PRODUCER, "/producer", f"{kind.name} is published by {kind.producer}, not by {producer}")
 
 
-def _payload_refused(contract: Contract, payload: dict[str, Any]) -> Refused:
+def _payload_refused(kind: EventType, contract: Contract, payload: dict[str, Any]) -> Refused:
     broken = contract.violations(payload)
-    return _refused(Reason.PAYLOAD_INVALID, broken[0].place if broken else "/payload", _violations_text(broken))
+    others = [str(kind.contracts[major].version) for major in sorted(kind.live - {contract.version.major})]
+    held = f" (checked as version {contract.version}; {', '.join(others)} is published, too)" if others else ""
+    return _refused(Reason.PAYLOAD_INVALID, broken[0].place if broken else "/payload", _violations_text(broken) + held)
 
 
 def authority(kind: EventType, envelope: Envelope, publisher: Publisher | None) -> Refused | None:

@@ -41,7 +41,7 @@ SELECT act_id, kind, group_name, event_type, error_code, done_by, why, begun_at,
 WHERE begun_at < :before_at OR (begun_at = :before_at AND act_id < :before_id)
 ORDER BY begun_at DESC, act_id DESC LIMIT :limit
 
--- name: bulk_bite
+-- name: bulk_batch
 SELECT letter_id FROM bus_bulk_letter WHERE act_id = :act_id AND letter_id > :after ORDER BY letter_id LIMIT :limit
 
 -- name: bulk_advance

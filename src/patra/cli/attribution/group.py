@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from patra.cli.attribution.event_steps import print_steps
 from patra.cli.terminal.groups import LazyGroup
 from patra.cli.terminal.options import (
     config_option,
@@ -155,7 +156,7 @@ def find(key: str, app: str, code: str, after: int, limit: int, config: str | No
 def event(
     batch_id: str, event_id: str, app: str, code: str, after: int, limit: int, config: str | None, as_json: bool
 ) -> None:
-    """What was decided about the events of a batch, by batchId, eventId and reason code."""
+    """What was decided about the events of a batch, by batchId, eventId and reason code; of one event, its checks."""
     from patra.attribution.queries import events_of_batch
     from patra.attribution.storage.key_search import Only
 
@@ -163,6 +164,8 @@ def event(
     with opened(config) as patra:
         found = patra.db.read(lambda tx: events_of_batch(tx, batch_id, event_id, only, after=after, limit=limit))
     _decisions(found.decisions, as_json=as_json)
+    if event_id and not as_json:
+        print_steps(found.decisions)
     _more(found.next)
     _unread(found.refused)
 
@@ -245,20 +248,28 @@ def closure(key: str, config: str | None, as_json: bool) -> int:
 
 @group.command()
 @click.option("--state", type=click.Choice(["open", "closed_success", "closed_failure"]), help="Only in this state.")
+@click.option("--by-deadline", is_flag=True, help="Those that wait, the one that is due first before the others.")
 @click.option("--after", default="", metavar="PLACE", help="Only those that follow the end of a page.")
 @click.option("--limit", type=click.IntRange(1, 2**62), default=100, show_default=True)
 @config_option
 @json_option
-def closures(state: str | None, after: str, limit: int, config: str | None, as_json: bool) -> None:
-    """Closures, of one state or of any."""
+def closures(state: str | None, by_deadline: bool, after: str, limit: int, config: str | None, as_json: bool) -> None:
+    """Closures, of one state or of any, or by their deadlines."""
     from patra.attribution.queries import closures as page
+    from patra.attribution.queries import closures_by_deadline
 
     try:
         place = bytes.fromhex(after)
     except ValueError:
         raise click.BadParameter("not the end of a page", param_hint="--after") from None
     with opened(config) as patra:
-        found = patra.db.read(lambda tx: page(tx, state=state, after=place, limit=limit))
+        found = patra.db.read(
+            lambda tx: (
+                closures_by_deadline(tx, after=place, limit=limit)
+                if by_deadline
+                else page(tx, state=state, after=place, limit=limit)
+            )
+        )
     show([view for _, view in found], as_json=as_json)
     if len(found) == limit:
         click.echo(f"there may be more: --after {found[-1][0].hex()}", err=True)

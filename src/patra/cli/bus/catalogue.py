@@ -59,7 +59,7 @@ def _released(folder: str | None, against: str | None) -> Path:
 
 
 def _all_released(folder: str | None, against: str | None, config: str | None) -> list[Path]:
-    """What a change is compared with: without a word, the built-in release and that of each folder in the settings."""
+    """What a change is compared with: unless named, the built-in release and that of each folder in the settings."""
     from patra.bus.catalogue.catalogue import RELEASED
     from patra.cli.terminal.options import loaded
 
@@ -158,10 +158,18 @@ def release_(folder: str | None, against: str | None, config: str | None) -> Non
 
 def _object(found: "Sequence[Objection]") -> None:
     """Say what is incompatible and end with exit code 1; nothing to say: go on."""
+    from patra.bus.catalogue.reasons import Reason
+
     if not found:
         return
     for objection in found:
         click.echo(str(objection), err=True)
+    if any(objection.code is Reason.EVOLUTION_MAJOR for objection in found):
+        click.echo(
+            "Undo these changes, or make them in a new major: leave the released version as it was with "
+            "`status: retiring`, and add the changed one with the next major and `status: current`.",
+            err=True,
+        )
     if json_wanted():
         show({"compatible": False, "objections": [str(one) for one in found]}, as_json=True)
     raise SystemExit(1)

@@ -172,7 +172,8 @@ def replay(
         done = acted(patra, "bus.replay", name, work, who, **asked_for)
         if not event_ids and len(done.letters) == limit:
             click.echo(f"--limit {limit} is reached: there may be more", err=True)
-        _print_result(done, f"replayed to {name} alone", name, "replayed")
+        waits = ", and to no other group; handled while a consumer of the group runs" if done.letters else ""
+        _print_result(done, f"given to {name} again{waits}", name, "replayed")
         if not event_ids and not done.letters:
             _tell_retrying(patra, name)
 

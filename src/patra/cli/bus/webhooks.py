@@ -89,6 +89,7 @@ def add_webhook(
             **({"tenants": list(tenants)} if tenants else {}),
         )
         show({"group": webhook.group(name), "secret": made.secret}, as_json=json_wanted())
+        click.echo("The receiver checks signatures with the secret, which is shown only now.", err=True)
 
 
 @webhooks.command("rotate")
@@ -124,6 +125,7 @@ def rotate_webhook(name: str, overlap: str, by: str, config: str | None) -> None
             overlap=overlap,
         )
         show({"secret": made}, as_json=json_wanted())
+        click.echo("The receiver needs the new secret, which is shown only now.", err=True)
 
 
 @webhooks.command("remove")

@@ -52,7 +52,7 @@ def coverage(
     `coverage verify FILE` checks a certificate.
     """
     from patra.ingest.operations import coverage as stage
-    from patra.ingest.packs.registry_store import read_tree
+    from patra.ingest.packs.registry import read_tree
     from patra.ingest.planning.store import unknown
     from patra.ingest.vocabulary.reasons import Reason
 

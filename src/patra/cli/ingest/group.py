@@ -251,7 +251,7 @@ def _show_preview(preview: "Preview", *, as_json: bool) -> None:
                 last,
                 spec["telemetry"]["totalEstimated"],
                 spec["budget"]["expectedRequests"],
-                spec["telemetry"]["comment"],
+                spec["telemetry"]["comment"].partition("budgetHint ")[0].strip(),  # the hint is for programs: --json
                 one.slice_signature_hash[:12],
             ]
         )
@@ -372,7 +372,7 @@ def lineage(plan_id: str, limit: int, after: str, config: str | None, as_json: b
 @json_option
 def sources(config: str | None, as_json: bool) -> None:
     """List the sources whose packs are loaded."""
-    from patra.ingest.packs import registry_store
+    from patra.ingest.packs import registry
     from patra.ingest.planning import store
     from patra.kernel.clock import format_instant
 
@@ -393,7 +393,7 @@ def sources(config: str | None, as_json: bool) -> None:
                 )
                 or ("enabled" if row["enabled"] else "disabled"),
             }
-            for row in registry_store.sources(tx)
+            for row in registry.sources(tx)
         ]
 
     with opened(config) as patra:

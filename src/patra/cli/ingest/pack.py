@@ -48,8 +48,11 @@ def _files(paths: tuple[str, ...]) -> list[Path]:
     return found
 
 
-def _checked(path: Path, grants: "Sequence[Grant] | None") -> "tuple[LoadedPack | None, list[Problem]]":
-    """A pack, if it may be loaded, and everything that is to be said about it; without grants nothing about secrets."""
+def _checked(path: Path, grants: "Sequence[Grant] | None") -> "tuple[LoadedPack | None, list[Problem], bool]":
+    """A pack, if it may be loaded, everything that is to be said about it, and whether its entries could not be read.
+
+    Without grants nothing is said about secrets. Where an entry could not be read, nothing else was checked.
+    """
     from patra.ingest.packs.compiler import check_pack, load_pack
     from patra.ingest.packs.problems import Problem, errors, ordered
     from patra.ingest.packs.schema import Pack
@@ -60,13 +63,13 @@ def _checked(path: Path, grants: "Sequence[Grant] | None") -> "tuple[LoadedPack 
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        return None, [Problem(code=Reason.PACK_UNREADABLE, message=f"cannot be read: {error}", file=str(path))]
+        return None, [Problem(code=Reason.PACK_UNREADABLE, message=f"cannot be read: {error}", file=str(path))], False
     document = read_document(text, str(path), Pack)
     loaded = load_pack(document)
     if loaded is None:
-        return None, ordered(document.problems)
+        return None, ordered(document.problems), True
     problems = ordered([*check_pack(loaded), *([] if grants is None else problems_of(loaded, grants))])
-    return (None if errors(problems) else loaded), problems
+    return (None if errors(problems) else loaded), problems, False
 
 
 def _grants(config: str | None) -> "list[Grant]":
@@ -107,12 +110,16 @@ def check(paths: tuple[str, ...], config: str | None, as_json: bool) -> None:
     found: list[Problem] = []
     grants = _grants(config)
     for path in _files(paths):
-        loaded, problems = _checked(path, grants)
+        loaded, problems, unread = _checked(path, grants)
         found += problems
         failed += loaded is None
         if not as_json:
             _report(problems)
             click.echo(f"{path}: {'may be loaded' if loaded else 'cannot be loaded'}")
+            if unread:
+                click.echo(
+                    "Correct these first: the rest of the pack is checked once every entry can be read.", err=True
+                )
     if as_json:
         show(found, as_json=True)
     if failed:
@@ -127,13 +134,13 @@ def load(paths: tuple[str, ...], config: str | None, as_json: bool) -> None:
     """Check packs and write them into the registry, all in one transaction or none; prints what changed."""
     from patra.app.access.actor import command_line_actor
     from patra.app.access.audit import audit
-    from patra.ingest.packs import registry_store
+    from patra.ingest.packs import registry
 
     packs: list[LoadedPack] = []
     failed = 0
     grants = _grants(config)
     for path in _files(paths):
-        loaded, problems = _checked(path, grants)
+        loaded, problems, _ = _checked(path, grants)
         if loaded is None:
             _report(problems)
             failed += 1
@@ -149,8 +156,8 @@ def load(paths: tuple[str, ...], config: str | None, as_json: bool) -> None:
     with opened(config, create=True) as patra:
         now = patra.clock.now()
 
-        def work(tx: "Tx") -> list[registry_store.RegistryEntry]:
-            done = registry_store.load(tx, packs, by=actor.name, now=now)
+        def work(tx: "Tx") -> list[registry.RegistryEntry]:
+            done = registry.load(tx, packs, by=actor.name, now=now)
             for one in done:
                 if one.changes:
                     detail = {"version": one.version_no, "hash": one.pack_hash, "changes": len(one.changes)}
@@ -181,7 +188,7 @@ def stage(path: str, share: int, why: str, config: str | None) -> None:
     from patra.ingest.packs import staged_release
     from patra.ingest.planning.operations import Act
 
-    loaded, problems = _checked(Path(path), _grants(config))
+    loaded, problems, _ = _checked(Path(path), _grants(config))
     _report(problems)
     if loaded is None:
         raise click.exceptions.Exit(1)
@@ -257,13 +264,13 @@ def _brief(value: Any) -> str:
 @json_option
 def show_pack(source: str, version_no: int | None, listing: bool, config: str | None, as_json: bool) -> None:
     """Show what the registry holds for a source, as YAML."""
-    from patra.ingest.packs import registry_store
+    from patra.ingest.packs import registry
     from patra.kernel.clock import format_instant
     from patra.kernel.errors import Invalid
 
     with opened(config) as patra:
         if listing:
-            found = patra.db.read(lambda tx: registry_store.versions(tx, source))
+            found = patra.db.read(lambda tx: registry.versions(tx, source))
             rows = [
                 {
                     "version": v.version_no,
@@ -279,9 +286,7 @@ def show_pack(source: str, version_no: int | None, listing: bool, config: str | 
             return
         tree = patra.db.read(
             lambda tx: (
-                registry_store.read_tree(tx, source)
-                if version_no is None
-                else registry_store.version_tree(tx, source, version_no)
+                registry.read_tree(tx, source) if version_no is None else registry.version_tree(tx, source, version_no)
             )
         )
     if tree is None:
@@ -302,26 +307,24 @@ def show_pack(source: str, version_no: int | None, listing: bool, config: str | 
 @json_option
 def diff(what: str, first: int | None, second: int | None, config: str | None, as_json: bool) -> None:
     """Show what loading FILE would change, or what changed between versions of SOURCE. Exit code 1 if anything."""
-    from patra.ingest.packs import registry_store
+    from patra.ingest.packs import registry
     from patra.ingest.packs.diff import difference
     from patra.kernel.errors import Invalid
 
     if first is None:
-        loaded, problems = _checked(Path(what), None)
+        loaded, problems, _ = _checked(Path(what), None)
         if loaded is None:
             _report(problems)
             raise click.exceptions.Exit(5)
         with opened(config) as patra:
-            before = patra.db.read(lambda tx: registry_store.read_tree(tx, loaded.pack.source))
+            before = patra.db.read(lambda tx: registry.read_tree(tx, loaded.pack.source))
         changes = difference(before, loaded.tree)
     else:
         with opened(config) as patra:
             old, new = patra.db.read(
                 lambda tx: (
-                    registry_store.version_tree(tx, what, first),
-                    registry_store.version_tree(tx, what, second)
-                    if second is not None
-                    else registry_store.read_tree(tx, what),
+                    registry.version_tree(tx, what, first),
+                    registry.version_tree(tx, what, second) if second is not None else registry.read_tree(tx, what),
                 )
             )
         if old is None or new is None:
@@ -359,7 +362,7 @@ def spec() -> None:
 @json_option
 def show_spec(config: str | None, as_json: bool, everything: bool, **said: Any) -> None:
     """Compile a snapshot and show each value with its origin: the level, the file and the line it comes from."""
-    from patra.ingest.packs import registry_store
+    from patra.ingest.packs import registry
     from patra.ingest.packs.provenance import with_origins
     from patra.ingest.packs.spec import encode_spec
     from patra.ingest.planning.planner import Planner
@@ -367,7 +370,7 @@ def show_spec(config: str | None, as_json: bool, everything: bool, **said: Any) 
     with opened(config) as patra:
         trigger = trigger_of(patra.clock.now(), **said)
         compiled = Planner(patra.db, patra.clock).compile(trigger)
-        loaded = patra.db.read(lambda tx: registry_store.read_pack(tx, trigger.source))
+        loaded = patra.db.read(lambda tx: registry.read_pack(tx, trigger.source))
     _report(list(compiled.problems))
     if compiled.spec is None or loaded is None:
         raise click.exceptions.Exit(5)

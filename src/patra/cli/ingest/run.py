@@ -110,9 +110,10 @@ def _tell(done: "Drained") -> None:
     if not p.windows:
         click.echo(planned.detail or "nothing to do")
     else:
+        requests = f"{p.requests:,} request{'' if p.requests == 1 else 's'}"
         click.echo(
             f"{p.done} of {p.windows} windows done in {took}: {p.inserted:,} new records, {p.updated:,} newer, "
-            f"{p.skipped:,} known, {p.quarantined:,} in quarantine; {p.requests:,} requests"
+            f"{p.skipped:,} known, {p.quarantined:,} in quarantine; {requests}"
         )
     if planned.note:
         click.echo(planned.note)

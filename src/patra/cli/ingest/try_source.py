@@ -118,7 +118,7 @@ def command(
         for problem in found:
             click.echo(str(problem), err=True)
         raise click.exceptions.Exit(5)
-    checks = live_checks(read, wanted, found) if live else []
+    checks = live_checks(read, wanted, found, pack) if live else []
     found = replace(found, records=found.records[:records])
     if as_json:
         show({**to_builtins(found), "checks": tree_of(checks)} if live else found, as_json=True)
@@ -154,14 +154,14 @@ def wanted_of(
 
 def pack_of(name: str, config: str | None, settings: "Settings") -> "tuple[LoadedPack, list[Grant]]":
     """A file, a source as it was loaded into the store, or a pack of the distribution; and what secrets are allowed."""
-    from patra.ingest.packs import bundled, registry_store, secret_grants
+    from patra.ingest.packs import bundled, registry, secret_grants
     from patra.kernel.errors import Invalid
 
     path, found, grants = Path(name), None, list["Grant"]()
     if store_is_there(settings):  # to look for a pack makes none
         with opened(config) as patra:
             grants = patra.db.read(secret_grants.grants_of)
-            found = None if path.suffix else patra.db.read(lambda tx: registry_store.read_pack(tx, name))
+            found = None if path.suffix else patra.db.read(lambda tx: registry.read_pack(tx, name))
     if path.suffix:
         try:
             return bundled.parsed(path.read_text(encoding="utf-8"), path.name), grants
@@ -185,6 +185,8 @@ def _tell(found: Any) -> None:
     if found.items is not None:
         click.echo(f"{found.items} records on this page, {found.total if found.total is not None else '?'} in all")
         click.echo(f"next: {found.following or 'none'}")
+        if not found.items and not found.records:
+            click.echo("no record here: --from and --to choose another window, --param what is asked for")
     for number, page in enumerate(found.pages[1:], 2):
         click.echo(f"\n{_request_line(page, f'request {number}')}\nnext: {page.following or 'none'}")
     for page in found.details:

@@ -37,7 +37,7 @@ ADVICE = {
     "ingest plans": "`patra ingest plan SOURCE ENDPOINT` makes one, `patra ingest run` also does its work.",
     "ingest quarantine": "Every record that was read was also taken in.",
     "ingest queue": "`patra ingest plan SOURCE ENDPOINT` puts work into it.",
-    "ingest rate": "No source was asked so far: `patra ingest run SOURCE ENDPOINT`.",
+    "ingest rate": "No source was asked within the last 15 minutes; `patra ingest runs` lists what was read before.",
     "ingest windows": "No window of it was planned: `patra ingest plan SOURCE ENDPOINT`.",
     "ingest records": "`patra ingest coverage SOURCE ENDPOINT` says what was read, and how many records it had.",
     "ingest works": "`patra ingest coverage SOURCE ENDPOINT` says what was read, and how many records it had.",

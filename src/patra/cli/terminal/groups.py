@@ -1,12 +1,26 @@
-"""Command groups: complete one-line summaries in `--help`, and a suggestion for a mistyped command at every level."""
+"""Help: whole summaries, examples that fit the terminal, and a suggestion for a mistyped command at every level."""
 
 import difflib
 import re
+import textwrap
 from collections.abc import Mapping
 from importlib import import_module
+from itertools import groupby
 from typing import ClassVar
 
 import click
+
+
+class HelpFormatter(click.HelpFormatter):
+    """Help whose examples fit the terminal: a comment that does not fit goes below its command."""
+
+    def write_text(self, text: str) -> None:
+        room = self.width - self.current_indent
+        blocks = [_fitted(block, room) if block.startswith("\b\n") else block for block in text.split("\n\n")]
+        super().write_text("\n\n".join(blocks))
+
+
+click.Context.formatter_class = HelpFormatter  # of every command, also of those that no group of ours made
 
 
 class Group(click.Group):
@@ -55,6 +69,32 @@ class LazyGroup(Group):
 
     def summary(self, ctx: click.Context, name: str) -> str | None:
         return self.elsewhere[name][1] if name in self.elsewhere else super().summary(ctx, name)
+
+
+def _fitted(block: str, room: int) -> str:
+    """A block that is printed as it is written, except for lines that are too long for the terminal."""
+    lines: list[str] = []
+    for indented, group in groupby(block.splitlines(), lambda line: line.startswith(" ")):
+        written = list(group)
+        if all(len(line) <= room for line in written):
+            lines += written
+        elif indented:
+            lines += [part for line in written for part in _example(line, room)]
+        else:
+            lines += ["\b" for line in written if line == "\b"]
+            lines += textwrap.wrap(" ".join(line for line in written if line != "\b"), room, break_on_hyphens=False)
+    return "\n".join(lines)
+
+
+def _example(line: str, room: int) -> list[str]:
+    """A command, and below it its comment, which stands two spaces or more behind it."""
+    indent = len(line) - len(line.lstrip())
+    command, _, comment = line.strip().partition("  ")
+    deeper = " " * (indent + 4)
+    if not comment and line.lstrip()[0].isdecimal():  # an item of a numbered list
+        return textwrap.wrap(line, room, subsequent_indent=deeper)
+    below = textwrap.wrap(comment.strip(), room, initial_indent=deeper, subsequent_indent=deeper)
+    return [" " * indent + command, *below]
 
 
 def first_sentence(command: click.Command) -> str:

@@ -10,6 +10,7 @@ from patra.ingest.extraction.key_ranges import KeyRange
 from patra.ingest.extraction.pagination import PagePosition, first, passed
 from patra.ingest.fetching.endpoint_client import EndpointClient
 from patra.ingest.http.request import Position
+from patra.ingest.http.upper_bound import upper_bound
 from patra.ingest.landing.page_records import GrowingKey
 from patra.ingest.landing.run_state import Checkpoint, Phase
 from patra.ingest.landing.store import TaskRow
@@ -111,6 +112,7 @@ class TaskScope:
         pages, timed_pages = self.slice.bounds.page, self.slice.bounds.time
         self.covers = timed_pages.span if pages is not None and timed_pages is not None else self.window
         """What records may lie in: the task's own window, or the one that all slices of a list by pages share."""
+        self._untils: dict[tuple[str, bool], int | None] = {}
         floor = self.slice.bounds.key
         self.after_key = floor.after if floor is not None else None
         """HARVEST by key: the largest key that was read before."""
@@ -184,14 +186,13 @@ class TaskScope:
         window = self.covers
         keys = None if keys is None or keys.recount else keys  # the whole is asked for without a key
         before, total = (0, None) if ids else passed(self.spec.pagination, place)
-        return Position(
+        at = Position(
             source=self.spec.provenance_code,
             endpoint=line.leg.endpoint_code,
             operation=self.spec.operation,
             now=now,
             window_from=window.start if window else None,
             window_to=window.end if window else None,
-            window_until=self.spec.window.until_us(window.end) if window else None,
             page_no=place.page,
             page_index=place.index,
             page_size=place.size,
@@ -206,3 +207,11 @@ class TaskScope:
             passed=before,
             total=total,
         )
+        return at if window is None else msgspec.structs.replace(at, window_until=self._until(line, at))
+
+    def _until(self, line: EndpointClient, at: Position) -> int | None:
+        """The upper bound to send, found once for the first page and once for the others."""
+        key = (line.leg.endpoint_code, at.page_index > 0)
+        if key not in self._untils:
+            self._untils[key] = upper_bound(self.spec.window, at, line.shown)
+        return self._untils[key]

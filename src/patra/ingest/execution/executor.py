@@ -91,7 +91,7 @@ class Executor:
         options: Options | None = None,
         limits: Limits | None = None,
         stopping: threading.Event | None = None,
-        nap: Callable[[float], bool] | None = None,
+        pause: Callable[[float], bool] | None = None,
         holder: str | None = None,
         shared: "Shared | None" = None,
         only: str | None = None,
@@ -102,7 +102,7 @@ class Executor:
         self._options = options or Options()
         self._limits = limits or Limits()
         self._stopping = stopping or threading.Event()
-        self._nap = nap or self._stopping.wait
+        self._pause = pause or self._stopping.wait
         self._holder = holder or f"executor-{new_id()}"
         self._shared = shared or Shared()
         self._only = only
@@ -159,7 +159,7 @@ class Executor:
         now = self._now(tx, now)
         if look:
             landing_store.free_expired(tx, now)
-        most, bounds = self._limits.per_partition, self._s.crowds.bounds(now)
+        most, bounds = self._limits.per_partition, self._s.limiters.bounds(now)
         return landing_store.take(tx, self._holder, now, self._options.ttl, most, bounds=bounds, only=self._only)
 
     def _work(self, taken: LeasedTask) -> Counts:
@@ -230,7 +230,7 @@ class Executor:
         """
         partition = taken.task.partition_key
         most = min(course.spec.rate_limit.max_concurrency, self._limits.per_partition)
-        bound = self._s.crowds.learn(partition, most)
+        bound = self._s.limiters.learn(partition, most)
         if bound >= self._limits.per_partition:
             return None
         row = self._db.read(lambda tx: tx.fetch_one(Q["partition_held"], {"partition": partition}))
@@ -281,10 +281,10 @@ class Executor:
         left = microseconds
         self._shared.keeper.note_alive(taken.task.task_id)
         while left > 0:
-            nap = min(left, self._options.ttl // 3)
-            if self._nap(nap / 1_000_000):
+            pause = min(left, self._options.ttl // 3)
+            if self._pause(pause / 1_000_000):
                 return False
-            left -= nap
+            left -= pause
             if left > 0:
                 self._shared.keeper.note_alive(taken.task.task_id)
                 self._renew(taken)

@@ -8,10 +8,13 @@ from msgspec.structs import replace
 from patra.ingest.execution.compiled_plan import TaskScope
 from patra.ingest.execution.on_success import Step, part
 from patra.ingest.extraction.classify import Action, Verdict
+from patra.ingest.extraction.completeness import looks_behind
 from patra.ingest.extraction.key_ranges import narrower
 from patra.ingest.extraction.pagination import PagePosition
+from patra.ingest.fetching.fetch import Fetched
 from patra.ingest.landing.evidence import error_of
 from patra.ingest.landing.run_state import BatchTransition, Checkpoint, Closing, deferred, failed
+from patra.ingest.packs.sections import Pagination
 from patra.ingest.vocabulary.codes import PaginationType
 from patra.ingest.vocabulary.run_reasons import RunReason
 from patra.kernel.clock import MINUTE, SECOND
@@ -122,6 +125,31 @@ def too_deep(scope: TaskScope, checkpoint: Checkpoint, total: int) -> Step:
         return Step(checkpoint=checkpoint, closing=closing, outcome=BatchTransition.SKIP)
     closing = part(RunReason.TOO_DEEP, detail, rest, total)
     return Step(checkpoint=checkpoint, closing=closing, outcome=BatchTransition.SKIP, healed=(RunReason.RESLICE,))
+
+
+def behind_the_end(
+    pagination: Pagination, place: PagePosition, fetched: Fetched, earlier: Fetched | None
+) -> Fetched | None:
+    """The end of the list, where a refusal or an answer without a list stands behind a short page; else the answer.
+
+    One such answer may be a slip of the provider. None: the same page is to be asked for once more, and it is the end
+    only when that answer is the same as the `earlier` one.
+    """
+    verdict, answer = fetched.verdict, fetched.answer
+    refused = verdict.action is Action.FAIL or verdict.code is RunReason.SCHEMA_CHANGED
+    after_short = place.last is not None and place.size is not None and place.last < place.size
+    if answer is None or not refused or verdict.rule or not after_short or not looks_behind(pagination, place):
+        return fetched
+    if earlier is None:
+        return None
+    before = earlier.answer
+    if before is None or (before.status, earlier.verdict.code) != (answer.status, verdict.code):
+        return fetched
+    detail = (
+        f"the page behind the first {place.seen} records was answered twice with {answer.status} and no list: as the "
+        f"page before it held {place.last} of {place.size}, that is taken for the end"
+    )
+    return replace(fetched, verdict=Verdict(action=Action.END, code=RunReason.END_SHORT, detail=detail), listed=None)
 
 
 def refused(checkpoint: Checkpoint, verdict: Verdict) -> Step:

@@ -110,14 +110,17 @@ def move_on(
     fetched: Fetched,
     landing: Landing,
     items: int,
+    *,
+    overlaps: bool = False,
 ) -> Move:
-    """Where the list goes on after a page."""
+    """Where the list goes on after a page; `overlaps`: a record on it was on an earlier page of this reading."""
     listed = fetched.listed
     pagination = scope.spec.pagination
     if listed is None:  # EMPTY or END: the provider says that there is nothing more
-        end = End(fetched.verdict.code, replace(place, index=place.index + 1))
+        note = fetched.verdict.detail if fetched.verdict.code is RunReason.END_SHORT else ""
+        end = End(fetched.verdict.code, replace(place, index=place.index + 1), note)
         return doubted(pagination, place, end, 0) or end
-    page = page_of(line, listed, landing, items)
+    page = replace(page_of(line, listed, landing, items), overlaps=overlaps and not scope.spec.by_key)
     pages = scope.slice.bounds.page
     last = pages.to_page - pages.from_page + 1 if pages is not None and pages.to_page is not None else None
     until = scope.window.end if scope.window else None
@@ -219,7 +222,7 @@ def after_page(
             ranges = after_range(checkpoint.ranges, checkpoint.ledger)
             if ranges.todo and short is None:
                 return Step(checkpoint=replace(checkpoint, place=scope.first, ranges=ranges), has_next=True)
-            ledger = with_shortfall(checkpoint.ledger, short)
+            ledger = with_shortfall(checkpoint.ledger, short, move.note)
             checkpoint = replace(checkpoint, place=move.place, over=True, ledger=ledger)
             return Step(checkpoint=checkpoint) if checkpoint.pending else finished(scope, checkpoint)
         case Stop(code, detail, following):
@@ -244,7 +247,8 @@ def _unreported(scope: TaskScope, move: End, items: int) -> Shortfall | None:
     pagination, place, path = scope.spec.pagination, move.place, scope.course.listing.leg.response.total_path
     counted = path is None or pagination.total is not TotalMeaning.EXACT or place.total is not None
     stated = move.code not in {RunReason.END_NO_NEXT, RunReason.END_SHORT, RunReason.END_EMPTY, RunReason.END_REPEATED}
-    several = place.seen > items or (place.size is not None and items >= place.size)
+    one = place.seen == items or (not items and place.index == 2)  # the second page may only show that it is over
+    several = not one or (place.size is not None and place.seen >= place.size)
     if counted or stated or not several or scope.spec.by_key:
         return None
     return Shortfall(missing=1, why=f"no page gave a number at `totalPath` ({path}), and {place.seen} records came")

@@ -19,7 +19,7 @@ from patra.ingest.execution.run_recorder import Entry, RunRecorder
 from patra.ingest.extraction.classify import Action
 from patra.ingest.extraction.completeness import MAX_TRACKED_KEYS, NamelessItems, with_details, with_page
 from patra.ingest.extraction.key_ranges import with_ranges
-from patra.ingest.extraction.pagination import Move, Next, PagePosition, Probe, stateful, too_deep, walked
+from patra.ingest.extraction.pagination import End, Move, Next, PagePosition, Probe, stateful, too_deep, walked
 from patra.ingest.fetching.endpoint_client import EndpointClient
 from patra.ingest.fetching.fetch import Fetched, fetch
 from patra.ingest.fetching.sender import Deferred, Tally
@@ -61,7 +61,11 @@ class Run:
         self._recorder = RunRecorder(context)
         self.checkpoint = context.checkpoint
         self._keys: set[int] = set()
+        self._earlier: set[int] = set()
+        """Records of the readings before this one."""
         self._nameless = NamelessItems()
+        self._refused: Fetched | None = None
+        """The answer to a page that may lie behind the end of the list, which is asked for once more."""
         self._known_before = 0
         """Records of the list that earlier runs of the task have counted."""
 
@@ -176,7 +180,12 @@ class Run:
     # --- deciding on a page of a list
 
     def _decide_list(self, ask: Ask, fetched: Fetched) -> Decision:
-        scope, checkpoint, place, verdict = self._scope, self.checkpoint, ask.place, fetched.verdict
+        scope, checkpoint, place = self._scope, self.checkpoint, ask.place
+        judged = on_failure.behind_the_end(scope.spec.pagination, place, fetched, self._refused)
+        if judged is None:
+            self._refused = fetched
+            return Carry(tally=fetched.tally, checkpoint=checkpoint)
+        self._refused, fetched, verdict = None, judged, judged.verdict
         match verdict.action:
             case Action.ACCEPT | Action.EMPTY | Action.END:
                 return self._page(ask, fetched)
@@ -211,7 +220,10 @@ class Run:
         if scope.spec.pagination.type is PaginationType.TIME:  # its pages overlap
             met = self._nameless if place.index else NamelessItems()
             landing = replace(landing, without_id=met.fresh(landing.nameless))
-        move = on_success.move_on(scope, line, self.checkpoint, place, fetched, landing, len(items))
+        overlaps = place.index > 0 and not place.reread and not landing.keys.isdisjoint(self._keys)
+        move = on_success.move_on(scope, line, self.checkpoint, place, fetched, landing, len(items), overlaps=overlaps)
+        if isinstance(move, End) and place.passes and self._keys | landing.keys <= self._earlier:
+            move = replace(move, place=replace(move.place, overlapped=False))  # read again, and nothing else came
         if isinstance(move, Probe):
             return Carry(tally=fetched.tally, checkpoint=replace(self.checkpoint, place=move.place))
         step = on_success.after_page(
@@ -236,6 +248,7 @@ class Run:
         A record that has left the list meanwhile must not stand for one that never came.
         """
         if self.checkpoint.place.index == 0:
+            self._earlier = self._earlier | self._keys if self.checkpoint.place.passes else set()
             self._keys, self._known_before, self._nameless = set(), 0, NamelessItems()
         if len(self._keys) <= MAX_TRACKED_KEYS:
             self._keys |= landing.keys

@@ -87,7 +87,7 @@ class RunRecorder:
             self.stats.rate_adjusted = self.stats.rate_adjusted or act is RunReason.QPS_DOWNSHIFT
             if act in {RunReason.CONCURRENCY_DOWN, RunReason.QPS_DOWNSHIFT}:  # 9.7: too many 429 bound both
                 partition, now = self._run.task.task.partition_key, self._s.clock.now()
-                self._s.crowds.lower(partition, now)
+                self._s.limiters.lower(partition, now)
                 if self._s.pressures.due(partition, now):
                     self._db.run(lambda tx, p=partition, a=act, n=now: back_pressure.add(tx, p, a.value, n))
             metrics.SELF_HEAL.labels(type=name).inc()

@@ -4,8 +4,9 @@
 |---|---|
 | `values`, `functions` | values with their bounds; the whitelist of functions |
 | `expression`, `evaluation` | the grammar; the closures that a compiled expression is made of |
+| `expression_code` | expressions as text, for generated mappings |
 | `template`, `scopes` | templates (`rows=${page.size}`); which names may be read where |
 | `escaping` | text made harmless for its place in a request |
 | `paths`, `path_filters`, `path_bounds` | JSONPath and XPath; filters compiled into lookups; bounds on their work |
-| `cleaners`, `bibliography` | normalisation of mapped values; of people, pages, grants, licences |
+| `cleaners`, `markup`, `bibliography` | mapped values in one form; texts out of markup; people, pages, licences |
 """

@@ -4,6 +4,7 @@ Pure rules behind the cleaners.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
@@ -14,23 +15,41 @@ _DEGREE = re.compile(
     re.IGNORECASE,
 )
 _INITIALS = re.compile(r"(?:[A-Z]\.?){1,3}")
+_AND_OTHERS = re.compile(r"[ ,;]+et\.? al\.?$", re.IGNORECASE)
+
+
+_ORGANISATION = re.compile(
+    r"(?i)\b(?:universit\w+|institut\w*|laborator\w+|departments?|divisions?|agency|consortium|collaboration|committee"
+    r"|societ[yé]|association|foundation|cent(?:er|re)|ministry|museum|hospital|college|bureau|council)\b"
+)
 
 
 def person(name: str) -> dict[str, str] | None:
-    """A name as {name, given, family}: `Lovelace, Ada` is turned round, `Ada Lovelace, PhD` is left alone."""
-    whole = name.strip(" ,;")
+    """A name as {name, given, family}: `Lovelace, Ada` is turned round, `Ada Lovelace, PhD` is left alone.
+
+    So is an organisation within another: `Environmental Sciences Division, Oak Ridge National Laboratory`.
+    """
+    whole = _AND_OTHERS.sub("", name.strip(" ,;")) if name.rstrip(" .,;").endswith(" al") else name.strip(" ,;")
     family, comma, rest = whole.partition(", ")
     parts = [part.strip() for part in rest.split(",") if part.strip()]
     given, after = (parts[0], parts[1:]) if parts else ("", [])
     alone = (
         " " not in family and _INITIALS.fullmatch(given) and given.rstrip(".").lower() not in {"jr", "sr", "ii", "iii"}
     )
-    if not comma or not given or (not (alone and not after) and all(map(_DEGREE.fullmatch, parts))):
+    if (
+        not comma
+        or not given
+        or _ORGANISATION.search(whole)
+        or (not (alone and not after) and all(map(_DEGREE.fullmatch, parts)))
+    ):
         return {"name": whole} if whole else None
     if after and not all(map(_DEGREE.fullmatch, after)):
         if " " in family and all(" " in part for part in parts):
             return {"name": whole}  # several people in one text: nobody can say which name is whose
-        given, after = ", ".join(parts), []
+        plain = all(map(_INITIALS.fullmatch, after))  # `El-Kassaby, Yousry, A.`
+        if not plain and _INITIALS.fullmatch(given):
+            return {"name": whole}  # `Smith, J., Doe, K.`
+        given, after = (" " if plain else ", ").join(parts), []
     behind = "".join(f", {part}" for part in after)
     return {"name": f"{given} {family.strip(' ,')}{behind}", "given": given, "family": family.strip(" ,")}
 
@@ -41,15 +60,15 @@ def without_degrees(name: str) -> str:
     return first if after and all(map(_DEGREE.fullmatch, after)) else name
 
 
-_LAST_INITIALS = re.compile(r"(.+) ([A-Z](?:-?[A-Z]){0,3})")
+_LETTERS_AT_END = re.compile(r"(.+) ([^\W\d_](?:-?[^\W\d_]){0,3})")
 
 
 def surname_first(name: str) -> dict[str, str]:
     """A name as indexes write it, with initials at its end: `Vázquez-Arreguín K`, `Thiery JP`; a group has none."""
-    found = _LAST_INITIALS.fullmatch(name)
-    return (
-        {"name": name} if found is None else {"name": f"{found[2]} {found[1]}", "given": found[2], "family": found[1]}
-    )
+    found = _LETTERS_AT_END.fullmatch(name)
+    if found is None or not found[2].isupper():
+        return {"name": name}
+    return {"name": f"{found[2]} {found[1]}", "given": found[2], "family": found[1]}
 
 
 _NOTHING = frozenset({"", "-"})
@@ -59,10 +78,13 @@ def aligned(lists: Any) -> list[dict[str, Any]] | None:
     """Lists whose places belong together (`authors`, `affiliations`) as items; the first one tells how many there are.
 
     A list of another length is left out: nobody can say what belongs to whom. `-` and empty texts are nothing; several
-    affiliations of one author are parted by semicolons.
+    affiliations of one author are parted by semicolons. Those that name their author themselves (HAL) go by the name.
     """
     sides: Mapping[str, Any] = cast("Mapping[str, Any]", lists) if isinstance(lists, Mapping) else {}
     columns = {name: cast("list[Any]", side) for name, side in sides.items() if isinstance(side, list)}
+    owned = _owned(columns.get("affiliation", ()))
+    if owned:
+        del columns["affiliation"]
     places = len(next(iter(columns.values()), ()))
     items: list[dict[str, Any]] = []
     for at in range(places):
@@ -76,12 +98,28 @@ def aligned(lists: Any) -> list[dict[str, Any]] | None:
         if parts := [item[part] for part in ("given", "family") if part in item]:
             item.setdefault("name", " ".join(parts))
         items.append(item)
+    names = Counter(item.get("name") for item in items)
+    for item in items:
+        name = item.get("name")
+        if name in owned and names[name] == 1:  # of two of one name nobody can say which
+            item["affiliation"] = owned[name]
     return [item for item in items if item] or None
+
+
+def _owned(entries: Iterable[Any]) -> dict[str, list[str]]:
+    """Affiliations by their author's name, from texts that hold both: `7_FacetSep_NAME_JoinSep_9_FacetSep_PLACE`."""
+    found: dict[str, list[str]] = {}
+    for entry in entries:
+        author, _, place = entry.partition("_JoinSep_") if isinstance(entry, str) else ("", "", "")
+        if told := " ".join(place.partition("_FacetSep_")[2].split()):
+            found.setdefault(author.partition("_FacetSep_")[2], []).append(told)
+    return found
 
 
 _PUBLISHER_ITEM = re.compile(r"S\d{4}-?\d{3}[\dX]\(\d\d\)\d{5}-?[\dX]", re.IGNORECASE)
 """The publisher's number of an article that has no pages yet (PII), which indexes write in their place."""
 _DASHES = re.compile(r"\s*(?:--+|[\u2010-\u2015\u2212-])\s*")
+_DASH = re.compile("[\u2010-\u2015\u2212]")
 _NO_PAGES = frozenset({"n/a", "na", "null", "undefined", "none"})
 _NUMBERS = re.compile(r"([0-9]+)(?:-([0-9]+))?").fullmatch
 
@@ -89,7 +127,10 @@ _NUMBERS = re.compile(r"([0-9]+)(?:-([0-9]+))?").fullmatch
 def pages(text: str) -> str | None:
     """Pages as `253-277`: one hyphen, no `pp.`; what only stands in their place is nothing."""
     if numbers := _NUMBERS(text):  # so it is with most: nothing below changes them
-        return numbers[1] if numbers[2] in (None, numbers[1]) else f"{numbers[1]}-{_last_page(numbers[1], numbers[2])}"
+        first, last = numbers.groups()
+        if last is None or last == first:
+            return first
+        return text if len(last) >= len(first) else f"{first}-{_last_page(first, last)}"
     plain = re.sub(r"^\s*pp?\.?\s+(?=\w)", "", " ".join(text.split()), flags=re.IGNORECASE)
     plain = re.sub(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])", "", plain)  # J-STAGE: _2304-1_-_2304-8_
     plain = _DASHES.sub("-", plain).strip(" -,;.")
@@ -122,6 +163,39 @@ def page_range(text: str) -> tuple[str, str | None]:
         return text, None
     half = len(parts) // 2
     return "-".join(parts[:half]), "-".join(parts[half:])
+
+
+_NUMBER = r"[\w./-]{1,20}"
+_JOURNAL_VOLUME = rf"(?:vol(?:ume|umen)?|bd|band|t|tom[eo]?|v|cilt)[. ]\s*(?P<volume>{_NUMBER}?)"
+_JOURNAL_ISSUE = rf"(?:no|nr|n\u00fam|num|n|issue|iss|heft|h|\u2116)[.\u00b0\u00ba ]\s*(?P<issue>{_NUMBER}?)"
+_JOURNAL_PAGES = r"(?P<pages>[\w.]{1,15}(?:\s*[-\u2013]\s*[\w.]{1,15})?)"
+_PRINTED = (
+    # Open Journal Systems: `Annals of Fog; Vol. 7 No. 2 (2012): Lamps; 23-44`, `Annals of Fog; No 1 (2013)`
+    re.compile(
+        rf"(?P<container>[^;]{{2,300}});\s*(?:{_JOURNAL_VOLUME})?,?\s*(?:{_JOURNAL_ISSUE})?\s*(?:\(?(?:19|20)\d\d\)?)?"
+        rf"(?::[^;]{{0,300}})?(?:;\s*{_JOURNAL_PAGES})?",
+        re.IGNORECASE,
+    ),
+    # Invenio: `Evolution: 29 (1975) no. 4, pp. 750-762`
+    re.compile(
+        rf"(?P<container>.{{2,300}}): (?P<volume>{_NUMBER}) \(\d{{4}}\)(?: no\. (?P<issue>{_NUMBER}),)?"
+        r" pp\. (?P<pages>[\w-]{1,30})"
+    ),
+    # `MIPO Online, yr. 2012, vol. 7, iss. 2, pg. 23-44`
+    re.compile(
+        rf"(?P<container>.{{2,300}}), yr\. \d{{4}}, vol\. (?P<volume>{_NUMBER}), iss\. (?P<issue>{_NUMBER}),"
+        r" pg\. (?P<pages>[\w-]{1,30})"
+    ),
+)
+
+
+def printed(text: str) -> dict[str, str]:
+    """Where a work is printed, in one text, as {container, volume, issue, pages}; another text is the container."""
+    for form in _PRINTED:
+        if found := form.fullmatch(text):
+            parts = {name: part.strip() for name, part in found.groupdict().items() if part}
+            return {**parts, **({"pages": whole} if (whole := pages(parts.get("pages", ""))) else {})}
+    return {"container": text}
 
 
 _MOST_COMMAS = 3
@@ -160,7 +234,9 @@ def grants(entries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]] | None:
         places |= {key: places.get(key, known) for key in keys}
         awards = [*known.get("awards", ()), *(entry.get("awards") or ())]
         if awards:
-            known["awards"] = list(dict.fromkeys(awards))
+            known["awards"] = list(
+                dict.fromkeys(_DASH.sub("-", award) if isinstance(award, str) else award for award in awards)
+            )
     return found or None
 
 

@@ -3,7 +3,6 @@
 Each takes a JSON value and gives a JSON value; what it cannot make sense of becomes nothing, never a wrong value.
 """
 
-import html
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -13,10 +12,11 @@ from urllib.parse import urlsplit
 import msgspec
 
 from patra.ingest.expressions import bibliography
+from patra.ingest.expressions.markup import MAX_TEXT_CHARS, plain_text
 from patra.ingest.vocabulary import identifiers
 from patra.ingest.vocabulary.instants import read_instant
 
-_MAX_TEXT_CHARS = 1_000_000
+WORD_CHARS = 100
 
 
 class Cleaner(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,14 +25,18 @@ class Cleaner(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     whole: bool = False
     """Whether it wants a list as a whole; the others are applied to each item of one."""
+    keeps_words: bool = False
+    """Whether it leaves a text of fewer than WORD_CHARS letters and digits as it is."""
 
 
 CLEANERS: dict[str, Cleaner] = {}
 
 
-def _cleaner(name: str, text: str, *, whole: bool = False) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
+def _cleaner(
+    name: str, text: str, *, whole: bool = False, keeps_words: bool = False
+) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
     def declare(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        CLEANERS[name] = Cleaner(name=name, call=call, text=text, whole=whole)
+        CLEANERS[name] = Cleaner(name=name, call=call, text=text, whole=whole, keeps_words=keeps_words)
         return call
 
     return declare
@@ -79,60 +83,9 @@ def _step(cleaner: Cleaner) -> Callable[[Any], Any]:
     return each
 
 
-_MATH = re.compile(r"<((?:mml:)?math)\b[^<>]{0,500}>[^<]*+(?:<(?!/?(?:mml:)?math\b)[^<]*+)*+</\1>")
-"""A formula, which holds no other: where one is not closed, the search goes on behind it and not from its start."""
-_AROUND_TAG = re.compile(r"(?:(?<!\s)\s++)?(<[^<>]{1,1000}>)\s*+")
-"""Formulas are laid out with white space between their elements, which is none of the formula's."""
-
-_TAG = re.compile(
-    r"<(?:/\s*[A-Za-z][\w:.-]*\s*|!--[^<>]{0,500}--"
-    r"|[A-Za-z][\w:.-]{0,40}(?:\s+[\w:.-]{1,60}\s*=\s*(?:\"[^\"<>]{0,500}\"|'[^'<>]{0,500}'|[^\s\"'<>=]{1,200})){0,20}"
-    r"\s*/?)>"
-)
-"""A tag, and nothing that only looks like one: `p < 0.05 and q > 3` stays."""
-
-
-@_cleaner("text", "Markup and entities taken out, white space made single, empty becomes nothing.")
+@_cleaner("text", "Markup and entities taken out, white space made single, empty becomes nothing.", keeps_words=True)
 def _text(value: Any) -> str | None:
-    if not isinstance(value, str):
-        return None
-    if value.isalnum() and len(value) <= _MAX_TEXT_CHARS:  # one word
-        return value
-    plain = value[:_MAX_TEXT_CHARS]
-    if "<" in plain:
-        if "math" in plain:
-            plain = _MATH.sub(_without_layout, plain)
-        plain = _TAG.sub(_gap, plain)
-    if "&" in plain:  # markup that was escaped once more inside XML or JSON
-        plain = _TAG.sub(_gap, html.unescape(plain))
-        plain = html.unescape(plain)
-    return " ".join(plain.split()) or None
-
-
-def _without_layout(formula: re.Match[str]) -> str:
-    return _AROUND_TAG.sub(r"\1", formula[0])
-
-
-def _gap(tag: re.Match[str]) -> str:
-    """A block ends a word; inline markup does not (`H<sub>2</sub>O`)."""
-    return _gap_of(tag[0]) if tag.end() - tag.start() <= _MAX_KNOWN_TAG_CHARS else _gap_of.__wrapped__(tag[0])
-
-
-_MAX_KNOWN_TAG_CHARS = 100
-
-
-@lru_cache(maxsize=1024)
-def _gap_of(tag: str) -> str:
-    """A provider's texts have a handful of tags."""
-    name = _NAME.sub("", tag).lower().rpartition(":")[2]
-    return " " if name in _BLOCKS else ""
-
-
-_NAME = re.compile(r"^<\s*/?\s*|[\s/>].*$", re.DOTALL)
-_BLOCKS = frozenset(
-    {"p", "br", "div", "li", "title", "sec", "tr", "td", "th", "ul", "ol", "blockquote", "pre", "list-item"}
-    | {"h1", "h2", "h3", "h4", "h5", "h6"}
-)
+    return plain_text(value) if isinstance(value, str) else None
 
 
 _HEADING = re.compile(
@@ -147,6 +100,8 @@ _PLAIN_HEADING = re.compile(
 )
 """A heading is a line of its own, or ends with a colon: `Abstract algebra` begins an abstract like any other."""
 
+_SECTION_HEADING = re.compile(r"<((?:jats:)?title|h[1-6])>\s*([^<>]{0,99}[^\s<>:.?!])\s*[:.]?\s*</\1>")
+"""The title of a section, such as Background; a colon parts it from the text behind it."""
 _ESCAPED_LINE = re.compile(r"\\n(?=\s|$)")  # a line break that was escaped twice; LaTeX such as nu stays
 
 
@@ -154,11 +109,13 @@ _ESCAPED_LINE = re.compile(r"\\n(?=\s|$)")  # a line break that was escaped twic
 def _abstract(value: Any) -> str | None:
     if not isinstance(value, str):
         return None
-    text = value[:_MAX_TEXT_CHARS]
+    text = value[:MAX_TEXT_CHARS]
     if "<" in text and (heading := _HEADING.match(text)):
         text = text[heading.end() :]
     if heading := _PLAIN_HEADING.match(text):
         text = text[heading.end() :]
+    if "</" in text:
+        text = _SECTION_HEADING.sub(r"<p>\2:</p>", text)
     found = _text(_ESCAPED_LINE.sub(" ", text) if "\\n" in text else text)
     return None if found is None or (" " not in found and _USUAL_URL(found)) else found  # a link is not an abstract
 
@@ -252,6 +209,12 @@ def _bracketed(value: Any) -> dict[str, str] | None:
 def _pages(value: Any) -> str | None:
     text = str(value) if type(value) is int else _text(value)
     return None if text is None else bibliography.pages(text)
+
+
+@_cleaner("printed", "Where it is printed, `Annals; Vol. 7 No. 2 (2012); 23-44`, as {container, volume, issue, pages}.")
+def _printed(value: Any) -> dict[str, str] | None:
+    text = _text(value)
+    return None if text is None else bibliography.printed(text[:2000])
 
 
 @_cleaner("numbering", "The number of a volume or issue; `null`, `n/a` and dashes are none.")

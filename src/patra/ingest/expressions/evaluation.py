@@ -2,25 +2,41 @@
 
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from patra.ingest.expressions.functions import Function
-from patra.ingest.expressions.values import Context, arithmetic, failed, kind, ordered, same, truth
+from patra.ingest.expressions.values import Context, Env, arithmetic, failed, kind, ordered, same, truth
 
 Eval = Callable[[Context], Any]
+
+
+class Node(NamedTuple):
+    """What a closure computes, for those who write it as text (`expression_code`): its kind, and its parts in order."""
+
+    kind: str
+    parts: tuple[Any, ...]
+
+
+def guarded(function: Function) -> Callable[..., Any]:
+    """The function, called with an Env and values; what it cannot do is a failed evaluation."""
+    call = function.call
+
+    def guard(env: Env, *values: Any) -> Any:
+        try:
+            return call(env, *values)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise failed(f"{function.name}: {error}") from error
+
+    return guard
 
 
 def called(function: Function, arguments: list[Eval]) -> Eval:
     if function.name == "coalesce":
         return first_present(arguments)
-    call = function.call
+    call, guard = function.call, guarded(function)
 
     def evaluate(c: Context) -> Any:
-        values = [argument(c) for argument in arguments]
-        try:
-            return call(c.env, *values)
-        except (ValueError, TypeError, OverflowError) as error:
-            raise failed(f"{function.name}: {error}") from error
+        return guard(c.env, *[argument(c) for argument in arguments])
 
     def single(c: Context) -> Any:
         value = only(c)
@@ -110,8 +126,14 @@ def compared(sign: str, left: Eval, right: Eval) -> Eval:
         case "!=":
             return lambda c: not same(left(c), right(c))
         case _:
-            compare = _ORDER[sign]
-            return lambda c: compare(*ordered(left(c), right(c)))
+            compare = comparison(sign)
+            return lambda c: compare(left(c), right(c))
+
+
+def comparison(sign: str) -> Callable[[Any, Any], bool]:
+    """Compares two values by order; those that have none are a failed evaluation."""
+    compare = _ORDER[sign]
+    return lambda left, right: compare(*ordered(left, right))
 
 
 _ORDER: dict[str, Callable[[Any, Any], bool]] = {

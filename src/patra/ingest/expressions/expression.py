@@ -18,6 +18,7 @@ import msgspec
 
 from patra.ingest.expressions.evaluation import (
     Eval,
+    Node,
     both,
     called,
     chosen,
@@ -70,6 +71,8 @@ class Parser:
         self.allowed = allowed
         self.read: set[str] = set()
         self.ways: list[Way] = []
+        self.nodes: dict[Eval, Node] = {}
+        """What closures compute, as far as it can be written as text."""
         self._bare: dict[Eval, str] = {}
         self._places: dict[Eval, Callable[[Any], Any]] = {}
         self._depth = 0
@@ -86,20 +89,22 @@ class Parser:
             then = self.expression()
             self._expect(":")
             other = self.expression()
-            test = chosen(test, then, other)
+            test = self._noted(chosen(test, then, other), "chosen", test, then, other)
         self._depth -= 1
         return test
 
     def _or(self) -> Eval:
         left = self._and()
         while self._accept("||"):
-            left = either(left, self._and())
+            right = self._and()
+            left = self._noted(either(left, right), "either", left, right)
         return left
 
     def _and(self) -> Eval:
         left = self._not()
         while self._accept("&&"):
-            left = both(left, self._not())
+            right = self._not()
+            left = self._noted(both(left, right), "both", left, right)
         return left
 
     def _not(self) -> Eval:
@@ -107,14 +112,15 @@ class Parser:
             self._enter()
             inner = self._not()
             self._depth -= 1
-            return lambda c: not truth(inner(c))
+            return self._noted(lambda c: not truth(inner(c)), "not", inner)
         return self._comparison()
 
     def _comparison(self) -> Eval:
         left = self._sum()
         for sign in ("==", "!=", "<=", ">=", "<", ">"):
             if self._accept(sign):
-                return compared(sign, left, self._sum())
+                right = self._sum()
+                return self._noted(compared(sign, left, right), "compared", sign, left, right)
         if self._token.kind == "name" and self._token.value == "in":
             self._advance()
             items = self._sum()
@@ -158,7 +164,7 @@ class Parser:
         match token.kind, token.value:
             case (("number" | "text"), value):
                 self._advance()
-                return lambda _: value
+                return self._noted(lambda _: value, "literal", value)
             case "op", "(":
                 self._advance()
                 inner = self.expression()
@@ -171,7 +177,7 @@ class Parser:
             case "name", ("true" | "false" | "null") as word:
                 self._advance()
                 constant = {"true": True, "false": False, "null": None}[word]
-                return lambda _: constant
+                return self._noted(lambda _: constant, "literal", constant)
             case "name", name:
                 self._advance()
                 return self._call(name, token.at) if self._accept("(") else self._name(name, token.at)
@@ -201,7 +207,7 @@ class Parser:
         self.read.add(".".join(path[:2]) if members else root)
         if members is None:
             self.ways.append((root, tuple(path[1:])))
-            walk = walk_of(tuple(path))
+            walk = self._noted(walk_of(tuple(path)), "walk", *path)
             if len(path) == 1:
                 self._bare[walk] = root
             return walk
@@ -213,7 +219,7 @@ class Parser:
             raise self.error(
                 f"there is no {'.'.join(path)!r} here", at, f"{root}.{hint[0]}" if hint else f"known: {known}"
             )
-        return walk_of((root, path[1]))
+        return self._noted(walk_of((root, path[1])), "walk", root, path[1])
 
     def _call(self, name: str, at: int) -> Eval:
         function = FUNCTIONS.get(name)
@@ -228,8 +234,8 @@ class Parser:
         if not function.fewest <= len(arguments) <= function.most:
             raise self.error(f"{function.name} is called as {function.usage}", at)
         if name == "jsonPath" and (first := self._places.get(arguments[1])) is not None:
-            return looked_up(arguments[0], first)
-        return called(function, arguments)
+            return self._noted(looked_up(arguments[0], first), "called", function, *arguments)
+        return self._noted(called(function, arguments), "called", function, *arguments)
 
     def _arguments(self, close: str, function: Function | None = None) -> list[Eval]:
         found: list[Eval] = []
@@ -249,7 +255,7 @@ class Parser:
         try:
             if function.name == "matches":
                 source = pattern(token.value).source
-                return lambda _: source
+                return self._noted(lambda _: source, "literal", source)
             path = json_path(token.value)
         except Invalid as error:
             raise self.error(error.detail, token.at, error.advice) from None
@@ -257,10 +263,14 @@ class Parser:
             self.ways.remove((root, ()))
             self.ways.append((root, path.lead))
         find = path.find
-        argument: Eval = lambda _: find  # noqa: E731  a key below
+        argument = self._noted(lambda _: find, "path", path)
         if path.steps is not None and None not in path.steps:
             self._places[argument] = path.first
         return argument
+
+    def _noted(self, evaluate: Eval, kind: str, *parts: Any) -> Eval:
+        self.nodes[evaluate] = Node(kind, parts)
+        return evaluate
 
     # --- tokens
 

@@ -107,7 +107,16 @@ def _coalesce(_: Env, *values: Any) -> Any:
 
 @_function("concat(a, b, …)", "The texts one after the other; null counts as empty.", 1, MAX_ARGUMENTS)
 def _concat(env: Env, *values: Any) -> str:
-    return _joined(env, "", values)
+    bound = env.max_text
+    texts = [
+        value if type(value) is str and len(value) <= bound else text_of(value, env)
+        for value in values
+        if value is not None
+    ]
+    whole = "".join(texts)  # of few texts, each of them bounded
+    if len(whole) > bound:
+        raise failed(f"the text would pass the bound of {bound} characters")
+    return whole
 
 
 @_function("join(list, ',')", "The items of a list as one text; nulls are left out.", 2)

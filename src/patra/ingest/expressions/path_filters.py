@@ -27,7 +27,6 @@ from jsonpath_rfc9535.selectors import FilterSelector, IndexSelector, NameSelect
 from patra.kernel.errors import Invalid
 from patra.kernel.pattern import pattern
 
-Find = Callable[[Any], list[Any]]
 Step = Callable[[list[Any]], list[Any]]
 Value = Callable[[Any], Any]
 Test = Callable[[Any], bool]
@@ -41,22 +40,24 @@ class _Unsupported(Exception):  # noqa: N818  it never leaves this module
     """The path is more than this compiles."""
 
 
-def compiled_query(query: JSONPathQuery) -> Find | None:
-    """A function that finds what the query finds; None where the query is more than this compiles."""
+def compiled_walk(query: JSONPathQuery, begin: int = 0) -> Step | None:
+    """A function that finds what the query finds below nodes to which its segments before `begin` have led.
+
+    None where the query is more than this compiles.
+    """
     try:
-        steps = [_step(_only_selector(segment)) for segment in query.segments]
+        steps = [_step(_only_selector(segment)) for segment in query.segments[begin:]]
     except _Unsupported:
         return None
 
-    def find(node: Any) -> list[Any]:
-        nodes: list[Any] = [node]
+    def walk(nodes: list[Any]) -> list[Any]:
         for step in steps:
             nodes = step(nodes)
             if not nodes:
                 break
         return nodes
 
-    return find
+    return walk
 
 
 def _only_selector(segment: object) -> object:
@@ -89,6 +90,18 @@ def children(node: Any) -> list[Any]:
     if json_kind(node) is list:
         return node
     return list(node.values()) if json_kind(node) is dict else []
+
+
+def along(nodes: list[Any], step: str | int) -> list[Any]:
+    """What stands under a name or at an index of each node, where there is anything."""
+    if isinstance(step, str):
+        return [found for node in nodes if json_kind(node) is dict and (found := node.get(step)) is not None]
+    lists = [node for node in nodes if json_kind(node) is list and -len(node) <= step < len(node)]
+    return [found for node in lists if (found := node[step]) is not None]
+
+
+def spread(nodes: list[Any]) -> list[Any]:
+    return [child for node in nodes for child in children(node)]
 
 
 def _lookup(selector: NameSelector | IndexSelector) -> Value:

@@ -20,7 +20,7 @@ from jsonpath_rfc9535.selectors import IndexSelector, NameSelector, WildcardSele
 from lxml import etree
 
 from patra.ingest.expressions.path_bounds import bound, bounded_values, check_size, looks_beyond
-from patra.ingest.expressions.path_filters import children, compiled_query, json_kind
+from patra.ingest.expressions.path_filters import children, compiled_walk, json_kind
 from patra.ingest.vocabulary.codes import ResponseFormat
 from patra.kernel.errors import Invalid
 from patra.kernel.pattern import pattern
@@ -37,10 +37,10 @@ class Path:
     """A compiled path: `find` gives every value, `first` the first or None, `text` its text.
 
     `steps` are the names, indexes and wildcards (None) of a JSONPath that is made of nothing else; `lead` are those
-    that any JSONPath begins with.
+    that any JSONPath begins with, and `tail` goes on from the values that they lead to, if it needs nothing else.
     """
 
-    __slots__ = ("find", "first", "format", "lead", "source", "steps")
+    __slots__ = ("find", "first", "format", "lead", "source", "steps", "tail")
 
     def __init__(
         self,
@@ -50,12 +50,14 @@ class Path:
         first: Callable[[Any], Any] | None = None,
         steps: "Steps | None" = None,
         lead: "Steps" = (),
+        tail: Callable[[list[Any]], list[Any]] | None = None,
     ) -> None:
         self.source = source
         self.format = fmt
         self.find = find
         self.steps = steps
         self.lead = lead if steps is None else steps
+        self.tail = tail
         self.first: Callable[[Any], Any] = first or self._search
 
     def _search(self, node: Any) -> Any:
@@ -170,9 +172,11 @@ def json_path(source: str) -> Path:
         raise _invalid(source, f"more than {MAX_DESCENTS} times `..`")
     steps = _steps(query)
     if len(steps) < len(query.segments):
+        if (walk := compiled_walk(query)) is not None:
+            tail = compiled_walk(query, len(steps))
+            return Path(source, ResponseFormat.JSON, lambda node: walk([node]), lead=steps, tail=tail)
         lead = () if "$" in source[1:] else steps  # a filter may look at the whole document
-        find = compiled_query(query) or _queried(query, steps)
-        return Path(source, ResponseFormat.JSON, find, lead=lead)
+        return Path(source, ResponseFormat.JSON, _queried(query, steps), lead=lead)
     if None in steps:
         return Path(source, ResponseFormat.JSON, _fan(steps), steps=steps)
     first = _getter(steps)

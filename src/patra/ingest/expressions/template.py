@@ -5,11 +5,12 @@ as they are. In a text with several parts, one part without a value leaves the w
 than none. `$${` is a literal `${`.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import msgspec
 
+from patra.ingest.expressions.evaluation import Node
 from patra.ingest.expressions.expression import MAX_LENGTH, Eval, Names, Parser, Way
 from patra.ingest.expressions.values import Context, bounded_text, failed, text_of
 from patra.ingest.vocabulary.codes import NullPolicy
@@ -28,6 +29,8 @@ class Template(msgspec.Struct, frozen=True):
     names: frozenset[str]
     parts: tuple[str | Eval, ...]
     ways: tuple[Way, ...] = ()
+    nodes: Mapping[Eval, Node] = {}
+    """What its expressions compute, for `expression_code`."""
 
     @property
     def constant(self) -> bool:
@@ -87,6 +90,7 @@ def compile_template(source: str, names: Names, allowed: Collection[str] | None 
     parts: list[str | Eval] = []
     read: set[str] = set()
     ways: list[Way] = []
+    nodes: dict[Eval, Node] = {}
     literal = ""
     at = 0
     while at < len(source):
@@ -103,13 +107,14 @@ def compile_template(source: str, names: Names, allowed: Collection[str] | None 
                 raise parser.error("the `}` of this expression is missing", at)
             read |= parser.read
             ways += parser.ways
+            nodes |= parser.nodes
             at = close
         else:
             literal += source[at]
             at += 1
     if literal or not parts:
         parts.append(literal)
-    return Template(source, frozenset(read), tuple(parts), tuple(ways))
+    return Template(source, frozenset(read), tuple(parts), tuple(ways), nodes)
 
 
 def has_expression(source: str) -> bool:

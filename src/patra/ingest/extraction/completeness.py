@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 import msgspec
 from msgspec.structs import replace
 
-from patra.ingest.extraction.page_moves import PagePosition
+from patra.ingest.extraction.page_moves import Page, PagePosition
 from patra.ingest.packs.sections import Pagination
 from patra.ingest.vocabulary.codes import PaginationType, TotalMeaning
 
@@ -149,6 +149,29 @@ def wrong_total(pagination: Pagination, place: PagePosition, distinct_ids: int |
     return Shortfall(missing=1, why=why)
 
 
+def perhaps_capped(pagination: Pagination, place: PagePosition, page: Page, here: PagePosition) -> bool:
+    """Whether a short page may be a full one of a provider that gives no larger ones, with nothing else to go by.
+
+    The pack does not say what a short page means, no total counts, and only short pages came: the next page is asked
+    for. Reading too much costs one request (I11). `here` is the place with the page counted.
+    """
+    if page.has_more is not None or not page.items or not (place.index == 0 or place.only_short_pages):
+        return False
+    if pagination.type is PaginationType.TIME:
+        stuck = place.index == 0 and place.since is not None and (page.newest or 0) <= place.since
+        if page.newest is None or not page.rising or stuck:
+            return False  # there is no later instant to go on from
+    return looks_behind(pagination, here)
+
+
+def looks_behind(pagination: Pagination, place: PagePosition) -> bool:
+    """Whether a page is asked for only because the short ones before it may have been full ones."""
+    counts = place.total is not None and pagination.total in {TotalMeaning.EXACT, TotalMeaning.UPPER_BOUND}
+    kinds = {PaginationType.OFFSET, PaginationType.PAGE, PaginationType.TIME}
+    declared = pagination.short_page is not None or pagination.max_page == 1
+    return pagination.type in kinds and not declared and not counts and place.only_short_pages
+
+
 class NamelessItems:
     """Items without an id that one reading of a list by time has met, by the hash of their content.
 
@@ -200,9 +223,9 @@ def with_page(ledger: Ledger, walked: Walked, total: int | None, *, distinct_ids
     )
 
 
-def with_shortfall(ledger: Ledger, found: Shortfall | None) -> Ledger:
-    """The ledger at the end of the list."""
-    missing, why = (0, "") if found is None else (found.missing, found.why)
+def with_shortfall(ledger: Ledger, found: Shortfall | None, note: str = "") -> Ledger:
+    """The ledger at the end of the list; `note`: what is to be known of it although nothing is missing."""
+    missing, why = (0, note) if found is None else (found.missing, found.why)
     return replace(ledger, listing=replace(ledger.listing, missing=missing, why=why))
 
 

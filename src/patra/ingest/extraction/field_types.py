@@ -1,4 +1,4 @@
-"""What `type`, `map` and `enum` make of a value that a field found, or the flaw that they see in it (ch. 4.13)."""
+"""What `all`, `apply`, `type`, `map` and `enum` make of what a field found, or the flaw they see in it (ch. 4.13)."""
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -7,7 +7,8 @@ from typing import Any, cast
 import msgspec
 
 from patra.ingest.expressions.paths import text_at
-from patra.ingest.expressions.values import number_of
+from patra.ingest.expressions.template import has_expression
+from patra.ingest.expressions.values import Instant, Span, number_of
 from patra.ingest.packs.sections import Field
 from patra.ingest.vocabulary.codes import FieldType
 from patra.ingest.vocabulary.instants import read_instant
@@ -40,6 +41,8 @@ def as_text(value: Any, _: tuple[str, ...], __: str) -> str | None:
 
 
 def as_int(value: Any, _: tuple[str, ...], __: str) -> int:
+    if type(value) is int:
+        return value
     number = number_of(value)
     if isinstance(number, float) and not number.is_integer():
         raise ValueError
@@ -112,6 +115,31 @@ def conversion(field: Field, place: str, zone: str, *, lenient: bool) -> Step:
     return converted
 
 
+def cleaned_items(call: Callable[[Any], Any], items: list[Any]) -> list[Any] | None:
+    if len(items) == 1:  # so it is with most
+        return None if (found := call(items[0])) is None else [found]
+    return [found for item in items if (found := call(item)) is not None] or None
+
+
+def first_item(items: list[Any]) -> Any:
+    """The first that is not nothing."""
+    for item in items:
+        if item is not None:
+            return item
+    return None
+
+
+def present_items(items: list[Any]) -> list[Any] | None:
+    return [item for item in items if item not in (None, "")] or None
+
+
+def as_json(value: Any) -> Any:
+    """Times become text where an expression has made them."""
+    if isinstance(value, Instant):
+        return format_instant(value)
+    return int(value) if isinstance(value, Span) else value
+
+
 def translation(names: Mapping[str, str]) -> Step:
     """Gives the other name of a value, or of each of a list; what is not listed stays."""
 
@@ -138,5 +166,21 @@ def enumeration(field: Field, place: str) -> Callable[[Any], None]:
 
 
 def _shown(value: Any) -> str:
-    text = msgspec.json.encode(value).decode(errors="replace")
+    try:
+        text = msgspec.json.encode(value).decode(errors="replace")
+    except UnicodeEncodeError:  # half a character, in a name of the pack
+        text = ascii(value)
     return text if len(text) <= 80 else f"{text[:80]}…"
+
+
+def whole_field(field: Field | str) -> Field:
+    """A plain text in a field's place is a path, or an expression."""
+    if not isinstance(field, str):
+        return field
+    return Field(expr=field) if has_expression(field) else Field(path=field)
+
+
+def computes(field: Field | str) -> bool:
+    """Whether the record is needed for it, since it has an expression or one of its fields has."""
+    whole = whole_field(field)
+    return whole.expr is not None or any(map(computes, whole.fields.values()))

@@ -1,7 +1,7 @@
 """Decides from an item as it stands in the body of an answer what the pack looks for in it.
 
-Items of a JSON list are read one after the other, and only the parts that paths of the pack begin with: what nobody
-asks for is passed over, which costs a fraction of reading it, and no page is ever held in memory as values.
+Items of a JSON list are read some at a time, and only the parts that paths of the pack begin with: what nobody asks
+for is passed over, which costs a fraction of reading it, and no large page is ever held in memory as values.
 """
 
 from collections.abc import Callable, Iterable

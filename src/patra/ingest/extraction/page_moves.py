@@ -3,8 +3,11 @@
 from typing import TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from patra.ingest.vocabulary.run_reasons import RunReason
+
+RECENT_PAGES = 16  # pages whose repetition is noticed at once; longer circles are noticed after a few turns
 
 
 class Trail(msgspec.Struct, frozen=True, kw_only=True):
@@ -14,6 +17,17 @@ class Trail(msgspec.Struct, frozen=True, kw_only=True):
     mark: str = ""
     steps: int = 0
     power: int = 1
+
+    def after(self, digest: str) -> "Trail":
+        """The memory with one more page."""
+        recent = (*self.recent, digest)[-RECENT_PAGES:]
+        if self.steps + 1 >= self.power:
+            return Trail(recent=recent, mark=digest, steps=0, power=self.power * 2)
+        return replace(self, recent=recent, steps=self.steps + 1)
+
+    def has(self, digest: str) -> bool:
+        """Whether a page was there before, as far as is remembered."""
+        return bool(digest) and (digest == self.mark or digest in self.recent)
 
 
 class PagePosition(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,12 +55,16 @@ class PagePosition(msgspec.Struct, frozen=True, kw_only=True):
     """Every total so far was the number of records on its own page."""
     total_of_rest: bool = False
     """Every total so far was what the pages before it had left over of the first one."""
+    last: int | None = None
+    """Places of the list on the page before this one."""
     empties: int = 0
     probes: int = 0
     slips: int = 0
     drifted: bool = False
     grew: bool = False
     """A list that grows at its end did so while it was read: a record that left it meanwhile would not show."""
+    overlapped: bool = False
+    """A record of an earlier page stood on a later one: the list moved, and others may have been skipped."""
     passes: int = 0
     reread: bool = False
     """The last page was read, and is read once more."""
@@ -57,6 +75,11 @@ class PagePosition(msgspec.Struct, frozen=True, kw_only=True):
         """Places of the list up to here, those of other slices and those that the provider leaves empty among them."""
         return self.before + self.seen + self.suppressed
 
+    @property
+    def only_short_pages(self) -> bool:
+        """Whether every page so far held fewer records than were asked for: the provider may give no larger ones."""
+        return self.size is not None and self.seen < self.index * self.size
+
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
     """What a page held. `digest` identifies it; `newest` is the latest update time on it."""
@@ -65,6 +88,8 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     """Places of the list on it, nulls and items without an id among them."""
     null_items: int = 0
     without_id: int = 0
+    overlaps: bool = False
+    """A record on it was on an earlier page of this reading."""
     has_more: bool | None = None
     token: str | None = None
     url: str | None = None
@@ -109,6 +134,8 @@ class End(msgspec.Struct, frozen=True):
 
     code: RunReason
     place: PagePosition
+    note: str = ""
+    """What the window's count says of it although nothing is missing."""
 
 
 class Stop(msgspec.Struct, frozen=True):

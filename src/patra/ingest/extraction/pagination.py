@@ -8,13 +8,20 @@ is followed for ever: repeated pages are found with Brent's cycle detection in c
 
 from msgspec.structs import replace
 
-from patra.ingest.extraction.completeness import Shortfall, Walked, shortfall, shortfall_by_time, wrong_total
-from patra.ingest.extraction.page_moves import End, Move, Next, Page, PagePosition, Probe, Range, Stop, Trail
+from patra.ingest.extraction.completeness import (
+    Shortfall,
+    Walked,
+    fewest,
+    perhaps_capped,
+    shortfall,
+    shortfall_by_time,
+    wrong_total,
+)
+from patra.ingest.extraction.page_moves import End, Move, Next, Page, PagePosition, Probe, Range, Stop
 from patra.ingest.packs.sections import Pagination
 from patra.ingest.vocabulary.codes import EmptyPage, PaginationType, RepeatedToken, ShortPage, Step, TotalMeaning
 from patra.ingest.vocabulary.run_reasons import RunReason
 
-RECENT_PAGES = 16  # pages whose repetition is noticed at once; longer circles are noticed after a few turns
 MAX_PROBES = 3  # times that a repeated page is asked for again before it is a circle
 MAX_SLIPS = 8  # repeated pages of one list that are forgiven
 MAX_PASSES = 3  # times that a list is read again because it changed while it was read
@@ -52,7 +59,9 @@ def follow(pagination: Pagination, place: PagePosition, page: Page, bounds: Rang
     """What comes after a page that was asked for at `place`."""
     bounds = bounds or Range()
     here = _counted(pagination, place, page, bounds)
-    if page.items and _turned(place, page):
+    if page.items and place.trail.has(page.digest):
+        if perhaps_capped(pagination, place, page, here) and page.digest == place.trail.recent[-1]:
+            return End(RunReason.END_SHORT, place)  # whatever page is asked for, it gives this one
         if not _pushed_down(here, page):
             return _repeated(pagination, place, page, here)
         here = replace(here, slips=here.slips + 1)
@@ -162,10 +171,12 @@ def again(pagination: Pagination, end: End, start: PagePosition, *, short: bool 
 def moved(pagination: Pagination, end: End) -> bool:
     """Whether a list by page or offset changed while it was read: then records may have been skipped.
 
-    Only a total that counts the records says so.
+    Only a total that counts the records says so, and, where none is to be reached, a record that came on two pages.
     """
     counts = pagination.total in {TotalMeaning.EXACT, TotalMeaning.UPPER_BOUND}
-    return end.place.drifted and counts and pagination.type in {PaginationType.OFFSET, PaginationType.PAGE}
+    overlapped = end.place.overlapped and fewest(pagination, end.place.total) is None
+    kinds = {PaginationType.OFFSET, PaginationType.PAGE}
+    return ((end.place.drifted and counts) or overlapped) and pagination.type in kinds
 
 
 def last_again(pagination: Pagination, place: PagePosition, items: int) -> PagePosition | None:
@@ -201,6 +212,7 @@ def _counted(pagination: Pagination, place: PagePosition, page: Page, bounds: Ra
     change = 0 if page.total is None or place.total is None else page.total - place.total
     first = place.total if place.total_first is None else place.total_first
     most = max((one for one in (page.total, place.total_most) if one is not None), default=None)
+    rest = page.total is not None and page.total + place.seen == most
     return replace(
         place,
         index=place.index + 1,
@@ -212,13 +224,13 @@ def _counted(pagination: Pagination, place: PagePosition, page: Page, bounds: Ra
         total_first=(total if first is None else first) if _keeps_first(pagination, bounds) else None,
         total_most=most,
         total_of_page=page.total == page.items and (place.total_of_page or place.index == 0),
-        total_of_rest=page.total is not None
-        and page.total + place.seen == most
-        and (place.total_of_rest or place.index == 0),
+        total_of_rest=rest and (place.total_of_rest or place.index == 0),
+        last=page.items,
         drifted=place.drifted or (change < 0 if bounds.grows else change != 0),
         grew=place.grew or (bounds.grows and not bounds.grows_at_head and change > 0),
+        overlapped=place.overlapped or page.overlaps,
         empties=0 if page.items else place.empties + 1,
-        trail=_trodden(place.trail, page.digest) if page.items else place.trail,
+        trail=place.trail.after(page.digest) if page.items else place.trail,
     )
 
 
@@ -233,17 +245,6 @@ def _suppressed(pagination: Pagination, place: PagePosition, page: Page, total: 
         return 0
     left = total - place.before - place.seen - place.suppressed
     return max(min(place.size, left) - page.items, 0)
-
-
-def _trodden(trail: Trail, digest: str) -> Trail:
-    recent = (*trail.recent, digest)[-RECENT_PAGES:]
-    if trail.steps + 1 >= trail.power:
-        return Trail(recent=recent, mark=digest, steps=0, power=trail.power * 2)
-    return replace(trail, recent=recent, steps=trail.steps + 1)
-
-
-def _turned(place: PagePosition, page: Page) -> bool:
-    return bool(page.digest) and (page.digest == place.trail.mark or page.digest in place.trail.recent)
 
 
 def _pushed_down(here: PagePosition, page: Page) -> bool:
@@ -282,9 +283,13 @@ def _end(pagination: Pagination, place: PagePosition, page: Page, here: PagePosi
             return None
     if page.items == 0:
         return _empty(pagination, place, here)
-    if pagination.type is PaginationType.TIME or place.size is None:
-        return None if place.size is None or page.items >= place.size else End(RunReason.END_SHORT, here)
+    if place.size is None:
+        return None
     if page.items < place.size:
+        if perhaps_capped(pagination, place, page, here):
+            return None
+        if pagination.type is PaginationType.TIME:
+            return End(RunReason.END_SHORT, here)
         if pagination.short_page in {None, ShortPage.END}:
             return End(RunReason.END_SHORT, here)
         if _all_walked(pagination, here):
@@ -343,7 +348,8 @@ def _next(pagination: Pagination, place: PagePosition, page: Page, here: PagePos
     match pagination.type:
         case PaginationType.OFFSET:
             whole = pagination.step is Step.REQUESTED or pagination.short_page is ShortPage.SUPPRESSED
-            asked = place.size if whole and place.size is not None else page.items
+            fixed = whole and not perhaps_capped(pagination, place, page, here)
+            asked = place.size if fixed and place.size is not None else page.items
             if asked == 0:
                 return Stop(RunReason.LOOP, "an empty page does not move the offset", here)
             offset = (place.offset or 0) + asked
@@ -388,5 +394,7 @@ def _later(place: PagePosition, page: Page, here: PagePosition, bounds: Range) -
     if bounds.until is not None and page.newest >= bounds.until:
         return End(RunReason.END_WINDOW, here)
     if place.since is not None and page.newest <= place.since:
+        if page.items * place.index < place.seen:  # fewer than before, and nothing later: it was the end
+            return End(RunReason.END_SHORT, here)
         return Stop(RunReason.STUCK_INSTANT, "a full page of records of one instant; ask for larger pages", here)
     return Next(replace(here, since=page.newest))

@@ -43,7 +43,7 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
     url: str | None = None
 
 
-class Identity(msgspec.Struct, frozen=True, kw_only=True):
+class Identity(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Which record an item is, and which version of it."""
 
     id: str

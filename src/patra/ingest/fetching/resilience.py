@@ -199,18 +199,18 @@ class ConcurrencyLimiter(msgspec.Struct, frozen=True, kw_only=True):
     """When the bound was last changed."""
 
 
-def fewer(crowd: ConcurrencyLimiter, now: int) -> ConcurrencyLimiter:
+def fewer(limiter: ConcurrencyLimiter, now: int) -> ConcurrencyLimiter:
     """Half as many, never none; not again before the first half has had time to help."""
-    if crowd.bound <= 1 or (crowd.bound < crowd.most and now - crowd.at < MINUTE):
-        return crowd
-    return replace(crowd, bound=max(crowd.bound // 2, 1), at=now)
+    if limiter.bound <= 1 or (limiter.bound < limiter.most and now - limiter.at < MINUTE):
+        return limiter
+    return replace(limiter, bound=max(limiter.bound // 2, 1), at=now)
 
 
-def more(crowd: ConcurrencyLimiter, now: int) -> ConcurrencyLimiter:
+def more(limiter: ConcurrencyLimiter, now: int) -> ConcurrencyLimiter:
     """One more for every calm window, up to all of them."""
-    if crowd.bound >= crowd.most or now - crowd.at < HEALTH_WINDOW:
-        return crowd
-    return replace(crowd, bound=crowd.bound + 1, at=now)
+    if limiter.bound >= limiter.most or now - limiter.at < HEALTH_WINDOW:
+        return limiter
+    return replace(limiter, bound=limiter.bound + 1, at=now)
 
 
 # --- the circuit breaker ---------------------------------------------------------------------------------------------

@@ -79,29 +79,29 @@ class ConcurrencyLimiters:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._crowds: dict[str, ConcurrencyLimiter] = {}
+        self._limiters: dict[str, ConcurrencyLimiter] = {}
 
     def learn(self, partition: str, most: int) -> int:
         """The most that the installation and the pack allow; gives how many may run now."""
         with self._lock:
-            known = self._crowds.get(partition)
+            known = self._limiters.get(partition)
             if known is None or known.most != most:
                 bound = most if known is None else min(known.bound, most)
-                known = self._crowds[partition] = ConcurrencyLimiter(
+                known = self._limiters[partition] = ConcurrencyLimiter(
                     most=most, bound=bound, at=known.at if known else 0
                 )
             return known.bound
 
     def lower(self, partition: str, now: int) -> None:
         with self._lock:
-            if (known := self._crowds.get(partition)) is not None:
-                self._crowds[partition] = fewer(known, now)
+            if (known := self._limiters.get(partition)) is not None:
+                self._limiters[partition] = fewer(known, now)
 
     def bounds(self, now: int) -> dict[str, int]:
         """What is known of each partition, as leases are bound by it."""
         with self._lock:
-            self._crowds = {partition: more(crowd, now) for partition, crowd in self._crowds.items()}
-            return {partition: crowd.bound for partition, crowd in self._crowds.items()}
+            self._limiters = {partition: more(limiter, now) for partition, limiter in self._limiters.items()}
+            return {partition: limiter.bound for partition, limiter in self._limiters.items()}
 
 
 class PressureNotes:
@@ -134,5 +134,5 @@ class Runtime(msgspec.Struct, kw_only=True):
     credentials: CredentialHealth = msgspec.field(default_factory=CredentialHealth)
     circuits: Circuits = msgspec.field(default_factory=Circuits)
     pulses: HealthWindows = msgspec.field(default_factory=HealthWindows)
-    crowds: ConcurrencyLimiters = msgspec.field(default_factory=ConcurrencyLimiters)
+    limiters: ConcurrencyLimiters = msgspec.field(default_factory=ConcurrencyLimiters)
     pressures: PressureNotes = msgspec.field(default_factory=PressureNotes)

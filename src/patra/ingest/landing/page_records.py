@@ -13,13 +13,17 @@ import msgspec
 from patra.ingest.extraction.key_ranges import MAX_KEY
 from patra.ingest.extraction.mapping import Flaw, raw_of
 from patra.ingest.extraction.page_moves import Page
-from patra.ingest.extraction.response import Listed, Polluted, page_digest
+from patra.ingest.extraction.response import Identity, Listed, Polluted, page_digest
 from patra.ingest.fetching.endpoint_client import EndpointClient
-from patra.ingest.landing.records import Bad, Incoming, alias, bad, gone, incoming
+from patra.ingest.landing.records import Bad, Draft, Incoming, alias, all_incoming, bad, gone
 from patra.ingest.planning.slicing.windows import Span
 from patra.ingest.vocabulary.codes import MissingIds
 from patra.ingest.vocabulary.run_reasons import RunReason
 
+STAGE_RECORDS = 50
+"""Records that are read, then mapped, then packed together (decision 0082): each step finds its own in the processor's
+caches. A whole large page would be too much to hold as values.
+"""
 MAX_KEY_TEXT = 40
 """Characters of a number that is looked at, leading zeros and all."""
 
@@ -144,45 +148,30 @@ def records_of(
     instants: list[int] = []
     outside = without_id = 0
     keys: set[int] = set()
-    keep_raw = line.leg.mapping.output.keep_raw
-    for one in items:
-        item = line.item(one)
-        found = line.reader.identity(item)
-        if isinstance(found, Polluted):
-            wrong.append(bad(raw_of(one), found.id, found.code, found.path, found.detail))
-            if found.id is None:
-                without_id += 1
-            else:
-                ids.append(found.id)
-                keys.add(hash(found.id))
-            continue
-        ids.append(found.id)
-        keys.add(hash((found.id, found.updated_at, found.version)))
-        updated_at = found.updated_at or 0
-        newest = updated_at if newest is None else max(newest, updated_at)
-        instants.append(updated_at)
-        if within is not None and not within.start <= updated_at < within.end:
-            outside += 1
-            continue
-        fields = {} if found.deleted else line.mapper(item, now, plan)
-        if isinstance(fields, Flaw):
-            wrong.append(bad(raw_of(one), found.id, fields.code, fields.place, fields.detail))
-            continue
-        if growing is not None and not (found.deleted and growing.field is not None):  # a tombstone has no other field
-            key = growing.of(found.id, fields)
-            if key is None:
-                wrong.append(growing.missing(raw_of(one), found.id))
+    for begin in range(0, len(items), STAGE_RECORDS):
+        some = items[begin : begin + STAGE_RECORDS]
+        read = [line.item(one) for one in some]
+        identities = [line.reader.identity(item) for item in read]
+        kept: list[Kept | Bad] = []
+        for one, item, found in zip(some, read, identities, strict=True):
+            if isinstance(found, Polluted):
+                kept.append(bad(raw_of(one), found.id, found.code, found.path, found.detail))
+                if found.id is None:
+                    without_id += 1
+                else:
+                    ids.append(found.id)
+                    keys.add(hash(found.id))
                 continue
-            came.append(key)  # one that was read before is compared: it may have come late, below larger ones
-        record = incoming(
-            found.id, updated_at, found.version, fields, raw_of(one) if keep_raw else None, deleted=found.deleted
-        )
-        if record is None:
-            wrong.append(
-                bad("", found.id, RunReason.RECORD_TOO_LARGE, line.leg.response.items_path, "the record is too large")
-            )
-        else:
-            records.append(record)
+            ids.append(found.id)
+            keys.add(hash((found.id, found.updated_at, found.version)))
+            updated_at = found.updated_at or 0
+            newest = updated_at if newest is None else max(newest, updated_at)
+            instants.append(updated_at)
+            if within is not None and not within.start <= updated_at < within.end:
+                outside += 1
+                continue
+            kept.append((one, item, found))
+        _pack(_mapped(line, kept, now, plan, growing, came), line.leg.response.items_path, records, wrong)
     return Landing(
         records=records,
         bad=wrong,
@@ -196,6 +185,55 @@ def records_of(
         nameless=_nameless(wrong),
         growing=tuple(came),
     )
+
+
+Kept = tuple[Any, Any, Identity]
+"""An item as it came and as it was read, and which record it is."""
+
+
+def _mapped(
+    line: EndpointClient,
+    kept: Sequence[Kept | Bad],
+    now: int,
+    plan: Mapping[str, Any],
+    growing: GrowingKey | None,
+    came: list[int],
+) -> list[Draft | Bad]:
+    """The items with their fields, in their order; their keys are added to `came`."""
+    keep_raw = line.leg.mapping.output.keep_raw
+    items = [one[1] for one in kept if not isinstance(one, Bad) and not one[2].deleted]
+    mapped = iter(line.mapper.all(items, now, plan))
+    drafts: list[Draft | Bad] = []
+    for one in kept:
+        if isinstance(one, Bad):
+            drafts.append(one)
+            continue
+        came_as, _, found = one
+        fields = {} if found.deleted else next(mapped)
+        if isinstance(fields, Flaw):
+            drafts.append(bad(raw_of(came_as), found.id, fields.code, fields.place, fields.detail))
+            continue
+        if growing is not None and not (found.deleted and growing.field is not None):  # a tombstone has no other field
+            key = growing.of(found.id, fields)
+            if key is None:
+                drafts.append(growing.missing(raw_of(came_as), found.id))
+                continue
+            came.append(key)  # one that was read before is compared: it may have come late, below larger ones
+        raw = raw_of(came_as) if keep_raw else None
+        drafts.append(Draft(found.id, found.updated_at or 0, found.version, fields, raw, found.deleted))
+    return drafts
+
+
+def _pack(drafts: Sequence[Draft | Bad], items_path: str, records: list[Incoming], wrong: list[Bad]) -> None:
+    """Add what is stored and what is set aside, each in its order."""
+    packed = iter(all_incoming([one for one in drafts if isinstance(one, Draft)]))
+    for one in drafts:
+        if isinstance(one, Bad):
+            wrong.append(one)
+        elif (record := next(packed)) is not None:
+            records.append(record)
+        else:
+            wrong.append(bad("", one.id, RunReason.RECORD_TOO_LARGE, items_path, "the record is too large"))
 
 
 def _nameless(wrong: Sequence[Bad]) -> tuple[int, ...]:

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from patra.ingest.expressions.cleaners import clean
 from patra.ingest.landing.watermark import ordered_id
+from patra.ingest.vocabulary.identifiers import doi
 from patra.ingest.vocabulary.run_reasons import RunReason
 from patra.kernel.errors import StoreCorrupt
 from patra.kernel.safety.known_secrets import holds_secret, scrub_known
@@ -40,7 +41,7 @@ _encode = msgspec.json.Encoder().encode
 _local = threading.local()
 
 
-class Incoming(msgspec.Struct, frozen=True, kw_only=True):
+class Incoming(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A record that passed every check, ready to be stored."""
 
     id: str
@@ -141,45 +142,82 @@ def sort_out(
     return msgspec.structs.replace(out, same_time=same_time)
 
 
+class Draft(msgspec.Struct, frozen=True):
+    """A record that passed every check; `raw` None is left out of what is stored."""
+
+    id: str
+    updated_at: int
+    version: str | None
+    fields: Mapping[str, Any]
+    raw: Any
+    deleted: bool
+
+
 def incoming(
     identifier: str, updated_at: int, version: str | None, fields: Mapping[str, Any], raw: Any, *, deleted: bool
 ) -> Incoming | None:
-    """A record with its content packed; None where it is larger than a row may be. `raw` None is left out."""
-    parts = [b'{"fields":', _encode({} if deleted else fields)]
-    if raw is not None:
-        parts += (b',"raw":', raw if type(raw) is Raw else _encode(raw))
-    body = b"".join((*parts, b"}"))
+    """One record alone, packed."""
+    [found] = all_incoming([Draft(identifier, updated_at, version, fields, raw, deleted)])
+    return found
+
+
+def all_incoming(drafts: Sequence[Draft]) -> list[Incoming | None]:
+    """Records with their content packed; None where one is larger than a row may be.
+
+    One step for all of them before the next: hashing and packing push out of the processor's caches what the other
+    steps work with.
+    """
+    bodies = [_body(one) for one in drafts]
+    small = [len(body) <= MAX_CONTENT for body in bodies]
+    identifiers = [() if one.deleted else _identifiers(one.id, one.fields) for one in drafts]
+    hashes = [sha256(body).hexdigest() for body in bodies]
+    contents = [packed(body) if fits else b"" for body, fits in zip(bodies, small, strict=True)]
+    return [
+        Incoming(
+            id=one.id,
+            updated_at=one.updated_at,
+            version=one.version,
+            deleted=one.deleted,
+            content=content,
+            content_hash=content_hash,
+            identifiers=found,
+        )
+        if fits
+        else None
+        for one, fits, content, content_hash, found in zip(drafts, small, contents, hashes, identifiers, strict=True)
+    ]
+
+
+def _body(one: Draft) -> bytes:
+    fields = _encode({} if one.deleted else one.fields)
+    if one.raw is None:
+        body = b"".join((b'{"fields":', fields, b"}"))
+    else:
+        raw = one.raw if type(one.raw) is Raw else _encode(one.raw)
+        body = b"".join((b'{"fields":', fields, b',"raw":', raw, b"}"))
     if holds_secret(body):  # a provider that repeats our key does not get it stored
         body = _encode(_scrubbed(msgspec.json.decode(body)))
-    if len(body) > MAX_CONTENT:
-        return None
-    return Incoming(
-        id=identifier,
-        updated_at=updated_at,
-        version=version,
-        deleted=deleted,
-        content=packed(body),
-        content_hash=sha256(body).hexdigest(),
-        identifiers=() if deleted else _identifiers(identifier, fields),
-    )
+    return body
 
 
 def _identifiers(own: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
     """The DOI of a record, and its own id without the address that some providers put around it."""
-    doi = clean(("doi",), value) if (value := fields.get("doi")) is not None else None
-    found: list[str] = [doi] if isinstance(doi, str) else []
+    value = fields.get("doi")
+    own_doi = doi(value) if type(value) is str else clean(("doi",), value)
+    found: list[str] = [own_doi] if isinstance(own_doi, str) else []
     for name in SHORT_IDS:
         short = fields.get(name)
-        if isinstance(short, str) and short in own and short not in (own, *found):
+        if short is not None and isinstance(short, str) and short in own and short not in (own, *found):
             found.append(short)
-    return tuple(one for one in found if _fits_beside(one, own))
+    return tuple([one for one in found if _fits_beside(one, own)])
 
 
 def _fits_beside(identifier: str, own: str) -> bool:
     if not identifier.isprintable():  # nor has it bytes, where half a character stands in it
         return False
     body = identifier.encode()
-    return 0 < len(body) <= MAX_KEY_BYTES - len(own.encode()) and not holds_secret(body)
+    own_bytes = len(own) if own.isascii() else len(own.encode())
+    return 0 < len(body) <= MAX_KEY_BYTES - own_bytes and not holds_secret(body)
 
 
 def alias(asked: str, record: Incoming) -> Incoming | None:

@@ -28,19 +28,19 @@ class LiveCheck(msgspec.Struct, frozen=True, kw_only=True):
     contradicted: bool = False
 
 
-def live_checks(loaded: LoadedPack, wanted: Wanted, found: Tried) -> list[LiveCheck]:
-    """What to look at before a harvest of this endpoint is trusted."""
+def live_checks(loaded: LoadedPack, wanted: Wanted, found: Tried, pack: str) -> list[LiveCheck]:
+    """What to look at before a harvest of this endpoint is trusted; `pack` is how the command was given it."""
     operations = offered(loaded.pack, wanted.endpoint)
     at = merge(loaded.tree, wanted.endpoint, operations[0] if operations else Operation.HARVEST).sections
     times = [str(record["updated"]) for record in found.records if "updated" in record]
     said = loaded.pack.semantics
-    command = f"patra ingest try {loaded.pack.source} {wanted.endpoint}"
+    command = f"patra ingest try {pack} {wanted.endpoint}"
     return [
         _total(at, found, said.total if said else "", command),
         _bounds(at, times, found, said.bounds if said else "", command),
         _order(at, times),
         _precision(at, times, said.precision if said else ""),
-        _deletions(loaded, at, found, said.deletions if said else ""),
+        _deletions(loaded, at, found, said.deletions if said else "", pack),
         LiveCheck(
             topic="update time",
             declared=f"{at.response.update_time.value} ({said.update_time if said else at.response.update_time.text})",
@@ -116,18 +116,18 @@ def _precision(at: Sections, times: Sequence[str], said: str) -> LiveCheck:
     )
 
 
-def _deletions(loaded: LoadedPack, at: Sections, found: Tried, said: str) -> LiveCheck:
+def _deletions(loaded: LoadedPack, at: Sections, found: Tried, said: str, pack: str) -> LiveCheck:
     gone = sum(1 for record in found.records if record.get("deleted"))
     path = at.response.deleted_path
     by_id = [name for name, one in loaded.pack.endpoints.items() if one.batching.missing_ids is MissingIds.DELETED]
     declared = f"`{path}`" if path else f"answered as gone by `{by_id[0]}`" if by_id else "not reported"
-    detail = at.two_phase.linked_endpoint or "the endpoint by id"
+    detail = at.two_phase.linked_endpoint
     return LiveCheck(
         topic="deletions",
         declared=f"{declared} ({said})" if said else declared,
         seen=f"{gone} of {len(found.records)} records of this page are deleted",
-        ask=f"Find a record that the provider has deleted: what does `patra ingest try {loaded.pack.source} {detail} "
-        "--id ID` say of it? And is it still in the list?",
+        ask="Find a record that the provider has deleted: is it still in the list?"
+        + (f" What does `patra ingest try {pack} {detail} --id ID` say of it?" if detail else ""),
     )
 
 
@@ -143,7 +143,7 @@ def lines_of(checks: Sequence[LiveCheck]) -> list[str]:
             f"  seen:     {one.seen}",
             f"  ask:      {one.ask}",
         ]
-    return [*out, "", "Send us what you saw: `patra ingest record` writes the exchange without your secrets."]
+    return [*out, "", "Keep what you saw: `patra ingest record` writes the exchange into files, without your secrets."]
 
 
 def tree_of(checks: Sequence[LiveCheck]) -> list[dict[str, Any]]:

@@ -58,10 +58,12 @@ def purge_once(
         return Purged(bodies=bodies, records=records)
     before = now - retention.history
     purged = Purged(
-        batches=_bite(db, "batches", ("batch_id",), now, before, keep, limit),
-        cursor_events=_bite(db, "cursor_events", ("event_id",), now, before, keep, limit, time="event_time"),
-        runs=_bite(db, "runs", ("run_id",), now, before, keep, limit),
-        quarantined=_bite(db, "quarantine", ("provenance_code", "endpoint_name", "item_key"), now, before, keep, limit),
+        batches=_purge_batch(db, "batches", ("batch_id",), now, before, keep, limit),
+        cursor_events=_purge_batch(db, "cursor_events", ("event_id",), now, before, keep, limit, time="event_time"),
+        runs=_purge_batch(db, "runs", ("run_id",), now, before, keep, limit),
+        quarantined=_purge_batch(
+            db, "quarantine", ("provenance_code", "endpoint_name", "item_key"), now, before, keep, limit
+        ),
         bodies=bodies,
         records=records,
     )
@@ -70,7 +72,7 @@ def purge_once(
     return purged
 
 
-def _bite(
+def _purge_batch(
     db: Database, kind: str, key: tuple[str, ...], now: int, before: int, keep: Keep | None, limit: int, time: str = ""
 ) -> int:
     """The oldest rows of a kind; with `time`, up to the first that is young enough to stay."""

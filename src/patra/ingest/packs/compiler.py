@@ -362,7 +362,7 @@ def _leg(draft: Draft) -> Leg:
         ),
         params=dict(draft.params),
         retry=at.retry,
-        rate_limit=at.rate_limit,
+        rate_limit=at.rate_limit.for_params(draft.params),
         limits=at.limits,
         batching=at.batching,
     )

@@ -1,232 +1,215 @@
-"""Turns a pack's tree into rows of the `reg_*` tables, and the other way round without loss (ch. 3.2, I5).
+"""The registry in the store: packs are loaded in one transaction and read back as they were (ruling I5, ch. 3.7)."""
 
-The tables are the truth at run time; which part of a pack stands in which table is said here, once. An empty
-`operation_code` stands for every operation.
-"""
-
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from patra.ingest.packs.checks import BUILT_IN, Dictionary
+from patra.ingest.packs.compiler import LoadedPack
+from patra.ingest.packs.diff import Change, difference
 from patra.ingest.packs.merge import Tree
-from patra.ingest.vocabulary.codes import DICTIONARY, Access, ParamLocation, Role
+from patra.ingest.packs.problems import Mark, Source, TreePath
+from patra.ingest.packs.registry_rows import TABLES, dictionary_rows, rows_of, tree_of
+from patra.ingest.packs.schema import Pack
+from patra.ingest.packs.yaml.removed_fields import without_removed_fields
+from patra.kernel.canonical import fingerprint
+from patra.kernel.db import Queries, Statement, Tx
+from patra.kernel.db.queries import statement
+from patra.kernel.errors import Permanent
 
-Rows = dict[str, list[dict[str, Any]]]
-
-PLACES: dict[str, tuple[str, ...]] = {
-    "reg_prov_http_cfg": ("http", "auth"),
-    "reg_prov_pagination_cfg": ("pagination", "ordering"),
-    "reg_prov_window_offset_cfg": ("window", "cursor"),
-    "reg_prov_retry_cfg": ("retry", "errors"),
-    "reg_prov_rate_limit_cfg": ("rateLimit", "limits"),
-    "reg_prov_batching_cfg": ("batching", "twoPhase", "planning", "update"),
-}
-"""Sections by table. `params`, `response`, `output` and `expr` have tables of their own."""
-
-CAPABILITY = ("allowedFunctions", "maxOutput")
-"""Fields of `expr` that say what expressions may do; the others say how they are rendered."""
-
-TABLES = (
-    "reg_provenance",
-    "reg_prov_endpoint_def",
-    "reg_prov_credential",
-    "reg_prov_schedule",
-    *PLACES,
-    "reg_prov_expr_capability",
-    "reg_prov_expr_render_rule",
-    "reg_prov_api_param_map",
-    "reg_expr_field_dict",
-)
-_OWN = ("title", "role", "access", "method", "path", "supports", "defaults", "operations")
-_SOURCE = ("pack", "homepage", "documentation", "semantics", "hosts", "defaults")
+Q = Queries.load("patra.ingest")
 
 
-def rows_of(tree: Tree, *, pack_hash: str, version_no: int, created_at: int, now: int) -> Rows:
-    """The rows of one source."""
-    code: str = tree["source"]
-    rows: Rows = {table: [] for table in TABLES}
-    rows["reg_provenance"].append(
-        {
-            "provenance_code": code,
-            "provenance_name": tree["title"],
-            "description": tree.get("description", ""),
-            "enabled": int(tree.get("enabled", True)),
-            "pack_version": tree["version"],
-            "pack_hash": pack_hash,
-            "version_no": version_no,
-            "cfg": _json({k: tree[k] for k in tree if k in {*_SOURCE, "enabled", "description"}}),
-            "created_at": created_at,
-            "updated_at": now,
-        }
+class RegistryEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """What loading a pack did: nothing (`changes` empty), or a new version."""
+
+    source: str
+    version_no: int
+    pack_version: str
+    pack_hash: str
+    changes: tuple[Change, ...]
+    first: bool
+
+
+class PackVersion(msgspec.Struct, frozen=True, kw_only=True):
+    """A pack as it was loaded at some time."""
+
+    version_no: int
+    pack_version: str
+    pack_hash: str
+    file_name: str
+    loaded_at: int
+    loaded_by: str
+
+
+def load(tx: Tx, packs: Sequence[LoadedPack], *, by: str, now: int) -> list[RegistryEntry]:
+    """Write packs that passed their checks into the registry; one that is there already changes nothing."""
+    seed_dictionary(tx)
+    return [_load(tx, pack, by, now) for pack in packs]
+
+
+def _load(tx: Tx, loaded: LoadedPack, by: str, now: int) -> RegistryEntry:
+    source = loaded.pack.source
+    known = tx.fetch_dicts(Q["registry_source"], {"source": source})
+    before = _readable(tx, source) if known else None
+    if known and known[0]["pack_hash"] == loaded.hash and before == loaded.tree:
+        return RegistryEntry(
+            source=source,
+            version_no=known[0]["version_no"],
+            pack_version=loaded.pack.version,
+            pack_hash=loaded.hash,
+            changes=(),
+            first=False,
+        )
+    version_no = keep_version(tx, loaded, by=by, now=now)
+    created_at = known[0]["created_at"] if known else now
+    rows = rows_of(loaded.tree, pack_hash=loaded.hash, version_no=version_no, created_at=created_at, now=now)
+    for table in TABLES:
+        tx.execute(_of_source("DELETE FROM", table), {"source": source})
+        tx.insert(table, rows[table])
+    return RegistryEntry(
+        source=source,
+        version_no=version_no,
+        pack_version=loaded.pack.version,
+        pack_hash=loaded.hash,
+        changes=tuple(difference(before, loaded.tree)),
+        first=before is None,
     )
-    for position, (name, credential) in enumerate(tree.get("credentials", {}).items()):
-        rows["reg_prov_credential"].append(
-            {
-                "provenance_code": code,
-                "credential_code": name,
-                "position": position,
-                "auth_type_code": credential["type"],
-                "priority": credential.get("priority", 100),
-                "cfg": _json(credential),
-            }
-        )
-    for position, (name, schedule) in enumerate(tree.get("schedules", {}).items()):
-        rows["reg_prov_schedule"].append(
-            {
-                "provenance_code": code,
-                "schedule_name": name,
-                "position": position,
-                "endpoint_name": schedule["endpoint"],
-                "operation_code": schedule["operation"],
-                "cron": schedule["cron"],
-                "enabled": int(schedule.get("enabled", True)),
-                "cfg": _json(schedule),
-            }
-        )
-    for position, (name, endpoint) in enumerate(tree["endpoints"].items()):
-        own = {key: value for key, value in endpoint.items() if key in _OWN and key != "operations"}
-        own["operationOrder"] = list(endpoint.get("operations", {}))
-        rows["reg_prov_endpoint_def"].append(
-            {
-                "provenance_code": code,
-                "endpoint_name": name,
-                "position": position,
-                "endpoint_role_code": endpoint.get("role", Role.SEARCH.value),
-                "access_code": endpoint.get("access", Access.PUBLIC.value),
-                "http_method_code": endpoint.get("method"),
-                "path_template": endpoint.get("path"),
-                "cfg": _json(own),
-            }
-        )
-        _sections(rows, endpoint, {"provenance_code": code, "endpoint_name": name, "operation_code": ""})
-        for operation, sections in endpoint.get("operations", {}).items():
-            _sections(rows, sections, {"provenance_code": code, "endpoint_name": name, "operation_code": operation})
-    return rows
 
 
-def _sections(rows: Rows, tree: Tree, key: dict[str, str]) -> None:
-    for table, names in PLACES.items():
-        found = {name: tree[name] for name in names if name in tree}
-        if found:
-            rows[table].append({**key, "cfg": _json(found)})
-    expr: Tree | None = tree.get("expr")
-    if expr is not None:
-        can = {name: value for name, value in expr.items() if name in CAPABILITY}
-        rule = {name: value for name, value in expr.items() if name not in CAPABILITY}
-        if can:
-            rows["reg_prov_expr_capability"].append({**key, "cfg": _json(can)})
-        if rule or not can:
-            rows["reg_prov_expr_render_rule"].append({**key, "cfg": _json(rule)})
-    for position, (name, param) in enumerate(tree.get("params", {}).items()):
-        given: Tree = param or {}
-        rows["reg_prov_api_param_map"].append(
+def keep_version(tx: Tx, loaded: LoadedPack, *, by: str, now: int) -> int:
+    """Keep a pack as the next version of its source, without putting it in force; gives the version's number."""
+    source = loaded.pack.source
+    last = tx.fetch_one(Q["last_pack_version"], {"source": source})
+    version_no = ((last[0] if last else None) or 0) + 1
+    tx.insert(
+        "reg_pack",
+        [
             {
-                **key,
-                "param_name": name,
-                "position": position,
-                "location_code": given.get("location", ParamLocation.NONE.value),
-                "required": int(given.get("required", False)),
-                "cfg": _json(param),
+                "provenance_code": source,
+                "version_no": version_no,
+                "pack_version": loaded.pack.version,
+                "pack_hash": loaded.hash,
+                "file_name": loaded.source.file,
+                "document": msgspec.json.encode(loaded.tree).decode(),
+                "marks": _marks_text(loaded.source),
+                "loaded_at": now,
+                "loaded_by": by,
             }
-        )
-    output: Tree = tree.get("output", {})
-    kinds: list[tuple[str, Iterable[tuple[str, Any]]]] = [
-        ("RESPONSE", tree.get("response", {}).items()),
-        ("OUTPUT", output.get("fields", {}).items()),
-        ("MAPPING", ((name, value) for name, value in output.items() if name != "fields")),
-    ]
-    for kind, fields in kinds:
-        for position, (name, value) in enumerate(fields):
-            rows["reg_expr_field_dict"].append(
-                {**key, "field_kind": kind, "field_name": name, "position": position, "cfg": _json(value)}
-            )
+        ],
+    )
+    return version_no
 
 
-def tree_of(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> Tree:
-    """The tree of one source, from all its rows."""
-    (source,) = rows["reg_provenance"]
-    cfg: Tree = _value(source["cfg"])
-    tree: Tree = {
-        "pack": cfg["pack"],
-        "source": source["provenance_code"],
-        "version": source["pack_version"],
-        "title": source["provenance_name"],
+def version_pack(tx: Tx, source: str, version_no: int) -> LoadedPack | None:
+    """A version ready to be compiled, whether or not it is in force."""
+    row = tx.fetch_one(Q["pack_version"], {"source": source, "version_no": version_no})
+    if row is None:
+        return None
+    try:
+        tree: Tree = without_removed_fields(msgspec.json.decode(row[4]))
+        pack = msgspec.convert(tree, Pack)
+    except (msgspec.MsgspecError, KeyError, TypeError) as error:
+        raise _broken(source, error) from error
+    return LoadedPack(tree=tree, pack=pack, hash=fingerprint(tree), source=Source(row[3], _marks(row[5])))
+
+
+def _readable(tx: Tx, source: str) -> Tree | None:
+    """What is there, if it can be read: loading a pack repairs a registry that cannot."""
+    try:
+        return read_tree(tx, source)
+    except Permanent:
+        return None
+
+
+def read_tree(tx: Tx, source: str) -> Tree | None:
+    """What the registry says about a source, as a pack's tree."""
+    rows: dict[str, list[dict[str, Any]]] = {
+        table: tx.fetch_dicts(_of_source("SELECT * FROM", table), {"source": source}) for table in TABLES
     }
-    tree |= {name: value for name, value in cfg.items() if name != "pack"}
-    for table, name, code in (
-        ("reg_prov_credential", "credentials", "credential_code"),
-        ("reg_prov_schedule", "schedules", "schedule_name"),
-    ):
-        found = {row[code]: _value(row["cfg"]) for row in _in_order(rows[table])}
-        if found:
-            tree[name] = found
-    endpoints: Tree = {}
-    for row in _in_order(rows["reg_prov_endpoint_def"]):
-        name = row["endpoint_name"]
-        own: Tree = _value(row["cfg"])
-        order: list[str] = own.pop("operationOrder")
-        endpoint: Tree = {**own, **_read_sections(rows, name, "")}
-        if order:
-            endpoint["operations"] = {operation: _read_sections(rows, name, operation) for operation in order}
-        endpoints[name] = endpoint
-    tree["endpoints"] = endpoints
-    return tree
+    if not rows["reg_provenance"]:
+        return None
+    try:
+        return without_removed_fields(tree_of(rows))
+    except (msgspec.MsgspecError, KeyError, TypeError) as error:
+        raise _broken(source, error) from error
 
 
-def _read_sections(rows: Mapping[str, Sequence[Mapping[str, Any]]], endpoint: str, operation: str) -> Tree:
-    def mine(table: str) -> Iterator[Mapping[str, Any]]:
-        return (r for r in rows[table] if r["endpoint_name"] == endpoint and r["operation_code"] == operation)
-
-    tree: Tree = {}
-    for table in PLACES:
-        for row in mine(table):
-            tree |= _value(row["cfg"])
-    for table in ("reg_prov_expr_capability", "reg_prov_expr_render_rule"):
-        for row in mine(table):
-            tree["expr"] = {**tree.get("expr", {}), **_value(row["cfg"])}
-    params = {row["param_name"]: _value(row["cfg"]) for row in _in_order(mine("reg_prov_api_param_map"))}
-    if params:
-        tree["params"] = params
-    fields: dict[str, Tree] = {"RESPONSE": {}, "OUTPUT": {}, "MAPPING": {}}
-    for row in _in_order(mine("reg_expr_field_dict")):
-        fields[row["field_kind"]][row["field_name"]] = _value(row["cfg"])
-    if fields["RESPONSE"]:
-        tree["response"] = fields["RESPONSE"]
-    if fields["OUTPUT"] or fields["MAPPING"]:
-        tree["output"] = fields["MAPPING"] | ({"fields": fields["OUTPUT"]} if fields["OUTPUT"] else {})
-    return tree
+def read_pack(tx: Tx, source: str) -> LoadedPack | None:
+    """A source ready to be compiled, with the places of the file that it was loaded from."""
+    tree = read_tree(tx, source)
+    if tree is None:
+        return None
+    found = tx.fetch_one(Q["registry_source"], {"source": source})
+    version = found[6] if found else 0
+    row = tx.fetch_one(Q["pack_version"], {"source": source, "version_no": version})
+    places = Source(row[3], _marks(row[5])) if row else Source()
+    try:
+        pack = msgspec.convert(tree, Pack)
+    except msgspec.ValidationError as error:
+        raise _broken(source, error) from error
+    return LoadedPack(tree=tree, pack=pack, hash=fingerprint(tree), source=places)
 
 
-def dictionary_rows() -> Rows:
-    """The built-in dictionary as rows of `sys_dict_*`."""
-    rows: Rows = {"sys_dict_type": [], "sys_dict_item": [], "sys_dict_item_alias": []}
-    for entry in DICTIONARY:
-        rows["sys_dict_type"].append({"type_code": entry.code, "type_name": entry.items.__name__})
-        for order, code in enumerate(entry.items):
-            rows["sys_dict_item"].append(
-                {
-                    "type_code": entry.code,
-                    "item_code": code.value,
-                    "item_name": code.text,
-                    "display_order": order,
-                    "enabled": 1,
-                }
-            )
-        rows["sys_dict_item_alias"] += [
-            {"type_code": entry.code, "alias_code": alias, "item_code": code.value}
-            for alias, code in entry.aliases.items()
-        ]
-    return rows
+def _broken(source: str, error: Exception) -> Permanent:
+    """The tables were edited by hand."""
+    return Permanent("i_registry_broken", f"the registry of {source} cannot be read ({error}); load its pack again")
 
 
-def _in_order(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    return sorted(rows, key=lambda row: row["position"])
+def versions(tx: Tx, source: str) -> list[PackVersion]:
+    """Every version of a pack that was loaded, the oldest first."""
+    return [
+        PackVersion(version_no=n, pack_version=v, pack_hash=h, file_name=f, loaded_at=at, loaded_by=by)
+        for n, v, h, f, at, by in tx.fetch(Q["pack_versions"], {"source": source})
+    ]
 
 
-def _json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
+def version_tree(tx: Tx, source: str, version_no: int) -> Tree | None:
+    """The tree of a version, as it was loaded."""
+    row = tx.fetch_one(Q["pack_version"], {"source": source, "version_no": version_no})
+    return msgspec.json.decode(row[4]) if row else None
 
 
-def _value(text: str) -> Any:
-    return msgspec.json.decode(text)
+def sources(tx: Tx) -> list[dict[str, Any]]:
+    """Every source with its version and how much it has."""
+    return tx.fetch_dicts(Q["registry_sources"])
+
+
+def stamp(tx: Tx, source: str) -> list[Any] | None:
+    """What changes when a pack is loaded or a code is turned off; None where there is no pack, or one is on trial."""
+    row = tx.fetch_one(Q["registry_stamp"], {"source": source})
+    if row is None or row[-1]:
+        return None
+    return [*row[:-1], sorted(f"{kind}/{item}" for kind, item in tx.fetch(Q["dictionary"]))]
+
+
+def seed_dictionary(tx: Tx) -> None:
+    """Add what the dictionary does not have yet; what is there, enabled or not, stays as it is."""
+    keys = {
+        "sys_dict_type": ("type_code",),
+        "sys_dict_item": ("type_code", "item_code"),
+        "sys_dict_item_alias": ("type_code", "alias_code"),
+    }
+    for table, rows in dictionary_rows().items():
+        tx.insert_absent(table, rows, key=keys[table])
+
+
+def dictionary(tx: Tx) -> Dictionary:
+    """The codes that may be used; the built-in lists while nothing has been loaded."""
+    found: dict[str, set[str]] = {}
+    for type_code, item_code in tx.fetch(Q["dictionary"]):
+        found.setdefault(type_code, set()).add(item_code)
+    return {code: frozenset(items) for code, items in found.items()} if found else BUILT_IN
+
+
+def _of_source(verb: str, table: str) -> Statement:
+    return statement(f"{verb} {table}", f"{verb} {table} WHERE provenance_code = :source")
+
+
+def _marks_text(source: Source) -> str:
+    return msgspec.json.encode([[list(path), mark.line, mark.column] for path, mark in source.marks.items()]).decode()
+
+
+def _marks(text: str) -> Mapping[TreePath, Mark]:
+    return {tuple(path): Mark(line, column) for path, line, column in msgspec.json.decode(text)}

@@ -8,14 +8,14 @@ from hashlib import sha256
 
 import msgspec
 
-from patra.ingest.packs import registry_store
+from patra.ingest.packs import registry
 from patra.ingest.packs.compiler import LoadedPack
-from patra.ingest.packs.registry_store import RegistryEntry
+from patra.ingest.packs.registry import RegistryEntry
 from patra.ingest.vocabulary.reasons import Reason
 from patra.kernel.db import Tx
 from patra.kernel.errors import Invalid
 
-Q = registry_store.Q
+Q = registry.Q
 
 
 class Staged(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +46,7 @@ def stage(tx: Tx, loaded: LoadedPack, share: int, *, by: str, now: int) -> int:
     source = loaded.pack.source
     if not tx.fetch(Q["registry_source"], {"source": source}):
         raise Invalid(Reason.SOURCE_UNKNOWN, f"no version of {source} is loaded", advice="`patra ingest pack load` it")
-    version_no = registry_store.keep_version(tx, loaded, by=by, now=now)
+    version_no = registry.keep_version(tx, loaded, by=by, now=now)
     tx.execute(Q["stage_pack"], rows=[(source, version_no, share, by, now)])
     return version_no
 
@@ -57,7 +57,7 @@ def staged(tx: Tx, source: str) -> Staged | None:
     if row is None:
         return None
     version_no, share, by, at = row
-    pack = registry_store.version_pack(tx, source, version_no)
+    pack = registry.version_pack(tx, source, version_no)
     return None if pack is None else Staged(pack=pack, version_no=version_no, share=share, by=by, at=at)
 
 
@@ -72,7 +72,7 @@ def promote(tx: Tx, source: str, *, by: str, now: int, version: int | None = Non
     if version is not None and version != found.version_no:
         raise _other(source, version, found.version_no)
     _end(tx, source, found)
-    return registry_store.load(tx, [found.pack], by=by, now=now)[0]
+    return registry.load(tx, [found.pack], by=by, now=now)[0]
 
 
 def roll_back(tx: Tx, source: str) -> Staged:
@@ -85,7 +85,7 @@ def roll_back(tx: Tx, source: str) -> Staged:
 def compare(tx: Tx, source: str) -> list[Results]:
     """The results of both versions since the trial began."""
     found = _known(tx, source)
-    current = registry_store.read_pack(tx, source)
+    current = registry.read_pack(tx, source)
     current_no = tx.fetch_dicts(Q["registry_source"], {"source": source})[0]["version_no"]
     sides = [("in force", current_no, current), ("on trial", found.version_no, found.pack)]
     return [_results(tx, role, number, pack, found.at) for role, number, pack in sides if pack is not None]

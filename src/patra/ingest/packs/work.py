@@ -101,6 +101,9 @@ class Work(Shaped, frozen=True, kw_only=True):
     abstract: Annotated[str | None, doc("Abstract.", "Despite growing interest …")] = None
     authors: Annotated[list[Author], doc("Authors in order.", [{"name": "Ada Lovelace"}])] = []
     authors_truncated: Annotated[bool, doc("The source gave the first of them only.", False)] = False
+    editors: Annotated[
+        list[Author], doc("Editors: of the book, of the volume that holds it, or of the article.", [])
+    ] = []
     container: Annotated[str | None, doc("Journal, book, series or repository.", "PeerJ")] = None
     publisher: Annotated[str | None, doc("Publisher, or sponsor of a trial.", "PeerJ, Inc.")] = None
     volume: Annotated[str | None, doc("Volume.", "6")] = None
@@ -177,6 +180,7 @@ _PARTS: Mapping[str, frozenset[str]] = {
     name: frozenset(field.name for field in msgspec.structs.fields(part))
     for name, part in (
         ("authors", Author),
+        ("editors", Author),
         ("funders", Funder),
         ("relations", Relation),
         ("full_text", Link),
@@ -219,7 +223,7 @@ def work_of(fields: Mapping[str, Any], origin: Origin, raw: Any = None) -> Work:
         **fields,
         **{name: str(fields[name]) for name in _NUMBERED if type(fields.get(name)) is int},
         **{name: _whole(fields[name], needed) for name, needed in _NEEDED.items() if fields.get(name)},
-        "authors": _whole(list(map(_author, fields.get("authors") or ())), "name"),
+        **{name: _whole(list(map(_author, fields.get(name) or ())), "name") for name in ("authors", "editors")},
         "source": origin.source,
         "endpoint": origin.endpoint,
         "id": origin.id,

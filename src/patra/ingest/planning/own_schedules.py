@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from patra.ingest.packs import registry_store
+from patra.ingest.packs import registry
 from patra.ingest.packs.compiler import Compiled, LoadedPack, Overrides, check_schedule, compile_spec
 from patra.ingest.packs.problems import Problem, Source, errors
 from patra.ingest.packs.schema import Schedule
@@ -62,7 +62,7 @@ def _check(tx: Tx, entry: Scheduled) -> None:
             f"UPDATE reads known records again: it finds nothing for a topic, and {entry.job} has {entry.topic!r}",
             advice="HARVEST and BACKFILL find records for a topic",
         )
-    loaded = registry_store.read_pack(tx, entry.source)
+    loaded = registry.read_pack(tx, entry.source)
     if loaded is None:
         raise store.unknown(Reason.SOURCE_UNKNOWN, entry.source)
     said_here = msgspec.structs.replace(loaded, source=Source())
@@ -72,12 +72,12 @@ def _check(tx: Tx, entry: Scheduled) -> None:
 
 def _compiled(tx: Tx, loaded: LoadedPack, schedule: Schedule) -> Compiled:
     given = Overrides(params=schedule.params, sections={})
-    return compile_spec(loaded, schedule.endpoint, schedule.operation, given, registry_store.dictionary(tx))
+    return compile_spec(loaded, schedule.endpoint, schedule.operation, given, registry.dictionary(tx))
 
 
 def _selection(tx: Tx, entry: Scheduled) -> str | None:
     """What a schedule searches for; None where its pack no longer says so."""
-    loaded = registry_store.read_pack(tx, entry.source)
+    loaded = registry.read_pack(tx, entry.source)
     spec = _compiled(tx, loaded, entry.schedule).spec if loaded is not None else None
     return spec.selection_key if spec is not None else None
 

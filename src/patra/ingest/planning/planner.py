@@ -10,7 +10,7 @@ from itertools import islice
 
 import msgspec
 
-from patra.ingest.packs import registry_store, staged_release
+from patra.ingest.packs import registry, staged_release
 from patra.ingest.packs.checks import Dictionary
 from patra.ingest.packs.compiler import Compiled, LoadedPack, Overrides, compile_spec
 from patra.ingest.packs.problems import Problem, errors
@@ -205,9 +205,9 @@ class Planner:
             tick = trigger.log or str(self._clock.now() // MINUTE)
             what = f"{trigger.source}/{trigger.endpoint}/{trigger.operation.value}/{trigger.job}/{tick}"
             if trial is not None and staged_release.takes_part(trial, what):
-                return None, trial.pack, registry_store.dictionary(tx)
+                return None, trial.pack, registry.dictionary(tx)
             key = snapshot_key(tx, trigger) if trial is None and self._snapshots is not None else None
-            return key, registry_store.read_pack(tx, trigger.source), registry_store.dictionary(tx)
+            return key, registry.read_pack(tx, trigger.source), registry.dictionary(tx)
 
         return self._db.read(read)
 

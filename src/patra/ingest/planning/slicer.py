@@ -23,7 +23,7 @@ from patra.ingest.planning.update_candidates import update_candidates
 from patra.ingest.ratelimit import quota_store
 from patra.ingest.vocabulary.codes import Dimension, Operation
 from patra.ingest.vocabulary.reasons import Reason
-from patra.kernel.clock import DAY, Clock
+from patra.kernel.clock import DAY, SECOND, Clock
 from patra.kernel.db import Database, Tx
 from patra.kernel.errors import Invalid, NotCanonical
 from patra.kernel.telemetry import counter, get_logger, span
@@ -177,7 +177,9 @@ class PlanSlicer:
         if plan.status_code == PlanStatus.PARTIAL:
             plan_rows.move_plan(tx, plan_id, PlanStatus.PARTIAL, PlanTransition.RESUME, Reason.RESUMED, now)
         plan_rows.move_plan(tx, plan_id, PlanStatus.SLICING, PlanTransition.SLICED, Reason.SLICED, now)
-        counts = {"sliceCount": plan.next_slice_no - 1, "totalEstimated": plan.total_estimated}
+        counts: dict[str, Any] = {"sliceCount": plan.next_slice_no - 1, "totalEstimated": plan.total_estimated}
+        if (width := tx.fetch_one(store.Q["mean_window"], {"plan_id": plan_id})) is not None and width[0] is not None:
+            counts["avgWindow"] = f"PT{round(width[0] / SECOND)}S"
         plan_rows.note(tx, plan, {**counts, "expectedRequests": plan.expected_requests, "heldBack": None}, now)
 
 

@@ -8,7 +8,7 @@ that is why it is off unless `ingest.cache_snapshots` turns it on.
 import threading
 from collections import OrderedDict
 
-from patra.ingest.packs import registry_store
+from patra.ingest.packs import registry
 from patra.ingest.packs.compiler import Compiled
 from patra.ingest.planning.trigger import Trigger
 from patra.kernel.canonical import fingerprint
@@ -44,7 +44,7 @@ class SnapshotCache:
 
 def snapshot_key(tx: Tx, trigger: Trigger) -> str | None:
     """What a snapshot is made from, as a fingerprint; None where the source is not loaded or a version is on trial."""
-    stamp = registry_store.stamp(tx, trigger.source)
+    stamp = registry.stamp(tx, trigger.source)
     if stamp is None:
         return None
     said = [trigger.source, trigger.endpoint, trigger.operation.value, trigger.params, trigger.sections]

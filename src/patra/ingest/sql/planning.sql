@@ -20,6 +20,9 @@ WHERE c.provenance_code = :source AND c.operation_code = 'HARVEST' AND p.endpoin
   AND NOT (c.cursor_key = :key AND c.namespace_scope_code = :scope AND c.namespace_key = :namespace)
 ORDER BY c.updated_at DESC, c.cursor_key, c.namespace_key LIMIT :limit
 
+-- name: mean_window
+SELECT avg(window_to - window_from) FROM ing_task WHERE plan_id = :plan_id AND window_from IS NOT NULL
+
 -- name: covered
 -- Tasks that have done or will do a window, and plans that are still to cut it: one statement, so that what moves from
 -- the one to the other while it runs is seen once.

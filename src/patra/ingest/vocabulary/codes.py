@@ -106,7 +106,7 @@ class MissedTicks(Code):
 
 
 class TotalMeaning(Code):
-    EXACT = "EXACT", "as many places as the list has: a window with fewer is not done"
+    EXACT = "EXACT", "as many as the list has: a window that gives fewer is incomplete"
     ESTIMATE = "ESTIMATE", "about as many; `totalTolerance` says by which share it may be too high"
     UPPER_BOUND = "UPPER_BOUND", "no more than this; fewer say nothing"
     NONE = "NONE", "a number that promises nothing; it is used for estimates only"

@@ -152,7 +152,9 @@ def _patterned(value: str, fmt: str, zone: str) -> Moment | None:
 
 
 def _auto(value: Any, zone: str) -> Moment | None:
-    if type(value) is dict or type(value) is list:
+    if type(value) is list:
+        return _parts(cast("list[Any]", value), zone)
+    if type(value) is dict:
         return _structure(value, zone)
     if isinstance(value, str):
         return _iso(value, zone) or _worded(value, zone)
@@ -224,12 +226,13 @@ def _structure(value: Any, zone: str) -> Moment | None:
         if "year" in fields:
             return _moment([_number(fields.get(part)) for part in ("year", "month", "day")], zone)
         return None
-    if isinstance(value, (list, tuple)):
-        parts = cast("Sequence[Any]", value)
-        while parts and isinstance(parts[0], (list, tuple)):
-            parts = cast("Sequence[Any]", parts[0])
-        return _moment([_number(part) for part in parts[:3]], zone)
-    return None
+    return _parts(cast("Sequence[Any]", value), zone) if isinstance(value, (list, tuple)) else None
+
+
+def _parts(parts: Sequence[Any], zone: str) -> Moment | None:
+    while parts and isinstance(parts[0], (list, tuple)):
+        parts = cast("Sequence[Any]", parts[0])
+    return _moment([part if type(part) is int else _number(part) for part in parts[:3]], zone)
 
 
 def _number(value: Any) -> int | None:

@@ -54,7 +54,14 @@ RIS_TYPES: Mapping[str, str] = {
     "dataset": "DATA",
     "software": "COMP",
 }
+_WITHOUT_EDITORS = frozenset({"article", "review", "letter", "erratum", "preprint"})
+"""Who handled the article of a journal is no part of how it is cited."""
 _PARTS = {"year": 1, "month": 2, "day": 3, "instant": 3}
+
+
+def is_citable(row: Row) -> bool:
+    """Whether a reference manager can do anything with it: it is there, and has a title or a DOI."""
+    return not row.get("deleted") and bool(row.get("title") or row.get("doi"))
 
 
 def date_parts(row: Row) -> list[int]:
@@ -68,8 +75,8 @@ def date_parts(row: Row) -> list[int]:
 
 def citation_key(row: Row) -> str:
     """A key in ASCII that is the same in every export: first family name, year, and the first word of the title."""
-    authors: list[Row] = row.get("authors") or []
-    first: Row = authors[0] if authors else {}
+    people: list[Row] = row.get("authors") or _editors(row)
+    first: Row = people[0] if people else {}
     name = _ascii(str(first.get("family") or str(first.get("name") or "").rpartition(" ")[2])) or "anon"
     word = next((one for one in re.findall(r"\w+", str(row.get("title") or "")) if len(one) > 3), "")
     year = "".join(str(part) for part in date_parts(row)[:1])
@@ -85,6 +92,11 @@ def _ascii(text: str) -> str:
     """Letters and digits of a key: BibTeX itself reads no others."""
     plain = unicodedata.normalize("NFKD", text.casefold().translate(_LETTERS)).encode("ascii", "ignore").decode()
     return re.sub(r"\W", "", plain)
+
+
+def _editors(row: Row) -> list[Row]:
+    """Editors of a book, of the volume that holds a chapter or paper, of data."""
+    return [] if row.get("type") in _WITHOUT_EDITORS else list(row.get("editors") or ())
 
 
 def _keywords(row: Row) -> list[str]:
@@ -105,6 +117,7 @@ def csl(row: Row) -> dict[str, Any]:
         "type": CSL_TYPES.get(str(row.get("type")), "document"),
         "title": row.get("title"),
         "author": [_csl_name(author) for author in row.get("authors") or ()],
+        "editor": [_csl_name(editor) for editor in _editors(row)],
         "container-title": row.get("container"),
         "publisher": row.get("publisher"),
         "issued": {"date-parts": [parts]} if parts else None,
@@ -201,13 +214,11 @@ def bibtex(row: Row) -> str:
     """An entry of BibTeX, in UTF-8; `%` and `&` are escaped, formulas in LaTeX stay, titles keep their capitals."""
     kind = BIBTEX_TYPES.get(str(row.get("type")), "misc")
     parts = date_parts(row)
-    place = {"article": "journal", "inproceedings": "booktitle", "incollection": "booktitle"}.get(kind, "howpublished")
-    publisher = {"phdthesis": "school", "techreport": "institution"}.get(kind, "publisher")
     fields: list[tuple[str, Any]] = [
         ("author", _bibtex_authors(row)),
+        ("editor", " and ".join(map(_bibtex_name, _editors(row)))),
         ("title", f"{{{_escaped(row['title'])}}}" if row.get("title") else None),
-        (place, _escaped(row.get("container"))),
-        (publisher, _escaped(row.get("publisher"))),
+        *_published(row, kind),
         ("year", parts[0] if parts else None),
         ("volume", _escaped(row.get("volume"))),
         ("number", _escaped(row.get("issue"))),
@@ -230,6 +241,16 @@ def bibtex(row: Row) -> str:
             f"  month = {_MONTHS[parts[1] - 1]}",
         )
     return f"@{kind}{{{citation_key(row)},\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _published(row: Row, kind: str) -> list[tuple[str, str]]:
+    """Where it stands and who published it; a thesis has a school, and a report an institution, if either is known."""
+    container, publisher = _escaped(row.get("container")), _escaped(row.get("publisher"))
+    owner = {"phdthesis": "school", "techreport": "institution"}.get(kind)
+    if owner is not None:
+        return [(owner, publisher or container), ("howpublished", container if publisher else "")]
+    place = {"article": "journal", "inproceedings": "booktitle", "incollection": "booktitle"}.get(kind, "howpublished")
+    return [(place, container), ("publisher", publisher)]
 
 
 _GROUP = re.compile(
@@ -332,6 +353,7 @@ def ris(row: Row) -> str:
         ("TY", RIS_TYPES.get(str(row.get("type")), "GEN")),
         ("ID", citation_key(row)),
         *(("AU", _ris_name(author)) for author in row.get("authors") or ()),
+        *(("ED", _ris_name(editor)) for editor in _editors(row)),
         ("TI", row.get("title")),
         ("T2", row.get("container")),
         ("PB", row.get("publisher")),

@@ -276,7 +276,9 @@ def _paging(at: Sections) -> str:
 def _rate(at: Sections) -> str:
     rate = at.rate_limit
     more = rate.authenticated.refill_rate_per_sec
-    return f"{rate.refill_rate_per_sec:g}/s" + (f", with a key {more:g}/s" if more else "")
+    known = rate.identified
+    named = f", with `{known.param}` {known.refill_rate_per_sec:g}/s" if known.refill_rate_per_sec else ""
+    return f"{rate.refill_rate_per_sec:g}/s" + named + (f", with a key {more:g}/s" if more else "")
 
 
 def _depth(at: Sections) -> str:

@@ -16,12 +16,16 @@ from patra.kernel.pattern import pattern
 from patra.kernel.safety.known_secrets import holds_secret
 from patra.kernel.safety.redact import PUBLISHED_MARKS, redact_published
 
-AUTHORS = "STRUCT(name VARCHAR, given VARCHAR, family VARCHAR, orcid VARCHAR, affiliation VARCHAR[], ror VARCHAR[])[]"
+AUTHORS = (
+    "STRUCT(name VARCHAR, given VARCHAR, family VARCHAR, suffix VARCHAR, orcid VARCHAR, affiliation VARCHAR[],"
+    " ror VARCHAR[])[]"
+)
 _DESCRIBED = {
     "title": "VARCHAR",
     "abstract": "VARCHAR",
     "authors": AUTHORS,
     "authors_truncated": "BOOLEAN",
+    "editors": AUTHORS,
     "container": "VARCHAR",
     "publisher": "VARCHAR",
     "type": "VARCHAR",
@@ -51,7 +55,7 @@ _DESCRIBED = {
 }
 _IDENTIFIED = dict.fromkeys(("doi", "pmid", "pmcid", "arxiv", "openalex"), "VARCHAR")
 
-PUBLISHED_TEXTS = ("title", "abstract", "authors", "container", "publisher", "keywords", "funders")
+PUBLISHED_TEXTS = ("title", "abstract", "authors", "editors", "container", "publisher", "keywords", "funders")
 """Columns of a work that hold what people wrote, and not identifiers or addresses of pages."""
 
 _encode = msgspec.json.Encoder().encode

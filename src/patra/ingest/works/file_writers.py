@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, Protocol, Self, cast
 
 import msgspec
 
-from patra.ingest.works.citation_formats import bibtex, csl, ris
+from patra.ingest.works.citation_formats import bibtex, csl, is_citable, ris
 from patra.kernel.errors import Invalid
 
 BATCH_BYTES = 48 * 1024 * 1024
@@ -83,7 +83,10 @@ def format_of(path: Path, given: str | None = None) -> Format:
 class Sink(Protocol):
     """Where rows go. Leaving its `with` in peace completes the file; an error leaves nothing behind."""
 
-    def write(self, rows: Sequence[Json]) -> None: ...
+    def write(self, rows: Sequence[Json]) -> int:
+        """Write them; gives how many were written."""
+        ...
+
     def __enter__(self) -> Self: ...
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -111,12 +114,11 @@ def sink(path: Path, fmt: Format, table: Table) -> Sink:
 
 
 def export(pages: Iterable[Sequence[Json]], target: Sink, progress: Progress | None = None) -> int:
-    """Write all pages; gives the number of rows."""
+    """Write all pages; gives the number of rows that were written."""
     count = 0
     with target:
         for rows in pages:
-            target.write(rows)
-            count += len(rows)
+            count += target.write(rows)
             if progress is not None:
                 progress(len(rows))
     return count
@@ -166,8 +168,9 @@ class _Jsonl(_File):
     def _open(self) -> None:
         self._out = _opened(self._partial, packed=self._path.name.endswith(".gz"))
 
-    def write(self, rows: Sequence[Json]) -> None:
+    def write(self, rows: Sequence[Json]) -> int:
         self._out.write(_lines(rows))
+        return len(rows)
 
     def _close(self, *, whole: bool) -> None:
         del whole
@@ -181,10 +184,12 @@ class _CslJson(_Jsonl):
         super()._open()
         self._mark = b"[\n"
 
-    def write(self, rows: Sequence[Json]) -> None:
-        for row in rows:
+    def write(self, rows: Sequence[Json]) -> int:
+        found = list(filter(is_citable, rows))
+        for row in found:
             self._out.write(self._mark + _encode(csl(row)))
             self._mark = b",\n"
+        return len(found)
 
     def _close(self, *, whole: bool) -> None:
         self._out.write(b"[]\n" if self._mark == b"[\n" else b"\n]\n")
@@ -198,8 +203,10 @@ class _Texts(_Jsonl):
         super().__init__(path)
         self._written = written
 
-    def write(self, rows: Sequence[Json]) -> None:
-        self._out.write("\n".join([*map(self._written, rows), ""]).encode())
+    def write(self, rows: Sequence[Json]) -> int:
+        found = [self._written(row) for row in rows if is_citable(row)]
+        self._out.write("\n".join([*found, ""]).encode())
+        return len(found)
 
 
 class _Csv(_File):
@@ -215,8 +222,9 @@ class _Csv(_File):
         self._csv = csv.writer(self._out, lineterminator="\r\n")
         self._csv.writerow(self._columns)
 
-    def write(self, rows: Sequence[Json]) -> None:
+    def write(self, rows: Sequence[Json]) -> int:
         self._csv.writerows([_cell(row.get(name)) for name in self._columns] for row in rows)
+        return len(rows)
 
     def _close(self, *, whole: bool) -> None:
         del whole
@@ -245,12 +253,13 @@ class _DuckDb(_File):
     def _file(self, batch: int) -> Path:
         return self._folder / f"rows-{batch % 2}.jsonl"
 
-    def write(self, rows: Sequence[Json]) -> None:
+    def write(self, rows: Sequence[Json]) -> int:
         lines = _lines(rows)
         self._longest = max(self._longest, max(map(len, lines.splitlines()), default=0))
         self._out.write(lines)
         if self._out.tell() >= BATCH_BYTES:
             self._load()
+        return len(rows)
 
     def _load(self) -> None:
         """Hand the gathered lines to DuckDB; it is done with those before them by then."""

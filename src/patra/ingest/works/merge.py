@@ -62,6 +62,7 @@ _DESCRIPTION = (
     "title",
     "abstract",
     "authors",
+    "editors",
     "container",
     "publisher",
     "type",
@@ -126,6 +127,7 @@ class Merged(Shaped, frozen=True, kw_only=True):
     abstract: str | None = None
     authors: list[Author] = []
     authors_truncated: Annotated[bool, doc("No source gave all of them.", False)] = False
+    editors: list[Author] = []
     container: str | None = None
     publisher: str | None = None
     type: str | None = None

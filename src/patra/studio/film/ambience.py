@@ -15,6 +15,7 @@ import numpy as np
 from patra.studio.film.timeline import Clip, Timeline
 from patra.studio.script.lexicon import INSIDE
 from patra.studio.script.shots import Picture
+from patra.studio.script.signs import is_room
 
 Samples = np.ndarray[Any, np.dtype[np.float32]]
 
@@ -43,7 +44,7 @@ def sounds_of(picture: Picture) -> dict[str, float]:
     """What is heard in a picture beside speech, and how loud: only what the text says is there. Cards are silent."""
     if picture.framing == "card":
         return {}
-    inside = picture.place in INSIDE
+    inside = picture.place in INSIDE or is_room(picture.sign)
     found: dict[str, float] = {}
     if picture.weather in {"rain", "storm"}:
         found["rain"] = LEVELS["rain"] * (INSIDE_SHARE if inside else 1.0)

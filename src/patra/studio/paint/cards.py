@@ -18,6 +18,8 @@ from patra.studio.script.shots import Picture
 
 LEFT, RIGHT, TOP, BOTTOM = 0.14, 0.86, 0.15, 0.7
 INK: Colour = (46, 44, 58)
+PROGRESS = 0.775  # from top: below the words, above the subtitles
+LONG = 90  # characters: from here on a text gets smaller letters
 
 
 def _shrink(c: Canvas) -> float:
@@ -49,6 +51,8 @@ def paint_card(c: Canvas, picture: Picture) -> None:
             _things(c, card.title, glyphs, accent)
         case _:
             _words(c, card.title, accent)
+    if card.step:
+        _progress(c, *card.step, accent)
 
 
 def glyphs_of(picture: Picture) -> list[str]:
@@ -81,31 +85,55 @@ def _lines(c: Canvas, words: str, width: float, size: float, most: int) -> tuple
 
 
 def _block(
-    c: Canvas, words: str, box: tuple[float, float, float, float], size: float, colour: Colour, most: int
+    c: Canvas,
+    words: str,
+    box: tuple[float, float, float, float],
+    size: float,
+    colour: Colour,
+    most: int,
+    *,
+    centred: bool = False,
 ) -> None:
-    """Words within left, top, right, bottom, centred from top to bottom."""
+    """Words within left, top, right, bottom, in the middle from top to bottom; also from left to right if wanted."""
     left, top, right, bottom = box
     lines, size = _lines(c, words, right - left, size * (0.5 + 0.5 * _shrink(c)), most + (c.aspect < 1.3))
     step = size * 1.32
     y = (top + bottom) / 2 - step * len(lines) / 2
     for line in lines:
-        _text(c, left, y, line, size, colour)
+        _text(c, (left + right) / 2 if centred else left, y, line, size, colour, "ma" if centred else "la")
         y += step
 
 
 def _words(c: Canvas, words: str, accent: Colour) -> None:
     c.box(LEFT - 0.02, TOP + 0.04, 0.012, BOTTOM - TOP - 0.08, accent, round_=0.006)
-    _block(c, words, (LEFT + 0.015, TOP, RIGHT, BOTTOM), 0.072, INK, 6)
+    _block(c, words, (LEFT + 0.015, TOP, RIGHT, BOTTOM), 0.1, INK, 4 if len(words) < LONG else 6)
 
 
 def _things(c: Canvas, words: str, glyphs: list[str], accent: Colour) -> None:
     """Pictograms, and below them the sentence: what they stand for is never in doubt."""
     shown = glyphs[:4]
-    radius = (0.13, 0.125, 0.115, 0.1)[len(shown) - 1] * _shrink(c)
-    gap = 2.6 * radius / c.aspect
+    radius = (0.155, 0.145, 0.13, 0.115)[len(shown) - 1] * _shrink(c)
+    gap = 2.5 * radius / c.aspect
     for k, name in enumerate(shown):
         plate(c, name, 0.5 + (k - (len(shown) - 1) / 2) * gap, 0.29, radius, accent)
-    _block(c, words, (LEFT, 0.45, RIGHT, BOTTOM + 0.02), 0.054, INK, 4)
+    _block(c, words, (LEFT, 0.455, RIGHT, BOTTOM + 0.02), 0.066, INK, 3 if len(words) < LONG else 4, centred=True)
+
+
+def _progress(c: Canvas, step: int, steps: int, accent: Colour) -> None:
+    """Which step of how many: a row of dots, the present one large and numbered."""
+    gap = min(0.075, 0.6 / steps)
+    c.line(
+        [(0.5 - gap * (steps - 1) / 2, PROGRESS), (0.5 + gap * (steps - 1) / 2, PROGRESS)],
+        mix(PAPER, accent, 0.45),
+        0.005,
+    )
+    for k in range(steps):
+        x = 0.5 + (k - (steps - 1) / 2) * gap
+        if k + 1 == step:
+            c.oval(x, PROGRESS, 0.036, 0.036, accent)
+            _text(c, x, PROGRESS, str(step), 0.042, PAPER, "mm")
+        else:
+            c.oval(x, PROGRESS, 0.013, 0.013, accent if k < step else mix(PAPER, accent, 0.55))
 
 
 def _definition(c: Canvas, card: Card, glyphs: list[str], accent: Colour) -> None:
@@ -115,7 +143,7 @@ def _definition(c: Canvas, card: Card, glyphs: list[str], accent: Colour) -> Non
         left = LEFT + 0.21
     _block(c, card.title[:1].upper() + card.title[1:], (left, TOP + 0.02, RIGHT, 0.36), 0.095, scaled(accent, 0.72), 2)
     c.line([(left, 0.375), (left + 0.2, 0.375)], accent, 0.006)
-    _block(c, card.items[0], (left, 0.39, RIGHT, BOTTOM), 0.056, INK, 4)
+    _block(c, card.items[0], (left, 0.39, RIGHT, BOTTOM), 0.07, INK, 4)
 
 
 def _number(c: Canvas, card: Card, glyphs: list[str], accent: Colour) -> None:
@@ -132,7 +160,7 @@ def _number(c: Canvas, card: Card, glyphs: list[str], accent: Colour) -> None:
         plate(c, glyphs[0], LEFT + 0.09, 0.42, 0.15 * _shrink(c), accent)
         left = LEFT + 0.21
     _block(c, card.title, (left, TOP, RIGHT, 0.43), 0.13, scaled(accent, 0.72), 2)
-    _block(c, card.items[0], (left, 0.44, RIGHT, BOTTOM), 0.05, INK, 4)
+    _block(c, card.items[0], (left, 0.44, RIGHT, BOTTOM), 0.066, INK, 3)
 
 
 def _ring(c: Canvas, x: float, y: float, radius: float, share: float, accent: Colour) -> None:

@@ -14,6 +14,8 @@ NOTE = {"zh": "由 Patra 本地绘制与朗读", "en": "drawn and narrated by Pa
 
 _PIECES = re.compile(r"\s+|[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]|[^\s\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]+")
 
+_CLOSING = frozenset("，。！？；：、”’」』）》…")
+
 
 @lru_cache(maxsize=1)
 def font_file() -> Path:
@@ -69,7 +71,8 @@ def wrapped(text: str, width: float, size: int, most: int = 4) -> list[str]:
     for piece in _PIECES.findall(text):
         parts = [piece] if face.getlength(piece) <= width else list(piece)  # a word wider than the picture
         for part in parts:
-            if face.getlength((lines[-1] + part).strip()) > width:
+            hangs = part in _CLOSING  # no line begins with it
+            if face.getlength((lines[-1] + part).strip()) > width and not hangs:
                 lines.append("")
             lines[-1] = (lines[-1] + part).lstrip()
     if len(lines) > most:

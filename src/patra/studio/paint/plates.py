@@ -6,11 +6,14 @@ from patra.studio.paint.canvas import Canvas
 from patra.studio.paint.cards import INK, accent_of
 from patra.studio.paint.lettering import font, wrapped
 from patra.studio.paint.palette import Colour, mix, scaled
-from patra.studio.paint.pictogram import MOTIF_GLYPHS, PAPER, has_glyph, plate
+from patra.studio.paint.pictogram import MOTIF_GLYPHS, PAPER, has_glyph, sticker
 from patra.studio.script.lexicon import INSIDE
 from patra.studio.script.shots import Picture
+from patra.studio.script.signs import OUTDOORS
 
 MOST_PLATES = 6
+WIDE_LEFT = 0.2
+NARROW = 0.7  # the right edge of a square
 WATERS = frozenset({"sea", "lake", "river", "island", "harbour"})
 _PLACES: dict[str, frozenset[str]] = {
     "lighthouse": frozenset({"sea", "harbour", "island", "village"}),
@@ -33,6 +36,7 @@ _PLACES: dict[str, frozenset[str]] = {
 _OUTSIDE = frozenset({"bird", "kite", "blossom", "leaf"})  # of any place under the sky
 _SKY = {"moon": ("night",), "star": ("night",), "sun": ("dawn", "morning", "day", "dusk")}
 _HELD = ("umbrella", "lamp", "paperboat", "letter", "book")  # by the first person, one of them
+_LANTERNS = frozenset(["lantern", "lanterns", "提灯", "灯笼", "油灯"])
 
 
 _SHIPS = frozenset(
@@ -45,6 +49,14 @@ def is_ship(picture: Picture) -> bool:
     return dict(picture.captions).get("boat", "") in _SHIPS
 
 
+def held(picture: Picture) -> str:
+    """What the first person of a picture holds, if anything: no lamp but a lantern."""
+    lantern = dict(picture.captions).get("lamp", "lantern") in _LANTERNS
+    return next(
+        (one for one in _HELD if one in picture.motifs and one not in picture.spoken and (one != "lamp" or lantern)), ""
+    )
+
+
 def undrawn(picture: Picture) -> tuple[str, ...]:
     """The motifs of a picture that are not seen in it, in their order."""
     return tuple(motif for motif in picture.motifs if not is_drawn(motif, picture))
@@ -52,9 +64,11 @@ def undrawn(picture: Picture) -> tuple[str, ...]:
 
 def is_drawn(motif: str, picture: Picture) -> bool:
     """Whether the painter draws a motif in a picture that is a scene."""
+    if motif in picture.spoken:
+        return False
     medium = picture.framing == "medium" and bool(picture.figures)
     afloat = picture.place in WATERS and "boat" in picture.motifs
-    if medium and not afloat and motif == next((one for one in _HELD if one in picture.motifs), ""):
+    if medium and not afloat and motif == held(picture):
         return True
     if motif in {"cat", "dog"}:
         return not afloat
@@ -87,22 +101,24 @@ def plates_of(picture: Picture) -> list[tuple[str, str]]:
 
 def paint_plates(c: Canvas, picture: Picture, right: float) -> None:
     """The plates in the upper right, in rows of at most three; nearer to the middle where the picture is narrow."""
-    shown = plates_of(picture)[:MOST_PLATES]
-    columns = min(len(shown), 2 if len(shown) <= 4 else 3)
+    beside = right < NARROW and picture.framing == "medium" and bool(picture.figures)  # of a face: one column
+    shown = plates_of(picture)[: (2 if picture.sign or picture.phrase else 3) if beside else MOST_PLATES]
+    top = 0.38 if right < NARROW and picture.sign else 0.24  # below the sign where there is no room beside it
+    columns = 1 if beside else min(len(shown), 2 if len(shown) <= 4 else 3)
     radius = 0.088 if len(shown) <= 4 else 0.074
     for k, (name, word) in enumerate(shown):
         row, column = divmod(k, columns)
-        x, y = right - (columns - 1 - column) * 2.75 * radius / c.aspect, 0.24 + row * 3.05 * radius
+        x, y = right - (columns - 1 - column) * 2.75 * radius / c.aspect, top + row * 3.05 * radius
         if name:
-            plate(c, name, x, y, radius, accent_of(picture))
-            _lettered(c, word, x, y + radius * 1.3, radius * 0.42, 2.7 * radius)
+            sticker(c, name, x, y, radius, accent_of(picture))
+            _lettered(c, word, x, y + radius * 1.28, radius * 0.42, 2.7 * radius)
         else:
             _tag(c, word, x, y, radius, accent_of(picture))
 
 
 def paint_sign(c: Canvas, picture: Picture, left: float) -> None:
     """The word of a place whose drawing does not say which one it is, on a board in the upper left."""
-    if not picture.sign:
+    if not picture.sign or picture.sign in OUTDOORS.values():
         return
     words, size = picture.sign.replace("-", " ").capitalize(), 0.058
     face = font(max(8, round(size * c.h)))
@@ -146,12 +162,19 @@ def _write(c: Canvas, words: str, x: float, y: float, size: float, colour: Colou
 
 
 def paint_phrase(c: Canvas, picture: Picture, left: float) -> None:
-    """A clause of which nothing is drawn, on a strip above the subtitles."""
+    """A clause of which nothing is drawn, on a strip above the subtitles; beside the person where there is one."""
     if not picture.phrase:
         return
     size, accent = 0.05, accent_of(picture)
-    words = wrapped(picture.phrase, (0.9 - 2 * left) * c.w, max(8, round(size * c.h)), 1)[0]
-    wide = font(max(8, round(size * c.h))).getlength(words) / c.h + size * 1.4
-    c.box(left, 0.66, wide, size * 1.9, PAPER, 225, round_=0.012)
-    c.box(left, 0.66, 0.012, size * 1.9, scaled(accent, 0.9), round_=0.004)
-    _write(c, words, left + wide / 2 / c.aspect, 0.66 + size * 0.95, size, INK)
+    lines = wrapped(picture.phrase, (0.9 - 2 * left) * c.w, max(8, round(size * c.h)), 2)
+    face = font(max(8, round(size * c.h)))
+    wide = max(face.getlength(line) for line in lines) / c.h + size * 1.4
+    tall = size * (0.6 + 1.3 * len(lines))
+    narrow = left > WIDE_LEFT
+    if picture.framing == "medium" and len(picture.figures) < 3 and not narrow:
+        left = max(left, 1 - left - wide / c.aspect)
+    top = 0.91 - tall if narrow and len(plates_of(picture)) > 1 else 0.755 - tall  # below the plates of a square
+    c.box(left, top, wide, tall, PAPER, 225, round_=0.012)
+    c.box(left, top, 0.012, tall, scaled(accent, 0.9), round_=0.004)
+    for k, line in enumerate(lines):
+        _write(c, line, left + wide / 2 / c.aspect, top + size * (0.95 + 1.3 * k), size, INK)

@@ -12,16 +12,16 @@ from patra.studio.paint.cards import paint_card
 from patra.studio.paint.figures import HEIGHT, YOUNG, Look, animal, person, umbrella
 from patra.studio.paint.inserts import paint_insert
 from patra.studio.paint.palette import Colour, Palette, mix, palette_for, scaled
-from patra.studio.paint.plates import MOST_PLATES, is_ship, paint_phrase, paint_plates, paint_sign, plates_of
+from patra.studio.paint.plates import MOST_PLATES, held, is_ship, paint_phrase, paint_plates, paint_sign, plates_of
 from patra.studio.paint.scenery.interiors import paint_interior
 from patra.studio.paint.scenery.places import SNOW, paint_place
 from patra.studio.script.scenes import INSIDE
 from patra.studio.script.shots import Figure, Picture
+from patra.studio.script.signs import is_room, set_of
 
 ROOM = 1.2  # the painting is larger than the frame, so that the camera can move
 WIDE = 16 / 9
-PAINTER_VERSION = "painter-5"
-HELD = frozenset({"letter", "lamp", "umbrella", "book", "paperboat", "cup"})
+PAINTER_VERSION = "painter-6"
 BRIDGES = {"river": 0.56, "mountain": 0.67}  # where the deck is highest
 WET = frozenset({"sea", "lake", "river", "harbour", "island"})
 
@@ -42,33 +42,36 @@ def paint(picture: Picture, width: int, height: int, smooth: float = 1.6) -> Lay
     """Paint a shot for frames of this size. The same picture gives the same pixels."""
     w, h = round(width * ROOM), round(height * ROOM)
     palette = palette_for(picture.time, picture.weather, picture.mood)
-    full = w if picture.framing == "card" else max(w, round(h * WIDE))  # a square shows the middle of a wide scene
+    wide = picture.framing == "card" or w >= 0.98 * h * WIDE
+    full = w if wide else round(h * WIDE)  # a square shows the middle of a wide scene
     back = Canvas(round(full * smooth), round(h * smooth), palette, picture.seed)
     front = Canvas(round(full * smooth), round(h * smooth), palette, picture.seed + 1)
-    inside = picture.place in INSIDE
+    inside = picture.place in INSIDE or is_room(picture.sign)
+    placed = bool(picture.place or set_of(picture.sign))
     if picture.framing == "card":
         paint_card(back, picture)
     elif picture.framing == "insert":
         paint_insert(back, picture)
     else:
-        if picture.place:
-            paint_interior(back, picture) if inside else paint_place(back, picture)
+        plain = msgspec.structs.replace(picture, motifs=tuple(m for m in picture.motifs if m not in picture.spoken))
+        if placed:
+            paint_interior(back, plain) if inside else paint_place(back, plain)
         else:
             _nowhere(back)
         if picture.framing == "medium":
             _soften(back)
-        _people(back, front, picture, inside=inside, spread=1.0 if full == w else 0.66)
-        _foreground(front, picture, inside=inside)
-    if picture.weather == "fog" and not inside and picture.place and picture.framing != "card":
+        _people(back, front, plain, inside=inside, spread=1.0 if full == w else 0.66)
+        _foreground(front, plain, inside=inside)
+    if picture.weather == "fog" and not inside and placed and picture.framing != "card":
         _fog(back, picture)
     if picture.view and picture.framing == "wide" and not picture.crowd:
         for canvas in (back, front):
             canvas.show(_nearer(canvas.image, picture.view))
     if picture.framing in {"wide", "medium"}:  # above whatever part is seen
         over = back if picture.framing == "wide" else front
-        paint_plates(over, picture, 0.82 if full == w else 0.66)
+        paint_plates(over, picture, 0.82 if full == w else 0.64)
         paint_sign(over, picture, 0.14 if full == w else 0.33)
-        paint_phrase(over, picture, 0.14 if full == w else 0.33)
+        paint_phrase(over, picture, 0.14 if full == w else 0.27)
     squeezed = full - w
     mouths = {
         name: (x * full - squeezed / 2, y * h, r * h, skin)
@@ -102,14 +105,24 @@ def _layers(back: Image.Image, front: Image.Image, palette: Palette) -> Layers:
 
 
 def _nowhere(c: Canvas) -> None:
-    """Behind people of whom nobody says where they are: light and colour, no place."""
+    """Behind people of whom nobody says where they are: a page with a painted sky and floor, no place."""
     p = c.palette
-    c.gradient([(0, mix(p.top, p.middle, 0.5)), (0.6, p.horizon), (1, mix(p.horizon, p.near, 0.3))])
-    for k in range(14):
-        r = 0.05 + 0.1 * c.rng.random()
-        c.oval(
-            c.rng.random(), 0.9 * c.rng.random(), r, r, mix(p.light, p.horizon, 0.4 * c.rng.random()), 20 + k % 3 * 8
+    page = mix((250, 243, 228), p.horizon, 0.25 if not p.dark else 0.45)
+    c.gradient([(0, mix(page, p.middle, 0.18)), (0.72, page), (1, mix(page, p.near, 0.14))])
+    for r, share in ((0.62, 0.16), (0.52, 0.3), (0.42, 0.48)):  # washes of the hour behind them
+        c.oval(0.42, 0.5, r * 1.22, r, mix(page, p.middle, share))
+    c.oval(0.42, 0.56, 0.4, 0.3, mix(page, p.horizon, 0.7))
+    floor = mix(page, p.near, 0.2)
+    line = [(k / 40, 0.86 + 0.012 * np.sin(k * 0.45) + 0.004 * np.sin(k * 1.7)) for k in range(41)]
+    c.poly([*line, (1, 1.01), (0, 1.01)], floor)
+    for k in range(30):  # the brush is seen
+        x, y = c.rng.random(), 0.89 + 0.1 * c.rng.random()
+        c.line(
+            [(x, y), (x + 0.04 + 0.05 * c.rng.random(), y - 0.004)], mix(floor, p.near if k % 2 else page, 0.22), 0.004
         )
+    for _ in range(26):
+        r = 0.003 + 0.007 * c.rng.random()
+        c.oval(c.rng.random(), 0.8 * c.rng.random(), r, r, mix(page, p.middle, 0.45), 120)
 
 
 def _nearer(image: Image.Image, view: int) -> Image.Image:
@@ -130,7 +143,7 @@ def _people(back: Canvas, front: Canvas, picture: Picture, *, inside: bool, spre
     figures = picture.figures
     if picture.framing == "medium" and figures:
         if picture.crowd:
-            _crowd(back, 0.9, 0.4)
+            _crowd(back, 0.9, 0.4, young=picture.young)
         if picture.place in WET and "boat" in motifs and not is_ship(picture):
             _rowing(front, figures, 0.5, 0.9, 0.62, 1.0)
         else:
@@ -174,18 +187,19 @@ def _people(back: Canvas, front: Canvas, picture: Picture, *, inside: bool, spre
             umbrella(back, x, ground - size * HEIGHT.get(figure.kind, 1) * 1.06, size * 0.75, (206, 120, 60))
     if picture.crowd and picture.place in WET:  # nobody stands on the water
         _bank(back, picture, 0.82)
-        _crowd(back, 0.84, 0.14)
+        _crowd(back, 0.84, 0.14, young=picture.young)
     elif picture.crowd:
-        _crowd(back, 0.78, 0.13)
+        near = inside or not (picture.place or picture.sign)
+        _crowd(back, 0.82 if near else 0.78, 0.32 if near else 0.14, young=picture.young)
     for kind, size in (("cat", 0.07), ("dog", 0.09), ("horse", 0.16)):
         if kind in motifs:
             animal(back, kind, 0.62, ground, size * (2 if inside else 1), 0.9, -1)
 
 
-def _crowd(c: Canvas, ground: float, size: float) -> None:
+def _crowd(c: Canvas, ground: float, size: float, *, young: bool) -> None:
     """Many people, the nearer the larger."""
     for k in range(11):
-        kind = ("man", "woman", "old", "child")[k % 4]
+        kind = (("girl", "boy") if young else ("man", "woman", "old", "child"))[k % (2 if young else 4)]
         x, near = 0.2 + 0.6 * c.rng.random(), 0.1 * c.rng.random()
         facing = c.rng.choice((-1, 1))
         person(c, Figure(kind=kind, name=f"crowd {k}"), x, ground + near, size + 0.5 * near, 0.8, facing=facing)
@@ -225,12 +239,12 @@ def _standing(c: Canvas, picture: Picture, spread: float) -> None:
     for number, (figure, place) in enumerate(zip(figures, places, strict=False)):
         x = 0.5 + (place - 0.5) * spread
         facing = 1 if number % 2 == 0 else -1
-        holds = number == 0 and bool(HELD & set(picture.motifs))
+        holds = number == 0 and bool(held(picture) or "cup" in picture.motifs)
         own = 0.82 * (1.18 if figure.kind in YOUNG else 1.0)
         feet = 0.3 + own * HEIGHT.get(figure.kind, 1.0)
         person(c, figure, x, feet, own, 1.0, pose="hold" if holds else "stand", facing=facing)
         if holds:
-            _held(c, picture.motifs, figure, x, feet, own, facing)
+            _held(c, held(picture), figure, x, feet, own, facing)
 
 
 def _bank(c: Canvas, picture: Picture, top: float = 0.9) -> None:
@@ -245,17 +259,17 @@ def _bank(c: Canvas, picture: Picture, top: float = 0.9) -> None:
     c.line(line, mix(tone, p.light, 0.3), 0.006)
 
 
-def _held(c: Canvas, motifs: tuple[str, ...], figure: Figure, x: float, base: float, s: float, facing: int) -> None:
+def _held(c: Canvas, motif: str, figure: Figure, x: float, base: float, s: float, facing: int) -> None:
     """What a person holds before them: a letter, a lantern, an umbrella."""
     h = s * HEIGHT.get(figure.kind, 1.0)
     hx, hy = x + facing * 0.2 * h / c.aspect, base - 0.62 * h
     dim = 0.3 if c.palette.dark else 0.05
-    if "umbrella" in motifs:
+    if motif == "umbrella":
         umbrella(c, hx - facing * 0.06, hy - 0.5 * h, 0.62 * h, (206, 120, 60))
-    elif "lamp" in motifs:
+    elif motif == "lamp":
         c.glow(hx, hy + 0.1 * h, 0.4 * h, c.palette.window, 0.7)
         things.lantern(c, hx, hy + 0.02 * h, 0.11 * h)
-    elif "paperboat" in motifs:
+    elif motif == "paperboat":
         white, a = mix((250, 248, 240), c.palette.near, dim), c.aspect
         c.poly(
             [
@@ -270,7 +284,7 @@ def _held(c: Canvas, motifs: tuple[str, ...], figure: Figure, x: float, base: fl
             [(hx - 0.045 * h / a, hy - 0.05 * h), (hx, hy - 0.12 * h), (hx + 0.045 * h / a, hy - 0.05 * h)],
             scaled(white, 0.92),
         )
-    elif {"letter", "book"} & set(motifs):
+    elif motif:
         white, a = mix((248, 242, 226), c.palette.near, dim), c.aspect
         c.poly(
             [

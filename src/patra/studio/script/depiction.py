@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 _NP = r"(?:(?:\w|['’-])+\s+){0,2}?(?:\w|['’-])+"
-_STOP = r"(?=\s+(?:in|on|at|by|near|over|under|through|across|along|behind|above|below|beside|around|to|from|for|with|and|but|or|nor|that|which|who|when|where|as|of|is|was|were|are|could|would|had|has|left|came|fell|rose|stood)\b|[,.;:!?—)\"”’]|$)"
+_STOP = r"(?=\s+(?:in|on|at|by|near|over|under|through|across|along|behind|above|below|beside|around|to|from|for|with|and|but|or|nor|that|which|who|when|where|as|of|is|was|were|are|could|would|had|has|left|came|fell|rose|stood|he|she|they|we|it|i|you)\b|[,.;:!?—)\"”’]|$)"
 _DENIED_EN = (
     re.compile(
         r"\b(?:have you seen|did you see|where is|where are|do you have|look(?:ed|s|ing) for|search(?:ed|es|ing) for)\s+([^?.!,;]*)",
@@ -26,14 +26,22 @@ _DENIED_EN = (
         re.IGNORECASE,
     ),
     re.compile(
-        r"^\W*(?:do not|don['’]t|never)\s+(?:\w+\s+)([^,.;:!?—]*?)(?=\s+(?:near|in|on|at)\b|[,.;:!?—]|$)", re.IGNORECASE
+        r"(?:^|[.!?;]\s+)\W*(?:do not|don['’]t|never)\s+(?:\w+\s+)([^,.;:!?—]*?)(?=\s+(?:near|in|on|at)\b|[,.;:!?—]|$)",
+        re.IGNORECASE,
     ),
     re.compile(r"\bnever\s+((?:saw|seen|had|went|gone|came|come|been|reached|heard)\b[^,.;:!?—]*)", re.IGNORECASE),
     re.compile(
         rf"\bnothing (?:is|was|remains|remained)(?: left)? of (?:the |its |their )?({_NP}){_STOP}", re.IGNORECASE
     ),
+    re.compile(
+        r"\b(?:the|its|their|his|her|our) ((?:[\w'’-]+ ){0,2}[\w'’-]+) (?:was|were|is|are|has been|had been|have been) "
+        r"(?:\w+ly )?(?:destroyed|demolished|torn down|pulled down|burn(?:ed|t) down|blown up|washed away|stolen|bombed|gone|sold)\b",
+        re.IGNORECASE,
+    ),
     re.compile(rf"\bno need (?:of|for)\s+({_NP}){_STOP}", re.IGNORECASE),
-    re.compile(rf"\b(?:instead of|rather than|far from|free of|lack of)\s+({_NP}){_STOP}", re.IGNORECASE),
+    re.compile(
+        rf"\b(?:instead of|rather than|far (?:away )?from|away from|free of|lack of)\s+({_NP}){_STOP}", re.IGNORECASE
+    ),
 )
 _LIKE_EN = (
     re.compile(
@@ -59,11 +67,29 @@ _THOUGHT_EN = (
         re.IGNORECASE,
     ),
     re.compile(r"\bif\s+([^,.;:!?—]+)", re.IGNORECASE),
+    re.compile(
+        r"\b(?:in|on) (?:the|this|that|one|another) (?:photograph|photo|picture|painting|screen|poster|film)[,]?\s+([^.;:!?]*)",
+        re.IGNORECASE,
+    ),
 )
+_PLANNED_EN = re.compile(
+    r"\b(?:will|shall|could|might|(?:is|are|was|were|am) going to|(?:want|plan|hope|promise|decide|intend|agree|refuse|offer)\w* to|"
+    r"(?:told|asked|invited|wants?|wanted) (?:him|her|them|me|us|you) to|about to|next (?:week|month|year|summer|spring|autumn|winter|time))\s+([^.;:!?—]*)",
+    re.IGNORECASE,
+)
+_PLANNED_ZH = re.compile(
+    r"(?:将要|将在|将会|打算|计划|想去|要去|希望|约定|约好|答应|明天|后天|下周|下个?月|明年|下次|等到|等你|以后要)([^，。；！？：]{1,16})"
+)
+"""What is to come is not where someone is."""
+
 _DENIED_ZH = (
+    re.compile(
+        r"([\u4e00-\u9fff]{1,4}?)(?:在[^，。]{1,6}中)?被(?:炸毁|炸掉|烧毁|烧掉|拆毁|拆除|拆掉|毁掉|推倒|冲走|冲垮|偷走)"
+    ),
     re.compile(
         r"(?:不要放|不用放|不要加|不用|不要|没有|看不见|看不到|不见|不是|并非|毫无|不再有|从未有过|没去|不去|不许|不准|不让|不能|没见过|没)([^，。；！？、：“”但而却就便]{1,8})"
     ),
+    re.compile(r"不(?:再)?(?:卖|吃|喝|带|坐|买|养|种|戴|穿|骑|点|养)([^，。；！？、：“”]{1,8})"),
     re.compile(r"(?<![从毫])无(?![数论边垠穷尽限])([^，。；！？、：]{1,2})"),
 )
 _LIKE_ZH = (
@@ -72,15 +98,12 @@ _LIKE_ZH = (
     ),
 )
 _THOUGHT_ZH = (
+    re.compile(r"(?:照片|相片|画面|画|电视|屏幕|电影)(?:上|里|中)，?([^。；！？]{1,30})"),
     re.compile(r"(?:印着|画着|刻着|绣着|写着)([^，。；！？：]{1,10})"),
     re.compile(r"(?:想起|想到|想象|梦见|梦到|回忆|记得|怀念|如果|要是|假如)([^，。；！？：]{1,16})"),
 )
 _SALUTATION = re.compile(
-    r"\W*(?:My dear(?:est)?|Dear(?:est)?)\s+[^.!?]{1,60}[,:]\s*$|(?:亲爱的|尊敬的)[^。！？]{1,20}[：:，,]\s*$"
-)
-_GONE = re.compile(
-    r"(?:早就|早已|早|已经|[一二三四五六七八九十几]年前)?(?:去世|过世|离世|死了|牺牲|不在了)|出[海门征远][^，。]{0,6}没|"
-    r"(?: had| has)? (?:died|passed away|was dead)(?=[,.;]| before| when| long| years| in the war)| never (?:came|returned|come)"
+    r"\W*(?:My dear(?:est)?|Dear(?:est)?)\s+[^.!?]{1,60}[,:]\s*$|(?:亲爱的|尊敬的)[^。！？]{1,20}[：:，,]\s*$|[\u4e00-\u9fff]{1,8}(?<![说道问答喊叫：])[：:]\s*$"
 )
 _CLOSED_BY = {"“": "”", "「": "」", "『": "』", '"': '"'}
 _SPEECH = re.compile(r"[“「『\"][^”」』\"]*[”」』\"]?")
@@ -122,18 +145,14 @@ def undenied_part(sentence: str, language: str) -> str:
 
 
 def here_part(sentence: str, language: str) -> str:
-    """The sentence without speech, and without what a person only remembers, imagines or would do."""
-    return unthought_part(seen_part(without_speech(sentence), language), language)
+    """The sentence without speech, and without what a person only remembers, imagines, plans or would do."""
+    told = unthought_part(seen_part(without_speech(sentence), language), language)
+    return _blanked(told, (_PLANNED_ZH if language == "zh" else _PLANNED_EN,))
 
 
 def is_salutation(sentence: str) -> bool:
     """Whether a letter begins: whom it greets is not here."""
     return _SALUTATION.match(sentence) is not None
-
-
-def is_gone(rest: str) -> bool:
-    """Whether the words behind a person say that they are no more, or never came back."""
-    return _GONE.match(rest) is not None
 
 
 def unthought_part(sentence: str, language: str) -> str:

@@ -27,6 +27,8 @@ _CHILD = re.compile(
     r"小朋友|孩子，|娃|\b(?:my (?:boy|girl|child|dear)|little one|young (?:man|lady)|sonny)\b", re.IGNORECASE
 )
 NEAR = 90  # characters beside a quotation in which its speaker is looked for
+_PUBLIC = re.compile(r"\bon (?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b|\breporters?\b|记者")
+FAR = (110, 36)  # characters of narration, English and Chinese, after which another one is not listening any more
 
 
 class Utterance(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,25 +48,37 @@ def utterances_of(chapter: Chapter, text: str, people: People) -> tuple[Utteranc
         quotes = [(start + m.start(), start + m.end()) for m in _QUOTE.finditer(text[start:end])]
         quotes = [span for span in quotes if _is_speech(text[slice(*span)], chapter.language)]
         in_paragraph = ""
+        tagged_behind = False  # “…”小川低下头。 “…”老秦笑了。
         for number, (begins, ends) in enumerate(quotes):
             before = (quotes[number - 1][1] if number else start, begins)
             after = (ends, quotes[number + 1][0] if number + 1 < len(quotes) else end)
             speaker, to = _tagged(chapter, text, people, before, after)
             beat = _beat(text, before, begins=number == 0)
+            follows = _following_beat(people, ends) if chapter.language == "zh" else ""
+            tagged_behind = tagged_behind or number == 0 or not text[slice(*before)].strip()
+            speaker = speaker or (follows if tagged_behind else "")
+            tagged_behind = tagged_behind and bool(follows)
             speaker = speaker or _acting(people, *beat) or in_paragraph or _acting(people, ends, end)
             speaker = speaker or _turn(found, people)
             in_paragraph = speaker
             to = to or _called(text[begins:ends], people, speaker)
             to = to if to != speaker else ""
             lately = found[spoke:][-4:]  # after a paragraph without speech someone else may be there
+            if len(text[start:begins].strip()) > FAR[chapter.language == "zh"]:
+                lately = found[here:]
             other = next((u.speaker for u in reversed(lately) if u.speaker and u.speaker != speaker), "")
-            found.append(Utterance(start=begins, end=ends, speaker=speaker, to=to or other))
+            public = _PUBLIC.search(text[ends : ends + NEAR].split("\n", maxsplit=1)[0]) is not None
+            to = to or other or "" if public else to or other or _beside(people, begins, speaker, chapter.language)
+            found.append(Utterance(start=begins, end=ends, speaker=speaker, to=to))
     return tuple(found)
 
 
 def _called(quote: str, people: People, speaker: str) -> str:
     """Whom the words themselves address: by name, or as a child where there is only one."""
-    if by_name := next((n for n in people.names if re.search(rf"[“「『\"，,]\s*{re.escape(n)}[，,！!？?]", quote)), ""):
+    words = {name: name for name in people.names} | dict(people.aliases)
+    if by_name := next(
+        (n for w, n in words.items() if re.search(rf"[“「『\"，,]\s*{re.escape(w)}[，,！!？?]", quote)), ""
+    ):
         return by_name
     young = [name for name, kind in people.kinds.items() if kind in CHILDREN and name != speaker]
     return young[0] if len(young) == 1 and _CHILD.search(quote) else ""
@@ -118,13 +132,25 @@ def _acting(people: People, start: int, end: int) -> str:
     return next(iter(people.within(start, end)), "")
 
 
+def _beside(people: People, begins: int, speaker: str, language: str) -> str:
+    """The one with a name who was with the speaker right before: 方大妈看着豆豆。“想吃什么？”方大妈问。"""
+    near = people.within(begins - FAR[language == "zh"], begins)
+    others = [name for name in near if name != speaker]
+    return others[0] if len(others) == 1 and others[0] in people.names else ""
+
+
+def _following_beat(people: People, ends: int) -> str:
+    """Who acts right behind a quotation."""
+    return next((m.name for m in people.mentions if ends <= m.at <= ends + 1 and not m.weak), "")
+
+
 def _beat(text: str, before: tuple[int, int], *, begins: bool) -> tuple[int, int]:
     """The sentence of narration right before a quotation; after another quotation its own tag does not count."""
     between = text[slice(*before)]
     cuts = [m.end() for m in re.finditer(r"[.!?。！？]\s*", between) if between[m.end() :].strip()]
     if not cuts:
         return before if begins else (before[1], before[1])
-    return before[0] + cuts[-1], before[1]
+    return before[0] + cuts[-1] - 1, before[1]  # a sentence begins with the blank before it
 
 
 def _turn(found: Sequence[Utterance], people: People) -> str:

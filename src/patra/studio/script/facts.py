@@ -19,11 +19,14 @@ _UNITS = (
     "months?|years?|miles?|feet|people|households|homes|dollars|euros|pounds|million|billion|times|km|kg|cm|mm|ml|kWh|MW|GW"
 )
 _WORDS = {
-    "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11,
+    "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11,
     "twelve": 12, "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "eighty": 80, "ninety": 90,
 }  # fmt: skip
 _AMOUNT = rf"(?:\d[\d,]*(?:\.\d+)?|{'|'.join(_WORDS)})"
 _NUMBER_EN = re.compile(rf"\b({_AMOUNT})\s*(?:(million|billion|thousand|hundred)\s+)?({_UNITS})(?!\w)", re.IGNORECASE)
+_MEASURED_EN = re.compile(
+    r"(?:ton|kilo|milli|centi|gram|lit|met|watt|volt|percent|per cent|degree|pound|euro|dollar)", re.IGNORECASE
+)
 _NUMBER_ZH = re.compile(
     r"(?<![零〇一二三四五六七八九十百千两0-9第])([0-9]+(?:\.[0-9]+)?|[一二三四五六七八九十百千两]+)\s*(万|亿)?(%|度|公里|千米|米|厘米|公斤|千克|克|升|毫升|吨|小时|分钟|秒|天|年|个月|人|元|瓦时|瓦|伏|倍|户)|百分之([一二三四五六七八九十百]+|[0-9]+)"
 )
@@ -57,12 +60,13 @@ _ARTICLE = re.compile(r"^(?:an?|the|some|and|or|its|his|her|their|then)\s+", re.
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True):
-    """What is drawn instead of a place: `number`, `bars`, `list`, `steps`, `definition`, `date`, `words`."""
+    """What is drawn instead of a place: `number`, `bars`, `list`, `steps`, `definition`, `date`, `things`, `words`."""
 
     kind: str
     title: str = ""
     items: tuple[str, ...] = ()
     values: tuple[float, ...] = ()
+    step: tuple[int, int] | None = None  # which of how many steps
 
 
 def card_of(sentence: str, language: str) -> Card | None:
@@ -96,6 +100,8 @@ def _numbers(text: str, language: str) -> list[tuple[float, str, str]]:
                 found.append((value * {"万": 1e4, "亿": 1e8}.get(m[2] or "", 1), "%" if m[4] else m[3], m[0]))
         return found
     for m in _NUMBER_EN.finditer(text):
+        if m[1].lower() == "one" and not _MEASURED_EN.match(m[3]):
+            continue  # one day
         value = _WORDS.get(m[1].lower()) or float(m[1].replace(",", ""))
         scale = {"million": 1e6, "billion": 1e9, "thousand": 1e3, "hundred": 1e2}.get((m[2] or "").lower(), 1)
         found.append((value * scale, m[3].lower().rstrip("s"), m[0]))
@@ -124,7 +130,7 @@ def _bars(text: str, numbers: list[tuple[float, str, str]], language: str) -> Ca
         place = text.find(shown, at)
         label = re.split(r"[,，;；]|\b(?:and|while|but|whereas)\b|而|但", text[at:place])[-1].strip(" :：")
         label = re.split(
-            r"\b(?:stores?|holds?|has|is|are|was|were|takes?|lasts?|weighs?|travels?|runs?|gives?|makes?|costs?|reaches|needs?|lives?|about|only|for|at|up|around|nearly)\b|有|约|大约|能|只|可以|需要|是|重|长|高|达到",
+            r"\b(?:would|will|can|could|stored|held|took|lasted|weighed|weigh|travelled|ran|cost|needed|lived|reached|stores?|holds?|has|is|are|was|were|takes?|lasts?|weighs?|travels?|runs?|gives?|makes?|costs?|reaches|needs?|lives?|about|only|for|at|up|around|nearly)\b|有|约|大约|能|只|可以|需要|是|重|长|高|达到",
             label,
         )[0]
         label = _ARTICLE.sub("", label.strip())
@@ -152,7 +158,7 @@ def _items(text: str, language: str) -> tuple[str, ...]:
     items = tuple(_ARTICLE.sub("", part.strip()).rpartition("的")[2] for part in parts)
     short = 8 if language == "zh" else 28
     fits = len(items) >= 3 and all(0 < len(item) <= short and len(item.split()) <= 4 for item in items)
-    verbs = r"\b(?:leaves?|runs?|goes|go|comes?|makes?|takes?|turns?|puts?|gives?|falls?|rises?|becomes?)\b"
+    verbs = r"\b(?:leaves?|runs?|goes|go|comes?|makes?|takes?|turns?|puts?|gives?|falls?|rises?|becomes?|add|stir|mix|pour|cook|fry|boil|bake|serve|let|cut|then|minutes?|hours?)\b"
     clause = any(re.search(verbs, item) for item in items) or any(
         re.search(r"\b(?:was|were|is|are|he|she|they|it|had|his|her)\b", item) for item in items
     )

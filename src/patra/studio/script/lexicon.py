@@ -15,7 +15,9 @@ import msgspec
 
 from patra.studio.script.depiction import here_part, is_salutation, seen_part, undenied_part
 from patra.studio.script.language import READ
-from patra.studio.script.signs import ELSEWHERE, unknown_place
+from patra.studio.script.signs import ELSEWHERE, SETS, set_of, unknown_place
+from patra.studio.script.tables.senses import AT, MODIFIED, NOT_CHINESE, PART_OF, is_other_sense
+from patra.studio.script.tables.things import PICTOGRAMS
 
 
 class Tags(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +44,7 @@ PLACES = {
     "harbour": "harbour harbor port dock quay pier jetty wharf | 港口 码头 渡口 港湾 海港",
     "island": "island isle reef | 小岛 岛上 海岛 岛屿",
     "lake": "lake pond reservoir | 湖 湖面 湖边 池塘 湖水",
-    "river": "river stream creek brook canal riverbank | 河 江 溪 河边 河水 小河 江边 江水 小溪 渡船",
+    "river": "river stream creek brook canal riverbank | 河 江 溪 河边 河水 小河 江边 江水 小溪 渡船 桥上 桥头 桥下 桥洞 桥边",
     "mountain": "mountain mountains peak ridge cliff summit valley slope hill hillside mountainside | 山 山谷 山顶 山峰 悬崖 山路 山坡 雪山 山脊",
     "forest": "forest woods grove jungle rainforest | 森林 树林 林子 竹林 松林 林中",
     "field": "field meadow farm pasture wheatfield orchard plains grassland paddy barley | 田野 田 麦田 稻田 草原 草地 农场 果园 原野",
@@ -53,7 +55,7 @@ PLACES = {
     "road": "road path trail highway crossroad roadside | 马路 路 小路 公路 大路 路上 小径",
     "station": "station platform railway rails | 车站 站台 火车站 铁轨 月台 铁路",
     "desert": "desert dune sands | 沙漠 沙丘 戈壁",
-    "temple": "temple shrine pagoda | 寺 庙 寺庙 塔 古塔 山寺",
+    "temple": "temple shrine pagoda | 寺 庙 寺庙 古塔 宝塔 佛塔 山寺",
     "room": "bedroom attic parlour parlor living-room sitting-room cabin hotel-room hospital ward office cellar | 卧室 书房 客厅 阁楼 医院 病房 办公室",
     "kitchen": "kitchen stove hearth bakery | 厨房 灶台 灶",
     "library": "library bookshelf bookshelves archive bookshop | 图书馆 书架 书店 藏书",
@@ -111,7 +113,7 @@ MOTIFS = {
     "umbrella": "umbrella parasol | 伞 雨伞 油纸伞",
     "kite": "kite | 风筝",
     "bell": "bell chime | 敲钟 撞钟 大钟 铃 钟声 铃铛 铜铃",
-    "bridge": "bridge | 桥 石桥 小桥 木桥",
+    "bridge": "bridge | 桥 石桥 小桥 木桥 铁桥 大桥 老桥 桥上 桥头 桥下 桥洞 桥边",
     "train": "train locomotive carriage | 火车 列车 车厢",
     "fence": "fence railing | 篱笆 栅栏",
     "path": "path road trail footpath | 马路 小路 山路 路 小径",
@@ -128,40 +130,12 @@ FIGURES = {
     "boy": "boy son grandson lad schoolboy | 男孩 儿子 孙子 少年",
     "girl": "girl daughter granddaughter lass schoolgirl | 女孩 女儿 孙女 小姑娘",
     "child": "child kid children baby | 孩子 小孩 娃 小学生",
-    "granny": "grandmother grandma granny old-woman | 外婆 奶奶 老太太 老奶奶 姥姥 老婆婆 老妇人",
-    "woman": "woman mother wife lady aunt sister queen mum mom widow bride waitress actress princess empress duchess she her | 女人 母亲 妈妈 妻子 姑娘 她 姐姐 妹妹 阿姨 女子 未婚妻 太太 公主 皇后 女王 老板娘 新娘 婆婆 媳妇 大姐 大妈",
-    "man": "man father dad husband gentleman uncle brother king emperor prince knight groom he him captain sailor soldier fisherman | 男人 父亲 爸爸 丈夫 他 哥哥 弟弟 叔叔 船长 水手 男子 渔夫 船夫 车夫 农夫 守塔人 守夜人 未婚夫 将军 士兵 皇帝 国王 王子 和尚 新郎 大叔 大哥 小伙子 牧羊人 猎人 渔民",
-    "old": "grandfather grandpa elder old-man | 老人 爷爷 外公 老头 老者 老师傅 老汉 老伯 老爷爷",
+    "granny": "grandmother grandma granny gran nana old-woman | 外婆 奶奶 老太太 老奶奶 姥姥 老婆婆 老妇人",
+    "woman": "woman mother wife lady aunt sister queen mum mom mama mummy widow bride waitress actress princess empress duchess she her | 女人 母亲 妈妈 阿妈 阿娘 娘亲 妻子 姑娘 她 姐姐 妹妹 阿姨 女子 未婚妻 太太 姑妈 姑姑 姨妈 舅妈 婶婶 大婶 嫂子 侄女 岳母 公主 皇后 女王 老板娘 新娘 婆婆 媳妇 大姐 大妈",
+    "man": "man father dad daddy papa husband gentleman uncle brother king emperor prince knight groom he him captain sailor soldier fisherman | 男人 父亲 爸爸 阿爸 阿爹 丈夫 他 哥哥 弟弟 叔叔 舅舅 姑父 姨父 伯父 侄子 外甥 岳父 船长 水手 男子 渔夫 船夫 车夫 农夫 守塔人 守夜人 未婚夫 将军 士兵 皇帝 国王 王子 和尚 新郎 大叔 大哥 小伙子 牧羊人 猎人 渔民",
+    "old": "grandfather grandpa granddad elder old-man | 老人 爷爷 外公 老头 老者 老师傅 老汉 老伯 老爷爷",
     "crowd": "crowd people everyone villagers neighbours neighbors townsfolk passengers residents spectators audience crew visitors tourists pilgrims onlookers fans protesters volunteers workers soldiers students pupils | 人群 人们 他们 她们 村民 众人 乡亲 行人 居民 市民 游客 乘客 观众 同学们 大伙",
 }
-
-# Words that hold another's character without its meaning.
-_NOT_CHINESE = (
-    "火花 雪花膏 关火 熄火 灭火 驴车 马夫 "
-    "纹路 思路 出路 退路 门路 销路 套路 船工 船员 船票 花匠 书商 鱼贩 茶农 茶商 起床 河道 山楂 "
-    "厨房纸 花盆 花钱 火锅 花瓶 书签 门铃 灯泡 鱼缸 鱼竿 茶叶蛋 马达 星座 钟表匠 路费 山歌 风琴 手风琴 树脂 船票 车票 街坊 床位 "
-    "相信 自信 信心 信任 星期 马上 一路 专门 部门 热门 风景 风格 书记 花费 花了 分钟 点钟 几点 走路 夜班 家伙 一家 国家 大家 "
-    "爱好 江湖 年轻 心里 门票 出门 入门 山东 火气 雷同 爱说 可爱 急忙 断断续续 不断 果然 一路上 火车站 电灯泡 风力 风扇 星球 "
-    "花生 山药 开门见山 河南 河北 江苏 信号 信息 水星 行星 卫星 明星 风险 茶几 生火 床单 马戏 马拉松 花样 火箭 火药 火腿 水花 "
-    "花纹 花色 花边 爆米花 书法 书包 说书 秘书 证书 书生 风味 风俗 门派 路过 路线 电路 星光大道 钟头 一会儿 灯谜 大门牙 "
-    "鱼贯 窗花 棉花 雪白 风暴 江山 山羊 笑话 河马 斑马 木马 海马 风光 开花 信仰 信用 迷信 通信 威信 家乡 家庭 专家 政治家 "
-    "音乐家 哭笑 追求 着急 紧急 急救 判断 中断 断定 梦想 恐怕 哪怕 可怕 雨衣 雨季 雪橇 云雾 田径 病床 河床 床位 床上用品 "
-    "丝绸之路 走廊 一生 塔吊 茶叶 茶树 "
-).split()
-
-_AT = frozenset(
-    "in into at on onto to through across along over by beside near toward towards reached entered crossed outside around "
-    "behind under inside past down up beyond between above off among upon within cross crosses climb climbs climbed where stood lay closed filled covered".split()
-)
-_PART_OF = frozenset(
-    "edge end middle side top bank shore foot bottom corner mouth heart floor centre center walls door gate window".split()
-)
-_MODIFIED = frozenset(
-    "band choir bus boy girl boys girls friend friends teacher teachers bell clock master uniform trip song songs council "
-    "councillor air breeze bird birds gull gulls salt water captain manager mayor folk people life cat cats dog mouse mice "
-    "lamp lamps light lights sign signs vendor vendors musician dogs food officials workers worker staff ticket tickets guard orchestra team teams board report news paper newspaper".split()
-)
-"""Words that a place only describes: a school band plays anywhere. Who sits at a kitchen table is in the kitchen."""
 
 _TABLES = {
     "places": PLACES | {"indoors": INDOORS, "elsewhere": ELSEWHERE},
@@ -246,10 +220,11 @@ def named_places(sentence: str, language: str) -> list[tuple[str, str]]:
         (tag, place, word_at(seen, place, language))
         for place, entry in (_chinese if language == "zh" else _english)(seen)
         for table, tag in entry
-        if table == "places" and tag != "indoors"
+        if table == "places" and tag != "indoors" and set_of(word_at(seen, place, language)) != "outdoors"
     ]
+    hits = [hit for hit in hits if not _FROM.search(seen[: hit[1]])]
     after = {place: re.match(r"\W*(\w*)", seen[place + len(word) :]) for _, place, word in hits}
-    return [(tag, word) for tag, place, word in hits if not ((next_ := after[place]) and next_[1] in _MODIFIED)]
+    return [(tag, word) for tag, place, word in hits if not ((next_ := after[place]) and next_[1] in MODIFIED)]
 
 
 def is_known(word: str, language: str) -> bool:
@@ -268,6 +243,7 @@ def word_at(text: str, place: int, language: str) -> str:
 
 _TO_PLACE = re.compile(r"\bto\s+(?:$|(?:the|an?|his|her|their|its|our|my|your|this|that)\b[^,]*$)", re.IGNORECASE)
 
+_FROM = re.compile(r"\bfrom\b[^,.;]{0,25}$|从[^，。]{0,3}$", re.IGNORECASE)
 _WAY_TO = re.compile(
     r"\b(?:bus|train|tram|ferry|boat|road|way|path|ticket|door|key|letter|map)s?\s+to\s+(?:the |an? )?$", re.IGNORECASE
 )
@@ -281,13 +257,17 @@ def _is_located(text: str, place: int, language: str) -> bool:
     if language == "zh":  # 江边的村子: what stands before 的 only says which one
         if re.search(r"听[见到]?[^，。]{0,3}$", text[:place]):
             return False  # what is heard may be far away
+        if re.search(r"从[^，。]{0,3}$", text[:place]) and re.match(
+            r"[^，。]{1,5}(?:寄来|运来|带来|搬来|传来|赶来|来的|回来)", text[place:]
+        ):
+            return False  # where something comes from
         size = word_length(text, place)
         if _STAFF_ZH.match(text[place + size :]):
             return False  # 博物馆的专家来到河边: where they work
         if text[place + size : place + size + 1] == "、" or re.search(r"、(?:[^，。、]{1,6}[和与及])?$", text[:place]):
             return False  # one of several places in a row
         owned = re.match(r"[^，。的]{1,3}的(.{1,5})", text[place:])
-        gone = re.search(r"(?:走出|离开|出了|跑出)[^，。]{0,2}$", text[:place])
+        gone = re.search(r"(?:走出|离开|出了|跑出|卖掉|卖了|关掉|拆了|拆掉|买下)[^，。]{0,2}$", text[:place])
         return not gone and not (
             owned and any(table == "places" for _, entry in _chinese(owned[1]) for table, _ in entry)
         )
@@ -299,14 +279,18 @@ def _is_located(text: str, place: int, language: str) -> bool:
     if words[-1:] == ["magnetic"] or words[-1:] == ["electric"]:
         return False
     follower = re.sub(r"[^a-z].*", "", rest[1].lower()) if rest[1:] else ""
-    if follower in _MODIFIED and rest[0].isalpha():
+    if follower in MODIFIED and rest[0].isalpha():
         return False
+    if "-" not in word_at(text, place, language) and any(
+        table == "places" for table, _ in _index("en").get(follower, ())
+    ):
+        return False  # the school of a school playground
     near = words[-5:]
     if {"heard", "hear", "hears"} & set(near[-4:]):
         return False
     if {"from", "left", "leaving"} & set(near[-3:]) or re.search(r"\bout of (?:the |a |his |her )?(?:\w+ )?$", before):
         return False  # who leaves a place is no longer there
-    if "of" in near[-3:] and not _PART_OF & set(near):
+    if "of" in near[-3:] and not PART_OF & set(near):
         return False
     roles = {word for row in FIGURES.values() for word in row.split("|")[0].split()}
     subject = (
@@ -319,10 +303,10 @@ def _is_located(text: str, place: int, language: str) -> bool:
     which = _WHICH_ONE.search(before)
     if which and (which[1] or any(table == "places" for _, e in _english(before) for table, _ in e)):
         return False  # the shop behind the church: it only says which shop
-    at = _AT & set(near)
+    at = AT & set(near)
     if set(at) <= {"to"} and at and not _TO_PLACE.search(before):
         return False  # she learned to draw hills
-    return bool(at) or subject or bool(_PART_OF & set(near))
+    return bool(at) or subject or bool(PART_OF & set(near))
 
 
 def _english(sentence: str) -> list[tuple[int, tuple[tuple[str, str], ...]]]:
@@ -343,7 +327,7 @@ def _english(sentence: str) -> list[tuple[int, tuple[tuple[str, str], ...]]]:
             at += 1
             continue  # of a lorry
         for form in (f"{word}-{after}", f"{word}-{_singular(after)}", word.removesuffix("'s"), _singular(word)):
-            if form in index:
+            if form in index and not is_other_sense(form, sentence):
                 hits.append((place, index[form]))
                 at += "-" in form and "-" not in word  # a pair is one thing: a paper boat is no boat
                 break
@@ -366,7 +350,13 @@ def _chinese(sentence: str) -> list[tuple[int, tuple[tuple[str, str], ...]]]:
     while at < len(sentence):
         for length in range(min(longest, len(sentence) - at), 0, -1):
             if (entry := index.get(sentence[at : at + length])) is not None:
-                kind = length == 1 and sentence[at + 1 : at + 2] in _ANIMALS_ZH  # 火虫, 雨燕: of the name of an animal
+                kind = (
+                    length == 1
+                    and (
+                        sentence[at + 1 : at + 2] in _ANIMALS_ZH  # 火虫, 雨燕: of the name of an animal
+                        or (sentence[at] == "杯" and sentence[at - 1 : at] in set("一二两三几半每"))  # how much of it
+                    )
+                )
                 hits.append((at, () if kind else entry))
                 at += length
                 break
@@ -389,8 +379,12 @@ def _index(language: str) -> Mapping[str, tuple[tuple[str, str], ...]]:
             english, chinese = words.split("|")
             for word in (chinese if language == "zh" else english).split():
                 index.setdefault(word, []).append((table, tag))
+    for word in (word for row in SETS.values() for word in row.replace("|", " ").split()):
+        if word.isascii() == (language != "zh") and word not in index:
+            index[word] = [("places", "elsewhere")]
     if language == "zh":
-        for word in _NOT_CHINESE:
+        things = [word for row in PICTOGRAMS.values() for word in row.split("|")[1].split() if len(word) > 1]
+        for word in (*NOT_CHINESE, *things):  # 熊猫 is no cat
             index.setdefault(word, [])
     return {word: tuple(tags) for word, tags in index.items()}
 

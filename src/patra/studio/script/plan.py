@@ -17,9 +17,9 @@ from patra.studio.script.pictograms import is_bodily
 from patra.studio.script.scenes import scenes_of
 from patra.studio.script.sentences import read_chapter
 from patra.studio.script.shots import Picture, Reading, Shot, shots_of
-from patra.studio.script.style import is_asking, is_episodic, is_explaining, is_verse
+from patra.studio.script.style import is_asking, is_episodic, is_explaining, is_instructing, is_step, is_verse
 
-PLANNER_VERSION = "planner-6"
+PLANNER_VERSION = "planner-7"
 WORKERS = ("llm", "audio", "lipsync", "video")
 """In the order in which a shot needs them: video waits for all others, lipsync for audio."""
 
@@ -86,7 +86,9 @@ def make_plan(
         cards_only=explains and is_asking(chapter.title),
         bodily=is_bodily(text, chapter.language),
     )
-    shots, applied = edited_shots(shots_of(scenes, reading), edits, people.kinds, chapter.language, stored)
+    drawn = shots_of(scenes, reading)
+    drawn = numbered(drawn, chapter.language) if explains and is_instructing(chapter) else drawn
+    shots, applied = edited_shots(drawn, edits, people.kinds, chapter.language, stored)
     prompts: list[Prompt] = []
     for shot in shots:
         before = shots[shot.index - 1] if shot.index else None
@@ -127,6 +129,20 @@ def make_plan(
             for edit, found in zip(edits, applied, strict=True)
         ),
     )
+
+
+def numbered(shots: Sequence[Shot], language: str) -> list[Shot]:
+    """The shots of an instruction, its steps counted: each card says which of how many it is."""
+    first = next((shot.index for shot in shots if is_step(shot.narration, language)), len(shots))
+    steps = [shot.index for shot in shots[first:] if shot.picture.card is not None]
+
+    def with_number(shot: Shot) -> Shot:
+        if shot.index not in steps or shot.picture.card is None:
+            return shot
+        card = msgspec.structs.replace(shot.picture.card, step=(steps.index(shot.index) + 1, len(steps)))
+        return msgspec.structs.replace(shot, picture=msgspec.structs.replace(shot.picture, card=card))
+
+    return [with_number(shot) for shot in shots]
 
 
 def _body(

@@ -19,7 +19,7 @@ from patra.studio.script.language import READ
 from patra.studio.script.lexicon import INSIDE, Tags, named_places, tags_of
 from patra.studio.script.people import People
 from patra.studio.script.sentences import Chapter, Sentence
-from patra.studio.script.signs import sign_of
+from patra.studio.script.signs import OUTDOORS, is_room, set_of, sign_of
 
 IMPLIED = {
     "indoors": "room",
@@ -33,6 +33,7 @@ IMPLIED = {
 
 OUTSIDE = frozenset({"bridge", "lighthouse"})  # what is in no room
 WITH_WATER = frozenset({"sea", "harbour", "island", "lake", "river", "mountain", "city"})  # there is one there
+BEDS = frozenset({"bed", "pillow", "床", "枕头", "被窝"})
 FIRST_SENTENCES = 2
 DAYLIGHT = {"time": "day", "weather": "clear"}
 _PASSING = re.compile(
@@ -42,11 +43,24 @@ _PASSING = re.compile(
 )
 _JUMP = re.compile(
     r"\W*(?:(?:\w+ )?(?:years?|months?|weeks?|days?) later|later\b|in (?:1[0-9]{3}|20[0-9]{2})\b|"
-    r"at the age of|when (?:he|she) was \w+|today\b|nowadays|the next (?:day|year|week)|the following|since then|over the years|every (?:year|spring|summer|autumn|winter)|"
+    r"at the age of|when (?:he|she) was \w+|today\b|nowadays|the next (?:day|year|week)|(?:in|one|last|that) (?:spring|summer|autumn|fall|winter|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b|the following|since then|over the years|every (?:year|spring|summer|autumn|winter)|"
     r"for (?:\w+|[\d,]+|the next \w+) (?:years?|months?|weeks?|days?|decades?|centuries)\b|by (?:1[0-9]{3}|20[0-9]{2})\b)|"
     r"(?:后来|今天|如今|现在|从此|此后|每年|多年来|[^，。]{0,6}[年月天]里|[^，。]{0,4}世纪|第二天|第二年|多年以后|几年后|不久以后|[^，。]{0,6}(?:岁|年)(?:那年|的时候|时|以后|后|，))",
     re.IGNORECASE,
 )
+
+
+_LEAVES = re.compile(
+    r"\b(?:went|goes|walk(?:ed|s)|ran|runs|stepp?(?:ed|s)|rushed|came|hurried|slipped|crept|stormed|carried \w+|brought \w+) "
+    r"(?:back |straight |quietly )?(?:out(?: into| of| to| in|\b)|outside|outdoors)|\b(?:closed|shut|locked) the door behind|"
+    r"\b(?:left|leaves|leaving) (?:the|his|her|their) (?:house|room|shop|school|office|hospital|cabin|hut|kitchen|café|cafe|bakery|"
+    r"library|museum|theatre|church|factory|station|flat|apartment|workshop|hall|inn|building)\b|"
+    r"\b(?:ran|runs|walk(?:ed|s)|went|hurried|drove|rode|cycled|trudged) (?:home|away|off|back home)\b|"
+    r"\b(?:through|in|into) the (?:\w+ )?(?:rain|snow|fog|mist|storm|downpour|blizzard)\b|冒着?[大风]?[雨雪]|在?[雨雪]中|[雨雪]里|雪地|往家|跑回家|走回家|"
+    r"(?:走|跑|冲|奔|赶)出(?!来|生|版)|出了(?:门|屋|家|校|院|店)|(?:走|跑|来|站|冲)(?:到|在)(?:了)?(?:门|屋|窗)外|推门(?:出去|而出)|离开了?(?:家|屋|店|学校|医院|房间)",
+    re.IGNORECASE,
+)
+"""Who goes out: a room ends there."""
 
 
 _YEAR = re.compile(
@@ -69,7 +83,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def inside(self) -> bool:
-        return self.place in INSIDE
+        return self.place in INSIDE or is_room(self.sign)
 
 
 class Beat(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,9 +145,15 @@ def scenes_of(chapter: Chapter, people: People, *, explains: bool = False, episo
         who = set(people.within(sentence.start, sentence.end))
         if later and not tags.places and who & away and not who & here:
             setting = msgspec.structs.replace(setting, place="", sign="")  # they were last seen elsewhere
-        if not tags.places and _names_another(text, setting.place, language):
+        planned = not who and bool(named_places(without_speech(text), language))  # a play that will be in a prison
+        if not tags.places and (planned or _names_another(text, setting.place, language)):
             setting = msgspec.structs.replace(setting, place="", sign="")  # where it is now is not certain
+        if setting.sign and not setting.place and not set_of(setting.sign):
+            setting = msgspec.structs.replace(setting, sign="")  # nothing draws it, and nothing says that it lasts
         after = follow(setting, tags, first=first, jumps=jumps, narrated=motifs)
+        stays = (after.place, after.sign) == (setting.place, setting.sign)
+        if after.inside and stays and not tags.places and language in READ and _LEAVES.search(without_speech(text)):
+            after = msgspec.structs.replace(after, place="", sign=OUTDOORS[language])
         if tags.times and _PASSING.search(sentence.text):
             after = msgspec.structs.replace(after, passing=True)
         if explains and first and not tags.places:
@@ -147,7 +167,9 @@ def scenes_of(chapter: Chapter, people: People, *, explains: bool = False, episo
             scenes.append(_scene(len(scenes), beats, people))
             beats = []
         if tags.places:  # what is only described may be far from where people are; the first paragraph sets the scene
-            peopled = bool(people.within(sentence.start, sentence.end)) or sentence.paragraph == tagged[0][0].paragraph
+            peopled = bool(who) or sentence.paragraph == tagged[0][0].paragraph
+        elif who and not first:
+            peopled = True  # and who is named right after it is there
         paragraphs += first
         setting, last = after, (after.place, after.sign, after.time)
         beats.append(Beat(sentence=sentence, tags=tags, setting=after))
@@ -200,6 +222,7 @@ def follow(
     somewhere = [tag for tag in tags.places if tag != "indoors"]
     somewhere.sort(key=lambda tag: tag not in INSIDE)  # in the city, in a workshop: the workshop
     stays = setting.place in somewhere or (setting.place in {"harbour", "island"} and somewhere == ["sea"])
+    stays = stays or (setting.place in WITH_WATER and somewhere == ["river"] and "bridge" in motifs)
     if somewhere and not stays and not looking_out:
         place, sign = somewhere[0], _sign(tags, somewhere[0])
         place = "" if place == "elsewhere" else place
@@ -207,7 +230,7 @@ def follow(
         sign = told
     elif not place and sign and not somewhere:
         pass  # of a place that no drawing shows nothing else is known
-    elif "indoors" in tags.places and not somewhere and not setting.inside:
+    elif "indoors" in tags.places and not somewhere and (not setting.inside or _to_bed(setting, tags)):
         place, sign = "room", ""
     elif first and not looking_out and (outside := OUTSIDE & set(motifs)) and setting.place not in WITH_WATER:
         place, sign = IMPLIED[min(outside)], ""
@@ -228,6 +251,14 @@ def follow(
     absent = tuple(motif for motif in dict.fromkeys([*carried, *tags.denied]) if motif not in tags.motifs)
     passing = setting.passing and not first
     return Setting(place=place, sign=sign, time=time, weather=weather, mood=mood, absent=absent, passing=passing)
+
+
+def _to_bed(setting: Setting, tags: Tags) -> bool:
+    """Whether a bed is spoken of in a room that has none: it stands in another one."""
+    beds = BEDS & set(tags.place_words)
+    return bool(beds) and (
+        setting.place in INSIDE - {"room"} or set_of(setting.sign) not in {"", "ward", "loft", "corridor"}
+    )
 
 
 def _scene(index: int, beats: Sequence[Beat], people: People) -> Scene:

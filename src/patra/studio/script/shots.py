@@ -7,15 +7,20 @@ from typing import Any
 import msgspec
 
 from patra.kernel.canonical import sha256_hex
+from patra.studio.script.cast.ages import is_birth
+from patra.studio.script.cast.crowds import THEY, crowd_in
+from patra.studio.script.cast.presence import unreported_part
 from patra.studio.script.depiction import is_salutation, seen_part, without_speech
 from patra.studio.script.dialogue import Utterance
 from patra.studio.script.facts import Card, card_of
 from patra.studio.script.lexicon import CHILDREN, Tags, motif_words, named_places
-from patra.studio.script.people import THEY, People, crowd_in
+from patra.studio.script.people import People
 from patra.studio.script.pictograms import BODY, is_pictured, pictogram_words
 from patra.studio.script.scenes import Beat, Scene, Setting
 from patra.studio.script.sentences import LONGEST, Sentence
-from patra.studio.script.words.groups import age_in, groups_in, is_birth
+from patra.studio.script.signs import set_of
+from patra.studio.script.tables.things import FURNITURE, PAINTED
+from patra.studio.script.words.groups import groups_in
 from patra.studio.script.words.nouns import phrase_of, unshown_nouns
 
 INSERTS = ("letter", "clock", "key", "book", "cup", "candle", "map", "lamp", "bell")  # things worth a close look
@@ -23,21 +28,11 @@ LANDMARKS = frozenset({"lighthouse", "bridge", "train", "kite"})  # things that 
 WATERS = frozenset({"sea", "lake", "river", "harbour", "island"})
 RATE = {"en": 14.0, "zh": 4.3}  # characters spoken in a second
 SHORTEST = {"en": 48, "zh": 14}  # a shorter sentence shares its shot with the next
-FURNITURE = frozenset({"table-furniture", "chair-rolling", "stove", "sofa", "bed"})  # rooms are painted with their own
 MOST_LABELS = 4
+_YOUNG = re.compile(
+    r"\b(?:children|pupils|schoolchildren|kids|boys|girls|classmates)\b|孩子|小学生|同学|学生|小朋友|娃娃"
+)
 CHILD_WORDS = frozenset({"children", "child", "孩子", "小孩"})
-PAINTED = {
-    "white-balance-sunny": "sun",
-    "weather-night": "moon",
-    "fire": "fire",
-    "leaf": "leaf",
-    "owl": "bird",
-    "pine-tree": "tree",
-    "sail-boat": "boat",
-    "ferry": "boat",
-}
-"""Pictograms of what our own painter draws."""
-
 MOVES = ("push_in", "pan_right", "pull_out", "pan_left", "drift_up", "push_in", "drift_down")
 
 
@@ -61,9 +56,11 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
     motifs: tuple[str, ...] = ()
     figures: tuple[Figure, ...] = ()
     crowd: bool = False
+    young: bool = False  # the crowd are children
     camera: str = "push_in"
     view: int = 0  # of a place that is seen again: 0 the whole, 1 and 2 nearer, to the left and to the right
     card: Card | None = None  # with framing `card`: what is drawn instead of a place
+    spoken: tuple[str, ...] = ()  # motifs that people only mention
     pictograms: tuple[str, ...] = ()  # things that no drawing of ours shows
     captions: tuple[tuple[str, str], ...] = ()  # the text's own words for motifs and pictograms
     labels: tuple[str, ...] = ()  # things that neither a drawing nor a pictogram shows, lettered
@@ -149,15 +146,11 @@ def shots_of(scenes: Sequence[Scene], reading: Reading) -> list[Shot]:
     afloat: frozenset[str] = frozenset()
     paper: str | None = None
     company: tuple[Figure, ...] = ()
-    paragraph, before = -1, ""  # of the shot, and what it said so far
     for scene in scenes:
         seed = int(sha256_hex(f"{scene.index}|{scene.beats[0].sentence.text}")[:8], 16)
         for place, beats in enumerate(_grouped(scene.beats, reading)):
             tags = _joined(beats)
-            before = before if beats[0].sentence.paragraph == paragraph else ""
-            paragraph = beats[0].sentence.paragraph
-            people, speaker = _people(beats, reading, company, before)
-            before += "".join(f"{reading.narrated(beat.sentence)} " for beat in beats)
+            people, speaker = _people(beats, reading, company)
             tags, paper = _of_paper(tags, scene.setting.place, paper)
             tags, afloat = _afloat(tags, people, scene.setting.place, afloat)
             recently = [shot.picture.subject for shot in shots[-3:]]
@@ -165,7 +158,7 @@ def shots_of(scenes: Sequence[Scene], reading: Reading) -> list[Shot]:
             picture = _picture(
                 beats, scene.setting, tags, people, recently, reading, first=place == 0, number=len(shots), many=many
             )
-            company = people or (() if picture.crowd else company)
+            company = () if picture.crowd else people or company
             wide = picture.framing == "wide"
             views[scene.setting.place] = views.get(scene.setting.place, -1) + wide
             index = len(shots)
@@ -218,15 +211,14 @@ def _joined(beats: Sequence[Beat]) -> Tags:
     return Tags(**{field: all_of(field) for field in Tags.__struct_fields__})
 
 
-def _people(
-    beats: Sequence[Beat], reading: Reading, company: tuple[Figure, ...], before: str = ""
-) -> tuple[tuple[Figure, ...], str]:
+def _people(beats: Sequence[Beat], reading: Reading, company: tuple[Figure, ...]) -> tuple[tuple[Figure, ...], str]:
     """Who is in the picture, and who of them speaks: the speakers first, then those whom the sentences name.
 
     A small group without names is so many people; "they" are those of the picture before, if nobody else is meant.
     """
     spoken = [name for beat in beats if (name := reading.speaker(beat.sentence))]
-    told = " ".join(seen_part(reading.narrated(beat.sentence), reading.language) for beat in beats)
+    narrated = (unreported_part(reading.narrated(beat.sentence), reading.language) for beat in beats)
+    told = " ".join(seen_part(text, reading.language) for text in narrated)
     group, _ = groups_in(told, reading.language)
     meant = reading.people.acting if group else reading.people.within
     named = [name for b in beats for name in meant(b.sentence.start, b.sentence.end)]
@@ -241,15 +233,9 @@ def _people(
     numbers = {name: number for number, name in enumerate(kinds)}
     if is_birth(told):  # nor is anyone there of whom a child is born
         names, group = list(spoken), ()
-    lives = [name for name in names if name in reading.people.names]  # one with a name may have an age
-    aged = age_in(before + told, reading.language) if len(lives) == 1 else {}
+    start = beats[-1].sentence.start
     figures = [
-        Figure(
-            kind=aged.get(kinds.get(n, "man"), kinds.get(n, "man")) if n in lives else kinds.get(n, "man"),
-            name=n,
-            number=numbers.get(n, -1),
-        )
-        for n in names
+        Figure(kind=reading.people.kind_at(name, start), name=name, number=numbers.get(name, -1)) for name in names
     ]
     figures += _grouped_figures(group, kinds, reading.people.names, names)
     unnamed = [figure for figure in company if figure.name[-1:].isdigit()]
@@ -330,12 +316,14 @@ def _picture(
         framing = "card"
     elif things and not people and not words and not labels and len(tags.motifs) == 1 and not first and not wide_thing:
         framing, subject = "insert", things[0]
-    elif people and (not first or not scene.place) and not wide_thing:
+    elif people and (not first or not (scene.place or set_of(scene.sign))) and not wide_thing:
         framing = "medium"
     camera = MOVES[number % len(MOVES)]
     if framing in {"insert", "card"}:
         camera = ("push_in", "pan_right", "pull_out")[number % 3] if framing == "insert" else "push_in"
+    told = motif_words(" ".join(reading.narrated(beat.sentence) for beat in beats), reading.language)
     return Picture(
+        spoken=tuple(motif for motif in motif_words(unnamed, reading.language) if motif not in told),
         place=scene.place,
         time=scene.time,
         weather=setting.weather,
@@ -345,6 +333,7 @@ def _picture(
         motifs=tags.motifs,
         figures=people if framing != "card" else (),
         crowd=crowd and framing != "card",
+        young=crowd and framing != "card" and _YOUNG.search(text) is not None,
         camera=camera,
         card=card,
         pictograms=pictograms,
@@ -388,11 +377,12 @@ def _card(
     if people and not reading.explains:
         return None
     pictograms, labels = things
+    placed = bool(scene.place) or (not reading.explains and bool(set_of(scene.sign)))
     told = next((card for beat in beats if (card := card_of(beat.sentence.text, reading.language))), None)
-    if told is not None and (reading.explains or not scene.place or _is_report(told, tags)):
+    if told is not None and (reading.explains or not placed or _is_report(told, tags)):
         return told
     text = " ".join(beat.sentence.text for beat in beats)
-    if scene.place and not reading.cards_only:
+    if placed and not reading.cards_only:
         drawn = (*tags.places, *tags.motifs, *tags.times, *tags.weathers, *pictograms, *labels)
         return None if drawn else Card(kind="words", title=text)
     if pictograms or tags.motifs:

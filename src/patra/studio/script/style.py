@@ -48,6 +48,17 @@ def is_asking(title: str) -> bool:
     return _ASKS.match(title) is not None
 
 
+def is_step(text: str, language: str) -> bool:
+    """Whether a sentence says what to do next."""
+    return bool((_STEP_ZH if language == "zh" else _STEP_EN).search(text))
+
+
+def is_instructing(chapter: Chapter) -> bool:
+    """Whether half of a chapter are steps: a recipe, an instruction."""
+    steps = sum(is_step(sentence.text, chapter.language) for sentence in chapter.sentences)
+    return steps > 1 and steps * 2 >= len(chapter.sentences)
+
+
 def is_explaining(chapter: Chapter, people: People, spoken: tuple[Utterance, ...]) -> bool:
     """Whether things matter more than people: few sentences have a person, nobody speaks, or steps are given."""
     sentences = chapter.sentences
@@ -57,8 +68,7 @@ def is_explaining(chapter: Chapter, people: People, spoken: tuple[Utterance, ...
         return False
     asks = is_asking(chapter.title)
     peopled = sum(bool(people.within(s.start, s.end)) for s in sentences) / len(sentences)
-    steps = sum(bool((_STEP_ZH if chapter.language == "zh" else _STEP_EN).search(s.text)) for s in sentences)
-    if steps * 2 >= len(sentences):
+    if is_instructing(chapter):
         return True
     if peopled >= (PEOPLED_SHARE if not asks else MOST_PEOPLED_SHARE):
         return False

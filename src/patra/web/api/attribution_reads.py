@@ -11,12 +11,16 @@ from patra.attribution.delivery.relay import CHANNEL, POLICY
 from patra.attribution.queries import (
     LAST_PLACE,
     ClosureView,
+    Deadlines,
     RefusedView,
     RejectsPage,
     Timeline,
     What,
+    answer_of,
     closure_by_key,
     closures,
+    closures_by_deadline,
+    deadlines,
     events_of_batch,
     listing,
     newest_decisions,
@@ -67,6 +71,10 @@ class NewestQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     appId: Annotated[str, Meta(description="Only events of this app.")] = ""  # noqa: N815
     type: Annotated[str, Meta(description="Only events of this type.")] = ""
     code: Annotated[str, Meta(description="Only decisions with this reason code.")] = ""
+    answer: Annotated[
+        Literal["", "accepted", "duplicate", "rejected", "timer"],
+        Meta(description="Only events that were answered so; `timer`: what a deadline decided."),
+    ] = ""
     before: Annotated[int, Meta(ge=0, le=LATEST, description="`next` of the page before.")] = LATEST
     limit: Annotated[int, Meta(ge=1, le=200, description="How many to give.")] = 50
 
@@ -83,6 +91,14 @@ class ArchiveDelivery(msgspec.Struct, frozen=True, kw_only=True):
 class ClosuresQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     state: Annotated[
         Literal["", "open", "closed_success", "closed_failure"], Meta(description="Only closures in this state.")
+    ] = ""
+    order: Annotated[
+        Literal["", "deadline"],
+        Meta(description="`deadline`: those that wait, the one that is due first before the others."),
+    ] = ""
+    appId: Annotated[str, Meta(description="Only closures of this app; with `order=deadline`.")] = ""  # noqa: N815
+    dueBefore: Annotated[  # noqa: N815
+        str, Meta(description="Only closures whose deadline lies before this instant; with `order=deadline`.")
     ] = ""
     after: Annotated[str, Meta(pattern="^([0-9a-f]{2})*$", description="`next` of the page before.")] = ""
     limit: Annotated[int, Meta(ge=1, le=1000)] = 100
@@ -168,6 +184,7 @@ def _newest(request: Request) -> Timeline:
             asked.appId in ("", subject.app)
             and asked.type in ("", subject.event_type)
             and asked.code in ("", decision.reason)
+            and asked.answer in ("", answer_of(decision))
         )
 
     found = request.patra.db.read(lambda tx: newest_decisions(tx, meets, before=asked.before, limit=asked.limit))
@@ -223,12 +240,27 @@ def _closure(request: Request) -> ClosureView | Problem:
     return found or Problem(404, "closure_unknown", "There is no such closure", f"{key!r} was never opened.")
 
 
-def _closures(request: Request) -> Closures:
+def _closures(request: Request) -> Closures | Problem:
     asked: ClosuresQuery = request.query
     after = bytes.fromhex(asked.after)
-    found = request.patra.db.read(lambda tx: closures(tx, state=asked.state, after=after, limit=asked.limit))
+    if asked.order == "deadline":
+        until = parse_instant(asked.dueBefore) if asked.dueBefore else LATEST
+        if until is None:
+            return _no_instant("dueBefore")
+        found = request.patra.db.read(
+            lambda tx: closures_by_deadline(tx, after=after, until=until, app=asked.appId, limit=asked.limit)
+        )
+    elif asked.appId or asked.dueBefore:
+        return Problem(400, "query_invalid", "appId and dueBefore need order=deadline")
+    else:
+        found = request.patra.db.read(lambda tx: closures(tx, state=asked.state, after=after, limit=asked.limit))
     more = found[-1][0].hex() if len(found) == asked.limit else None
     return Closures(closures=[view for _, view in found], next=more)
+
+
+def _deadlines(request: Request) -> Deadlines:
+    now = request.patra.clock.now()
+    return request.patra.db.read(lambda tx: deadlines(tx, now))
 
 
 def _rejects(request: Request) -> RejectsPage | Problem:
@@ -313,7 +345,10 @@ def read_routes() -> list[Endpoint]:
             _reading(f"/attribution/{path}", _listing(what), summary, Listing, ListingQuery)
             for path, what, summary in LISTINGS
         ),
-        _reading("/attribution/closures", _closures, "Closures, by state", Closures, ClosuresQuery),
+        _reading("/attribution/closures", _closures, "Closures, by state or by deadline", Closures, ClosuresQuery),
+        _reading(
+            "/attribution/deadlines", _deadlines, "How many closures are due, in steps of seconds from now", Deadlines
+        ),
         _reading(
             "/attribution/closures/{key:path}",
             _closure,

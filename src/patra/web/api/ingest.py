@@ -8,7 +8,7 @@ from msgspec import Meta
 from patra.app.wiring import Patra
 from patra.ingest.operations.coverage import Coverage, coverage
 from patra.ingest.operations.reads import drilldown, rates, views
-from patra.ingest.packs import registry_store
+from patra.ingest.packs import registry
 from patra.ingest.planning import store
 from patra.ingest.vocabulary.reasons import Reason
 from patra.kernel.clock import DAY, format_instant
@@ -175,7 +175,7 @@ def _sources(request: Request) -> Sources:
                         if h.source == row["provenance_code"]
                     ],
                 )
-                for row in registry_store.sources(tx)
+                for row in registry.sources(tx)
             ]
         )
 
@@ -184,7 +184,7 @@ def _sources(request: Request) -> Sources:
 
 def _pack(request: Request) -> Reply | Problem:
     source = request.path["source"]
-    tree = request.patra.db.read(lambda tx: registry_store.read_tree(tx, source))
+    tree = request.patra.db.read(lambda tx: registry.read_tree(tx, source))
     if tree is None:
         return Problem(
             404, Reason.SOURCE_UNKNOWN.value, Reason.SOURCE_UNKNOWN.text, f"`GET /ingest/sources` lists them: {source}"

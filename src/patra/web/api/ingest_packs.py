@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from patra.app.access.actor import Role
-from patra.ingest.packs import registry_store, secret_grants, staged_release
+from patra.ingest.packs import registry, secret_grants, staged_release
 from patra.ingest.packs.compiler import LoadedPack, check_pack, load_pack
 from patra.ingest.packs.diff import Change, difference
 from patra.ingest.packs.problems import Problem as PackProblem
@@ -203,7 +203,7 @@ def _diff(request: Request) -> PackDifference | Problem:
     if loaded is None:
         return _refused(problems)
     source = loaded.pack.source
-    before = request.patra.db.read(lambda tx: registry_store.read_tree(tx, source))
+    before = request.patra.db.read(lambda tx: registry.read_tree(tx, source))
     return PackDifference(source=source, changes=difference(before, loaded.tree))
 
 
@@ -212,7 +212,7 @@ def _load(request: Request) -> PackLoaded | Problem:
     if loaded is None:
         return _refused(problems)
     by, now = (request.actor or LOCAL).name, request.patra.clock.now()
-    found = request.act(lambda tx: registry_store.load(tx, [loaded], by=by, now=now)[0], loaded.pack.source)
+    found = request.act(lambda tx: registry.load(tx, [loaded], by=by, now=now)[0], loaded.pack.source)
     return PackLoaded(
         source=found.source,
         version=found.version_no,
@@ -235,7 +235,7 @@ def _stage(request: Request) -> PackStaged | Problem:
     def work(tx: Tx) -> tuple[int, list[Change]]:
         version = staged_release.stage(tx, loaded, wish.share, by=by, now=now)
         request.audit(tx, source, {"version": version, "share": wish.share, "why": wish.why})
-        return version, difference(registry_store.read_tree(tx, source), loaded.tree)
+        return version, difference(registry.read_tree(tx, source), loaded.tree)
 
     try:
         version, changes = request.patra.db.run(work)
@@ -260,7 +260,7 @@ def _trial(request: Request) -> Trial | Problem:
             by=found.by,
             since=format_instant(found.at),
             results=results,
-            changes=difference(registry_store.read_tree(tx, source), found.pack.tree),
+            changes=difference(registry.read_tree(tx, source), found.pack.tree),
         )
 
     try:

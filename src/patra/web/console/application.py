@@ -186,16 +186,17 @@ class Console:
         self, visitor: Visitor, page: Page, route: Route | None, query: dict[str, str], *, not_before: float = 0.0
     ) -> dict[str, Any]:
         asked = urlencode({name: value for name, value in query.items() if name != "did"})
+        may = partial(self._calls.may, visitor.actor)
         return {
             "title": page.title,
             "now": self._patra.clock.now(),
             "actor": visitor.actor,
             "open": self._access.open,
             "version": patra.__version__,
-            "may": partial(self._calls.may, visitor.actor),
+            "may": may,
             "form_token": visitor.form_token,
             "once": secrets.token_urlsafe(12),
-            "nav": navigation(self._counts.now(visitor.actor, not_before), route.nav if route else ""),
+            "nav": navigation(self._counts.now(visitor.actor, not_before), route.nav if route else "", may),
             "live_query": asked,
             "is_live": route is not None and route.live,
             "here": "/console/",

@@ -1,6 +1,6 @@
 """The navigation: by engine, with numbers only where a person is needed."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -15,6 +15,8 @@ class Entry(msgspec.Struct, frozen=True):
     path: str
     count: str = ""
     tone: str = "bad"
+    needs: tuple[str, str] | None = None
+    """The endpoint that its view asks, where not everybody may ask it."""
 
     @property
     def href(self) -> str:
@@ -60,13 +62,13 @@ SECTIONS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
             Entry("Webhooks", "/bus/webhooks"),
         ),
     ),
-    ("Studio", (Entry("Films", "/studio"), Entry("New film", "/studio/new"))),
+    ("Studio", (Entry("Films", "/studio"), Entry("New film", "/studio/new", needs=("POST", "/studio/runs")))),
     (
         "System",
         (
             Entry("Loops", "/loops", "loops"),
             Entry("Outbox", "/outbox", "outbox"),
-            Entry("Audit", "/audit"),
+            Entry("Audit", "/audit", needs=("GET", "/audit")),
             Entry("Settings", "/settings"),
             Entry("Doctor", "/doctor"),
         ),
@@ -92,13 +94,14 @@ def siblings(path: str) -> tuple[Entry, ...]:
     return next((entries for name, entries in SECTIONS if name and any(e.path == path for e in entries)), ())
 
 
-def navigation(counts: Mapping[str, int], current: str) -> dict[str, Any]:
-    """What the frame needs to draw it."""
+def navigation(counts: Mapping[str, int], current: str, may: Callable[[str, str], bool]) -> dict[str, Any]:
+    """What the frame needs to draw it, without the views that the role of the visitor does not allow."""
+    sections = [(name, [one for one in entries if one.needs is None or may(*one.needs)]) for name, entries in SECTIONS]
     return {
-        "sections": SECTIONS,
+        "sections": sections,
         "counts": counts,
         "current": current,
         "tabs": TABS,
         "engine": section_of(current),
-        "siblings": siblings(current),
+        "siblings": [one for one in siblings(current) if one.needs is None or may(*one.needs)],
     }

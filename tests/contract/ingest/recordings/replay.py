@@ -16,7 +16,7 @@ from patra.ingest.execution.compiled_plan import Options
 from patra.ingest.execution.executor import Executor, Limits
 from patra.ingest.fetching.runtime import Runtime
 from patra.ingest.http.client import Transport
-from patra.ingest.packs import bundled, registry_store
+from patra.ingest.packs import bundled, registry
 from patra.ingest.packs.compiler import LoadedPack, load_pack
 from patra.ingest.packs.schema import Pack
 from patra.ingest.packs.yaml.yaml_document import read_document
@@ -177,11 +177,11 @@ class Harvest:
         )
         self.planner = Planner(db, self.clock)
         self.executor = Executor(
-            db, services, options=Options(ttl=10 * MINUTE), limits=Limits(per_partition=8), nap=self._nap
+            db, services, options=Options(ttl=10 * MINUTE), limits=Limits(per_partition=8), pause=self._pause
         )
-        db.run(lambda tx: registry_store.load(tx, [loaded], by="test", now=NOW))
+        db.run(lambda tx: registry.load(tx, [loaded], by="test", now=NOW))
 
-    def _nap(self, seconds: float) -> bool:
+    def _pause(self, seconds: float) -> bool:
         self.clock.advance(int(seconds * SECOND))
         return False
 

@@ -496,7 +496,7 @@ CASES = [
 
 FURTHER = {
     "volume", "issue", "pages", "article_number", "issn", "isbn", "keywords", "mesh", "references", "citations",
-    "funders", "relations", "full_text", "notices",
+    "funders", "relations", "full_text", "notices", "editors",
 }  # fmt: skip
 """Fields that `test_values_by_hand` compares."""
 

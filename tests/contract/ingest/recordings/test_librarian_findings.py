@@ -85,6 +85,37 @@ FOUND: list[tuple[str, str, str, int | str, dict[str, Any]]] = [
         "abstract": None, "container": "GMS Medizin - Bibliothek - Information", "issn": ["1865-066X"],
     }),
     ("core", "search_v2", "core/001", 5, {"abstract": None}),
+    # the deposit has no spaces around its italics
+    ("crossref", "work", "crossref/034", 0, {
+        "title": "Exploring G-quadruplex structure in PRCC-TFE3 fusion Oncogene: Plausible use as anti cancer therapy for"
+                 " translocation Renal cell carcinoma (tRCC)",
+    }),
+    # a division and its laboratory are no person
+    ("oaipmh", "records", "datacite/018", 22, {
+        "authors": [{"name": "Environmental Sciences Division, Oak Ridge National Laboratory"}],
+    }),
+    # journal, volume, issue and pages are one text in Dublin Core
+    ("oaipmh", "records", "zenodo/007", 6, {"container": "Evolution", "volume": "29", "issue": "4", "pages": "750-762"}),
+    ("oaipmh", "records", "zenodo/007", 1, {
+        "container": "Annales de la Société Entomologique de Belgique", "volume": "56", "pages": "339-342", "issue": None,
+    }),
+    # one of two spellings has a hyphen of its own (U+2010)
+    ("datacite", "doi", "datacite/009", 0, {"funders": [{
+        "name": "National Institute of Food and Agriculture", "id": "https://ror.org/05qx3fv49",
+        "awards": ["2020-33522-32317", "7008054"],
+    }]}),
+    # initials are letters of any alphabet
+    ("europepmc", "search", "europepmc/006", "40505840", {"authors": [
+        {"name": "V Dias", "given": "V", "family": "Dias"}, {"name": "Â Alves", "given": "Â", "family": "Alves"},
+        {"name": "R Medeiros", "given": "R", "family": "Medeiros"}, {"name": "AL Teixeira", "given": "AL", "family": "Teixeira"},
+        {"name": "F Dias", "given": "F", "family": "Dias"},
+    ]}),
+    # a record that names the first author only
+    ("oaipmh", "records", "datacite/018", 3, {"authors": [{"name": "Jenni Schmitt"}], "authors_truncated": True}),
+    ("oaipmh", "records", "datacite/018", 7, {"authors": [{"name": "Art King, Ph.D."}], "authors_truncated": True}),
+    ("oaipmh", "records", "datacite/018", 30, {"authors_truncated": None}),
+    # nobody sees a space without width at the end
+    ("oaipmh", "records", "oaipmh/025", 13, {"title": "Two Forms of Spatial Imagery: Neuroimaging Evidence"}),
 ]  # fmt: skip
 
 
@@ -142,3 +173,11 @@ def test_retractions_and_corrections_in_pmc_are_no_articles() -> None:
     works = [one.work for number in range(1, 5) for one in read("pmc", "records", f"pmc/{number:03}")]
     types = [work.type for work in works if work is not None]
     assert (types.count("erratum"), types.count("review"), types.count("letter")) == (2, 3, 10)
+
+
+def test_sections_of_an_abstract_have_their_titles_with_a_colon() -> None:
+    [one] = read("crossref", "work", "crossref/012")
+    assert one.work is not None
+    abstract = one.work.abstract or ""
+    assert abstract.startswith("Background: The absence of high-quality next-generation sequencing (NGS)")
+    assert " in China. Objective: Th" in abstract

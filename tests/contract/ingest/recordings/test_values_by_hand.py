@@ -24,7 +24,7 @@ VALUES: list[tuple[str, str, str, int | str, dict[str, Any]]] = [
     ("oaipmh", "records", "datacite/018", "oai:oai.datacite.org:1543868", {"type": "article"}),
     # a subtitle belongs to its title
     ("crossref", "works", "crossref/002", 0, {
-        "title": "Widget, widget as you lead, I am performing well indeed!: using results from an exploratory offline study"
+        "title": "Widget, widget as you lead, I am performing well indeed! using results from an exploratory offline study"
                  " to inform an empirical online study about a learning analytics widget in a collaborative learning"
                  " environment",
     }),

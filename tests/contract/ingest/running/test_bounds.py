@@ -29,7 +29,7 @@ def test_slow_batches_let_fewer_tasks_run_and_calm_ones_let_more_again(database:
         w.provider._served = slow  # type: ignore[method-assign]
         w.trigger()
         w.executor.run_once()
-        bounds = w.services.crowds.bounds(w.clock.now())
+        bounds = w.services.limiters.bounds(w.clock.now())
         assert bounds == {PARTITION: 2}  # four by the pack, then half of it: one task is not long enough for a quarter
         stats = json.loads(w.one("SELECT stats FROM ing_task_run ORDER BY run_id LIMIT 1"))
         assert stats["healed"]["concurrencyDown"] >= 1
@@ -37,7 +37,7 @@ def test_slow_batches_let_fewer_tasks_run_and_calm_ones_let_more_again(database:
         assert any(mark.get("concurrencyDown") for mark in marks)
         w.clock.advance(20 * MINUTE)
         for _ in range(2):
-            bounds = w.services.crowds.bounds(w.clock.now())
+            bounds = w.services.limiters.bounds(w.clock.now())
             w.clock.advance(6 * MINUTE)
         assert bounds == {PARTITION: 4}
 
@@ -52,7 +52,7 @@ def test_too_many_429_let_fewer_tasks_run(database: Database) -> None:
         w.trigger()
         lowest = 4
         while w.executor.run_once().tasks or w.next_due() is not None:
-            lowest = min([lowest, *w.services.crowds.bounds(w.clock.now()).values()])
+            lowest = min([lowest, *w.services.limiters.bounds(w.clock.now()).values()])
             due = w.next_due()
             w.clock.set(max(due or 0, w.clock.now() + 1))
         assert lowest < 4

@@ -13,7 +13,7 @@ from patra.ingest.execution.executor import Counts, Executor, Limits
 from patra.ingest.fetching.runtime import Runtime
 from patra.ingest.http.client import Transport
 from patra.ingest.landing.records import content_of
-from patra.ingest.packs import registry_store, secret_grants
+from patra.ingest.packs import registry, secret_grants
 from patra.ingest.packs.compiler import check_pack, load_pack
 from patra.ingest.packs.problems import errors
 from patra.ingest.packs.schema import Pack
@@ -168,11 +168,11 @@ class World:
             self.services,
             options=self.options,
             limits=Limits(per_partition=8),
-            nap=self._nap if manual else None,
+            pause=self._pause if manual else None,
             **more,
         )
 
-    def _nap(self, seconds: float) -> bool:
+    def _pause(self, seconds: float) -> bool:
         self.clock.advance(int(seconds * SECOND))
         return False
 
@@ -183,7 +183,7 @@ class World:
         assert loaded is not None
         wrong = errors(check_pack(loaded))
         assert not wrong, [str(problem) for problem in wrong]
-        self.db.run(lambda tx: registry_store.load(tx, [loaded], by="test", now=self.clock.now()))
+        self.db.run(lambda tx: registry.load(tx, [loaded], by="test", now=self.clock.now()))
         for credential in loaded.pack.credentials.values():
             for reference in credential.secrets.values():
                 self.allow_secret(loaded.pack.source, reference)

@@ -177,7 +177,7 @@ def harvested(settings: Settings) -> Any:
     with site(script=lambda *_: leased.append(s.rows("SELECT leased_until FROM ing_task")[0][0])) as s:
         s.load(built({}))
         s.trigger()
-        s.executor = Executor(s.db, s.services, options=options_of(settings, s.db), nap=s._nap)
+        s.executor = Executor(s.db, s.services, options=options_of(settings, s.db), pause=s._pause)
         s.drain()
         by_own_clock = leased[0] < NOW + DAY
         return by_own_clock, leased[0] - NOW if by_own_clock else None, s.rows("SELECT count(*) FROM ing_body")

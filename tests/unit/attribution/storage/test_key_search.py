@@ -69,7 +69,7 @@ def test_every_key_is_found_as_if_no_row_were_skipped(store: Database, monkeypat
 
     skipping = store.read(answers)
     with monkeypatch.context() as patched:
-        patched.setattr(key_search, "_stored_text", lambda _key: None)
+        patched.setattr(key_search, "stored_text", lambda _key: None)
         assert skipping == store.read(answers)
     assert [key for key, found in skipping.items() if not found] == ["nothing"]
     indexer = Indexer(store, SystemClock(), patience=0, run=3)

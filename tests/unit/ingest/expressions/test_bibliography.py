@@ -10,6 +10,7 @@ from patra.ingest.expressions.bibliography import (
     page_range,
     pages,
     person,
+    printed,
     publisher_name,
     surname_first,
     terms,
@@ -25,7 +26,13 @@ from patra.ingest.expressions.cleaners import clean
         ("PCAWG Network,", "PCAWG Network", None, None),
         ("Smith, John, Jr.", "John Smith, Jr.", "John", "Smith"),
         ("Hulscher, Nicolas, BS", "Nicolas Hulscher, BS", "Nicolas", "Hulscher"),
-        ("El-Kassaby, Yousry, A.", "Yousry, A. El-Kassaby", "Yousry, A.", "El-Kassaby"),
+        ("El-Kassaby, Yousry, A.", "Yousry A. El-Kassaby", "Yousry A.", "El-Kassaby"),
+        ("Smith, J., Doe, K.", "Smith, J., Doe, K.", None, None),
+        ("Jenni Schmitt et al.", "Jenni Schmitt", None, None),
+        ("Schmitt, Jenni, et al", "Jenni Schmitt", "Jenni", "Schmitt"),
+        ("Art King, Ph.D. et al.", "Art King, Ph.D.", None, None),
+        ("Fog, Al", "Al Fog", "Al", "Fog"),
+        ("Fog Division, Oak Ridge National Laboratory", "Fog Division, Oak Ridge National Laboratory", None, None),
         (
             "M. Arshad Shehzad Hassan, Guobing Song, Xiaoning Kang",
             "M. Arshad Shehzad Hassan, Guobing Song, Xiaoning Kang",
@@ -47,6 +54,8 @@ def test_a_person(text: str, name: str, given: str | None, family: str | None) -
         ("Thiery JP", ("JP", "Thiery")),
         ("Vázquez-Arreguín K", ("K", "Vázquez-Arreguín")),
         ("Van Den Bossche T", ("T", "Van Den Bossche")),
+        ("Alves Â", ("Â", "Alves")),
+        ("王 明", None),
         ("IASLC Basic and Translational Science Committee", None),
         ("Sumit", None),
     ],
@@ -189,3 +198,24 @@ def test_lists_side_by_side_are_people() -> None:
         {"family": "INRAE", "name": "INRAE"},
     ]
     assert aligned({"name": None}) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("Annals of Fog; Vol. 7 No. 2 (2012): Lamps; 23-44", ("Annals of Fog", "7", "2", "23-44")),
+        ("Proceedings of Fog; Vol. 2 No. 1: Fog '26; 1-12", ("Proceedings of Fog", "2", "1", "1-12")),
+        ("Revista X; v. 5, n. 2 (2010); 11-20", ("Revista X", "5", "2", "11-20")),
+        ("Revista X; Vol. 12 N\u00fam. 3 (2019): Oto\u00f1o; 5\u201317", ("Revista X", "12", "3", "5-17")),
+        ("The Mind Repository (beta); No 1 (2013)", ("The Mind Repository (beta)", None, "1", None)),
+        ("Journal of Lamps; 2022", ("Journal of Lamps", None, None, None)),
+        ("Evolution: 29 (1975) no. 4, pp. 750-762", ("Evolution", "29", "4", "750-762")),
+        ("Annales: 56 (1912) pp. 339-42", ("Annales", "56", None, "339-342")),
+        ("MIPO Online, yr. 2012, vol. 7, iss. 2, pg. 23-44", ("MIPO Online", "7", "2", "23-44")),
+        ("Nature", ("Nature", None, None, None)),
+        ("Smith, J.; Doe, K. A book; Oslo", ("Smith, J.; Doe, K. A book; Oslo", None, None, None)),
+    ],
+)
+def test_where_a_work_is_printed(text: str, parts: tuple[str | None, ...]) -> None:
+    names = ("container", "volume", "issue", "pages")
+    assert printed(text) == {name: part for name, part in zip(names, parts, strict=True) if part is not None}

@@ -15,7 +15,7 @@ HOSTILE = ["'", "'); import os  # ", "x\n    raise", "\\", "{value}", "x.__class
 
 def generated(fields: dict[str, Any]) -> MappingCode:
     code = MappingCode(Response(), Expr(), {}, "UTC")
-    code.function(msgspec.convert({"fields": fields}, Output).fields)
+    code.functions(msgspec.convert({"fields": fields}, Output).fields)
     return code
 
 
@@ -44,7 +44,7 @@ def test_a_key_of_a_path_is_a_literal() -> None:
 
 
 def test_the_text_knows_no_builtins() -> None:
-    function = MappingCode(Response(), Expr(), {}, "UTC").function({})
+    [function] = MappingCode(Response(), Expr(), {}, "UTC").functions({"a": "$.a"})
     assert function.__globals__["__builtins__"] == {}
 
 

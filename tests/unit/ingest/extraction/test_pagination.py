@@ -67,9 +67,10 @@ def test_a_full_page_without_evidence_may_have_a_next_one() -> None:
 
 
 def test_a_short_page_ends_offset_and_page_lists() -> None:
-    assert reason(follow(OFFSET, first(OFFSET), Page(items=9))) is RunReason.END_SHORT
-    assert reason(follow(PAGE, first(PAGE), Page(items=9))) is RunReason.END_SHORT
-    assert reason(follow(PAGE, first(PAGE), Page(items=0))) is RunReason.END_EMPTY
+    for pagination in (OFFSET, PAGE):
+        second = on(follow(pagination, first(pagination), Page(items=10, digest="a")))
+        assert reason(follow(pagination, second, Page(items=9, digest="b"))) is RunReason.END_SHORT
+        assert reason(follow(pagination, first(pagination), Page(items=0))) is RunReason.END_EMPTY
 
 
 def test_page_sizes_that_change_under_us_are_stepped_by_what_was_returned() -> None:
@@ -404,3 +405,49 @@ def test_a_list_by_time_that_is_short_is_read_once_more_and_keeps_its_first_tota
     assert again(TIME, end, first(TIME, since=1), short=True) == replace(first(TIME, since=1), passes=1)
     assert again(TIME, end, replace(first(TIME, since=1), passes=1), short=True) is None
     assert again(TIME, end, first(TIME, since=1)) is None
+
+
+@pytest.mark.parametrize("pagination", [OFFSET, PAGE])
+def test_a_short_page_is_the_end_only_where_a_full_one_or_a_total_came_or_the_pack_says_so(
+    pagination: Pagination,
+) -> None:
+    begin = first(pagination)
+    looked = on(follow(pagination, begin, Page(items=7, digest="a")))
+    assert looked.seen == 7
+    assert reason(follow(pagination, looked, Page(items=0))) is RunReason.END_EMPTY
+    assert reason(follow(pagination, looked, Page(items=7, digest="a"))) is RunReason.END_SHORT
+    assert on(follow(pagination, looked, Page(items=7, digest="b"))).seen == 14
+    full = on(follow(pagination, begin, Page(items=10, digest="a")))
+    assert reason(follow(pagination, full, Page(items=7, digest="b"))) is RunReason.END_SHORT
+    assert reason(follow(pagination, begin, Page(items=7, total=7, digest="a"))) is RunReason.END_SHORT
+    declared = replace(pagination, short_page=ShortPage.END)
+    assert reason(follow(declared, begin, Page(items=7, digest="a"))) is RunReason.END_SHORT
+
+
+def test_behind_a_short_page_the_offset_goes_on_from_what_came_also_where_it_grows_by_the_page_size() -> None:
+    requested = replace(OFFSET, step=Step.REQUESTED)
+    assert on(follow(requested, first(requested), Page(items=7, digest="a"))).offset == 7
+    assert on(follow(requested, first(requested), Page(items=10, digest="a"))).offset == 10
+
+
+@pytest.mark.parametrize("meaning", TotalMeaning)
+def test_a_record_on_two_pages_says_that_the_list_moved_where_no_total_is_to_be_reached(meaning: TotalMeaning) -> None:
+    pagination = replace(OFFSET, total=meaning)
+    begin = first(pagination)
+    second = on(follow(pagination, begin, Page(items=10, total=15, digest="a")))
+    end = follow(pagination, second, Page(items=5, total=15, digest="b", overlaps=True))
+    assert isinstance(end, End)
+    once_more = again(pagination, end, begin)
+    assert (once_more is not None) is (meaning in {TotalMeaning.UPPER_BOUND, TotalMeaning.NONE})
+
+
+def test_a_list_by_time_of_short_pages_goes_on_from_the_latest_instant_until_nothing_later_comes() -> None:
+    begin = first(TIME, since=5)
+    second = on(follow(TIME, begin, Page(items=7, newest=9, digest="a")))
+    assert second.since == 9
+    assert reason(follow(TIME, second, Page(items=1, newest=9, digest="b"))) is RunReason.END_SHORT
+    assert on(follow(TIME, second, Page(items=7, newest=14, digest="b"))).since == 14
+    assert reason(follow(TIME, second, Page(items=7, newest=9, digest="b"))) is RunReason.STUCK_INSTANT
+    assert reason(follow(TIME, begin, Page(items=7, newest=5, digest="a"))) is RunReason.END_SHORT
+    assert reason(follow(TIME, begin, Page(items=7, newest=None, digest="a"))) is RunReason.END_SHORT
+    assert reason(follow(TIME, begin, Page(items=7, newest=9, rising=False, digest="a"))) is RunReason.END_SHORT

@@ -128,21 +128,21 @@ def test_an_open_circuit_sends_nothing_before_its_time_and_always_opens_again(sc
 
 
 def test_a_crowd_halves_slowly_enough_to_see_whether_it_helps_and_grows_one_by_one() -> None:
-    crowd = ConcurrencyLimiter(most=8, bound=8)
+    limiter = ConcurrencyLimiter(most=8, bound=8)
     now = 100 * MINUTE
-    crowd = fewer(crowd, now)
-    assert crowd.bound == 4
-    assert fewer(crowd, now + 59 * SECOND) == crowd
-    crowd = fewer(crowd, now + MINUTE)
-    assert crowd.bound == 2
+    limiter = fewer(limiter, now)
+    assert limiter.bound == 4
+    assert fewer(limiter, now + 59 * SECOND) == limiter
+    limiter = fewer(limiter, now + MINUTE)
+    assert limiter.bound == 2
     for minutes in range(2, 9):
-        crowd = fewer(crowd, now + minutes * MINUTE)
-    assert crowd.bound == 1
-    assert more(crowd, crowd.at + 5 * MINUTE - 1) == crowd
+        limiter = fewer(limiter, now + minutes * MINUTE)
+    assert limiter.bound == 1
+    assert more(limiter, limiter.at + 5 * MINUTE - 1) == limiter
     bounds = []
     for _ in range(10):
-        crowd = more(crowd, crowd.at + 5 * MINUTE)
-        bounds.append(crowd.bound)
+        limiter = more(limiter, limiter.at + 5 * MINUTE)
+        bounds.append(limiter.bound)
     assert bounds == [2, 3, 4, 5, 6, 7, 8, 8, 8, 8]
 
 

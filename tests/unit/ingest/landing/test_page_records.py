@@ -3,7 +3,7 @@
 import msgspec
 
 from patra.ingest.fetching.endpoint_client import EndpointClient
-from patra.ingest.landing.page_records import ids_of, nothing, records_of, with_missing
+from patra.ingest.landing.page_records import STAGE_RECORDS, ids_of, nothing, records_of, with_missing
 from patra.ingest.packs.sections import Field, Output
 from patra.ingest.packs.spec import Mapping
 from patra.ingest.planning.slicing.windows import Span
@@ -42,6 +42,21 @@ def test_a_good_item_is_a_record_and_a_flaw_has_the_code_of_its_kind():
         ("f", RunReason.NO_UPDATED_AT),
     ]
     assert (found.ids, found.without_id, found.newest) == (["a", "b", "c", "d", "f"], 1, AT)
+
+
+def test_a_page_of_several_stages_is_what_its_items_are_one_by_one():
+    kinds = [{}, {"title": None}, {"year": "x"}, {"id": None}, {"updated": "never"}, {"parts": 0}, {"updated": "1999"}]
+    items = [
+        {**GOOD, "id": f"r{n}", "year": n, "text": "long " * n, **kinds[n % len(kinds)]}
+        for n in range(2 * STAGE_RECORDS + 3)
+    ]
+    whole = records_of(LINE, items, AT, {}, Span(AT, AT + 1))
+    alone = [records_of(LINE, [one], AT, {}, Span(AT, AT + 1)) for one in items]
+    assert whole.records == [record for one in alone for record in one.records]
+    assert whole.bad == [bad for one in alone for bad in one.bad]
+    assert whole.ids == [identifier for one in alone for identifier in one.ids]
+    assert whole.outside == sum(one.outside for one in alone) > 0
+    assert len(whole.records) > STAGE_RECORDS // len(kinds)
 
 
 def test_a_filter_of_our_own_drops_what_lies_outside_the_window_and_counts_it():

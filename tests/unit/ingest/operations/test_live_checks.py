@@ -17,7 +17,7 @@ def checks(source: str, endpoint: str, *times: str, total: int = 3, deleted: int
         window_from="2026-03-01T00:00:00Z",
         window_to="2026-03-02T00:00:00Z",
     )
-    return {one.topic: one for one in live_checks(bundled.pack(source), Wanted(endpoint=endpoint), found)}
+    return {one.topic: one for one in live_checks(bundled.pack(source), Wanted(endpoint=endpoint), found, source)}
 
 
 def test_every_topic_has_what_is_declared_what_is_seen_and_what_to_ask() -> None:
@@ -31,6 +31,16 @@ def test_every_topic_has_what_is_declared_what_is_seen_and_what_to_ask() -> None
     text = "\n".join(lines_of(list(found.values())))
     assert "patra ingest try ror organizations" in text
     assert "patra ingest record" in text
+
+
+def test_commands_that_are_advised_can_be_typed() -> None:
+    """A pack is named as the command was given it; without an endpoint by id no command asks for one."""
+    wanted = Wanted(endpoint="organizations")
+    asked = live_checks(bundled.pack("ror"), wanted, Tried(verdict="accept", items=0, records=[]), "mine.yaml")
+    text = "\n".join(lines_of(asked))
+    assert "`patra ingest try mine.yaml organizations`" in text
+    by_id = {one.topic: one.ask for one in asked}["deletions"]
+    assert "--id" not in by_id or "try mine.yaml " in by_id
 
 
 def test_a_page_that_contradicts_the_pack_is_marked() -> None:

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from patra.cli.ingest.try_source import command
 from patra.demo.providers import library
 from patra.demo.providers_http import Providers, local_pack, serve
-from patra.ingest.packs import bundled, registry_store
+from patra.ingest.packs import bundled, registry
 from patra.kernel.db import migrate, open_database
 from patra.kernel.errors import Invalid
 
@@ -84,7 +84,7 @@ def test_a_source_that_is_loaded_is_tried_by_its_name(providers: Providers, tmp_
     ours = local_pack("crossref", providers.url)  # by the name of one of the distribution, with another address
     packs = [bundled.parsed(ours, "crossref.yaml")]
     packs.append(bundled.parsed(ours.replace("source: crossref", "source: mine"), "mine.yaml"))
-    db.run(lambda tx: registry_store.load(tx, packs, by="test", now=1))
+    db.run(lambda tx: registry.load(tx, packs, by="test", now=1))
     db.close()
     config = tmp_path / "patra.toml"
     config.write_text(f'[store]\nurl = "{url}"\n')

@@ -552,6 +552,14 @@ BROKEN = [
         "rateLimit: {authenticated",
     ),
     (
+        "a rate for a parameter that is not there",
+        "token",
+        [("endpoints:\n  works:", "endpoints:\n  works:\n    rateLimit: {identified: {param: mail}}")],
+        Reason.PARAM_INVALID,
+        "endpoints.works.rateLimit.identified.param",
+        "rateLimit: {identified",
+    ),
+    (
         "a credential that is not there",
         "token",
         [("credentialRef: plus", "credentialRef: minus")],

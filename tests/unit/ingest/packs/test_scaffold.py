@@ -108,6 +108,17 @@ def test_a_key_in_the_url_becomes_a_credential_and_is_not_written() -> None:
     assert tree["defaults"]["auth"]["name"] == "api_key"
 
 
+def test_where_nothing_is_called_an_id_the_fields_that_differ_are_named() -> None:
+    records = [
+        {"ref": f"B-{n}", "label": f"Bridge {n}", "link": f"https://x.org/{n}", "kind": "arch"} for n in range(3)
+    ]
+    text = started("mine", "records", Sample(body=json.dumps({"data": records}).encode(), url="https://x.org/a")).text
+    assert "in the sample, each record has its own $.ref, $.link" in text
+    same = [{"ref": "B", "kind": "arch"}] * 3
+    text = started("mine", "records", Sample(body=json.dumps({"data": same}).encode(), url="https://x.org/a")).text
+    assert "in the sample, no field is in every record with a value of its own" in text
+
+
 def test_a_sample_without_its_url_says_what_is_open(tmp_path: Path) -> None:
     sample, file = tmp_path / "sample.json", tmp_path / "mine.yaml"
     sample.write_text(NEXT_LINK.body, encoding="utf-8")

@@ -68,6 +68,39 @@ def test_an_article_in_bibtex() -> None:
     )
 
 
+CHAPTER = row_of(
+    Work(
+        source="crossref", endpoint="works", id="10.5555/c", title="On fog", container="Weather", type="chapter",
+        issued=When(at="2020-01-01T00:00:00Z", precision="year"), authors=[Author(name="Ada Lovelace")],
+        editors=[Author(name="Grace Hopper", given="Grace", family="Hopper"), Author(name="Fog Committee")],
+    )
+)  # fmt: skip
+
+
+def test_editors_of_a_volume_are_cited_and_those_of_a_journal_are_not() -> None:
+    assert csl(CHAPTER)["editor"] == [{"family": "Hopper", "given": "Grace"}, {"literal": "Fog Committee"}]
+    assert "  editor = {Hopper, Grace and {Fog Committee}},\n" in bibtex(CHAPTER)
+    assert "\r\nED  - Hopper, Grace\r\nED  - Fog Committee\r\n" in ris(CHAPTER)
+    article = {**CHAPTER, "type": "article"}
+    assert "editor" not in csl(article)
+    assert "editor" not in bibtex(article)
+    assert "\r\nED" not in ris(article)
+
+
+def test_a_thesis_has_a_school_also_where_no_publisher_is_named() -> None:
+    thesis = {**CHAPTER, "type": "thesis", "container": "University of Fog"}
+    assert "  school = {University of Fog},\n" in bibtex(thesis)
+    assert "howpublished" not in bibtex(thesis)
+    both = bibtex({**thesis, "publisher": "Fog Libraries", "type": "report"})
+    assert "  institution = {Fog Libraries},\n  howpublished = {University of Fog},\n" in both
+
+
+def test_a_book_without_authors_is_cited_by_its_editors() -> None:
+    book = {**CHAPTER, "type": "book", "authors": []}
+    assert citation_key(book) == "hopper2020:10.5555-c"
+    assert bibtex(book).startswith("@book{hopper2020:10.5555-c,\n  editor = {Hopper, Grace and {Fog Committee}},\n")
+
+
 def test_an_article_in_ris() -> None:
     assert ris(ARTICLE).split("\r\n") == [
         "TY  - JOUR", "ID  - piwowar2018state:10.7717-peerj.4375", "AU  - Piwowar, Heather", "AU  - OA {Group}",
@@ -235,6 +268,16 @@ def test_csl_json_is_one_array(tmp_path: Path, rows: list[dict[str, Any]]) -> No
     path = tmp_path / "w.csljson"
     assert export([rows[:1], rows[1:]], sink(path, format_of(path), WORKS)) == len(rows)
     assert json.loads(path.read_text(encoding="utf-8")) == [csl(row) for row in rows]
+
+
+@pytest.mark.parametrize(("name", "begin"), [("a.bib", "@article{"), ("a.ris", "TY  - "), ("a.csljson", '"type":')])
+def test_what_was_taken_back_or_has_neither_title_nor_doi_is_no_reference(
+    tmp_path: Path, name: str, begin: str
+) -> None:
+    nameless = {"source": "oaipmh", "endpoint": "records", "id": "oai:x:1", "deleted": False}
+    path = tmp_path / name
+    assert export([[nameless, {**ARTICLE, "deleted": True}, ARTICLE]], sink(path, format_of(path), WORKS)) == 1
+    assert path.read_text().count(begin) == 1
 
 
 @pytest.mark.parametrize(("name", "written"), [("w.bib", bibtex), ("w.ris.gz", ris)])

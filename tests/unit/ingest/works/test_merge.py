@@ -36,6 +36,16 @@ def test_two_works_with_one_doi_are_one() -> None:
     assert one.updated == "2026-02-01T00:00:00Z"
 
 
+def test_the_editors_of_a_joined_work_are_those_of_one_source() -> None:
+    crossref = work("crossref", doi="10.1/x", authors=[Author(name="Ada Lovelace")])
+    datacite = work("datacite", doi="10.1/x", editors=[Author(name="Grace Hopper")])
+    zenodo = work("zenodo", doi="10.1/x", editors=[Author(name="G. Hopper")])
+    [group] = grouped([zenodo, datacite, crossref])
+    one = merged(group)
+    assert ([person.name for person in one.editors], one.given_by["editors"]) == (["Grace Hopper"], "datacite")
+    assert row_of(one)["editors"] == [{"name": "Grace Hopper"}]
+
+
 def test_works_are_joined_through_a_third_one() -> None:
     pubmed = work("pubmed", pmid="7", title="A")
     crossref = work("crossref", doi="10.1/x", title="B")

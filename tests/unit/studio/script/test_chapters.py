@@ -1,4 +1,4 @@
-"""What is understood of thirty short chapters in ten genres: who, where, which things, who speaks, what is not there."""
+"""What is understood of forty short chapters in ten genres: who, where, which things, who speaks, what is not there."""
 
 from collections import Counter
 from itertools import groupby

@@ -104,3 +104,11 @@ def test_a_quotation_is_said_by_its_speaker_and_the_rest_by_the_narrator():
         ("", "said Tom,"),
         ("Tom", '"and eat."'),
     ]
+
+
+def test_the_steps_of_an_instruction_are_counted_on_their_cards():
+    recipe = "Tea\n\nTea is a drink that is made of leaves and hot water.\n\nFill the kettle with cold water.\n\nPour the water into the pot.\n\nWait for five minutes."
+    steps = [shot.picture.card.step for shot in make_plan(recipe).shots]
+    assert steps == [None, (1, 3), (2, 3), (3, 3)]
+    story = make_plan(ENGLISH).shots
+    assert not any(shot.picture.card and shot.picture.card.step for shot in story)

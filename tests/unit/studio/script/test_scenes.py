@@ -163,3 +163,28 @@ def test_a_year_inside_of_a_sentence_leaves_the_night_behind() -> None:
 def test_a_fire_in_the_name_of_an_animal_is_no_fire() -> None:
     (shot,) = make_plan("村子里飞来三只萤火虫。").shots
     assert "fire" not in shot.picture.motifs
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("Tom sat in the kitchen.\n\nHe went out into the rain. The dog barked.", [("kitchen", ""), ("", "outside")]),
+        ("小明坐在厨房里。他冒着雨跑出了门。", [("kitchen", ""), ("", "外面")]),
+        ("Tom sat in the kitchen. He wanted to go to the lake.", [("kitchen", "")]),  # a plan is no place
+        ("Nadia stood in the school playground.", [("", "playground")]),
+        ("In her car a dog slept on the seat.", [("", "car")]),
+        ("从海边寄来的信放在厨房里。", [("kitchen", "")]),
+        ("阿四站在教室里。晚上，阿四把书放在枕头边。", [("hall", "教室"), ("room", "")]),
+    ],
+)
+def test_who_goes_out_is_outside_and_what_is_planned_is_not_here(text: str, places: list[tuple[str, str]]) -> None:
+    shots = make_plan(text).shots
+    found = [(shot.picture.place, shot.picture.sign) for shot in shots]
+    assert list(dict.fromkeys(found)) == places
+
+
+def test_animals_of_speech_are_on_plates_and_crowds_of_pupils_are_children() -> None:
+    asked = make_plan('The boy sat in the kitchen. "Do you like dogs?" said Anna.').shots[-1].picture
+    assert asked.spoken == ("dog",)
+    crowd = make_plan("The pupils stood in the street.").shots[0].picture
+    assert (crowd.crowd, crowd.young) == (True, True)

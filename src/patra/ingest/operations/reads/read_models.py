@@ -276,12 +276,14 @@ READ_MODELS: dict[str, ReadModel] = {
         ReadModel(
             listing=TASKS,
             summary="List tasks in the order of their plans and slices.",
-            shown=("task_id", "status_code", "scheduled_at", "window_from", "window_to", "reason_code"),
+            shown=("task_id", "provenance_code", "endpoint_name", "status_code", "scheduled_at", "window_from",
+                   "window_to", "reason_code"),
         ),
         ReadModel(
             listing=RUNS,
             summary="List runs of tasks, the newest first.",
-            shown=("run_id", "status_code", "reason_code", "started_at", "finished_at", "error"),
+            shown=("run_id", "provenance_code", "endpoint_name", "operation_code", "window_from", "window_to",
+                   "status_code", "reason_code", "started_at", "finished_at", "error"),
         ),
         ReadModel(
             listing=BATCHES,
@@ -291,7 +293,8 @@ READ_MODELS: dict[str, ReadModel] = {
         ReadModel(
             listing=ERRORS,
             summary="List failed batches, and runs that failed without one, the newest first.",
-            shown=("run_id", "batch_no", "error_level", "reason_code", "error", "created_at"),
+            shown=("run_id", "provenance_code", "endpoint_name", "batch_no", "error_level", "reason_code", "error",
+                   "created_at"),
         ),
         ReadModel(
             listing=QUARANTINE,

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from patra.ingest.execution.on_failure import behind_the_end
 from patra.ingest.expressions.escaping import Refused
 from patra.ingest.extraction.classify import Action, Verdict
 from patra.ingest.extraction.completeness import Shortfall
@@ -76,6 +77,7 @@ def walk_list(ready: Ready, services: Runtime, pages: int, pause: Pause) -> List
     place = first(pagination, since=ready.at.window_from)
     found = ListWalk(pages=[], items=[], landings=[])
     keys: set[int] = set()
+    refused: Fetched | None = None
     while True:
         at = ready.at if place.index == 0 else at_place(ready.at, line, place)
         answer = _fetch(services, line, at, pause)
@@ -83,6 +85,11 @@ def walk_list(ready: Ready, services: Runtime, pages: int, pause: Pause) -> List
         if isinstance(answer, Deferred):
             page = replace(shown, verdict=str(answer.code), detail=answer.detail)
             return replace(found, pages=[*found.pages, page], accepted=False)
+        judged = behind_the_end(pagination, place, answer, refused)
+        if judged is None:
+            refused = answer
+            continue
+        answer, refused = judged, None
         shown = _judged(shown, answer)
         if answer.verdict.action not in {Action.ACCEPT, Action.EMPTY, Action.END}:
             page = replace(shown, following="not known: the answer was not accepted")

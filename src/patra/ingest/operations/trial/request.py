@@ -10,6 +10,7 @@ from patra.ingest.extraction.page_moves import PagePosition
 from patra.ingest.extraction.pagination import passed
 from patra.ingest.fetching.endpoint_client import EndpointClient
 from patra.ingest.http.request import Position
+from patra.ingest.http.upper_bound import upper_bound
 from patra.ingest.packs.compiler import LoadedPack, Overrides, compile_spec, offered
 from patra.ingest.packs.problems import Problem
 from patra.ingest.packs.secret_grants import Grant, destination_of, withhold
@@ -51,9 +52,10 @@ def prepared(loaded: LoadedPack, wanted: Wanted, now: int, grants: Sequence[Gran
     by_id = operation is Operation.UPDATE and spec.detail is not None
     leg: Leg = spec.detail if by_id and spec.detail is not None else spec
     two_phase = not by_id and spec.two_phase.enabled and spec.detail is not None
+    line, at = _client(loaded, spec, leg, grants), _first(spec, leg, wanted, now)
     return Ready(
-        line=_client(loaded, spec, leg, grants),
-        at=_first(spec, leg, wanted, now),
+        line=line,
+        at=replace(at, window_until=upper_bound(spec.window, at, line.shown)),
         spec=spec,
         details=_client(loaded, spec, spec.detail, grants) if two_phase and spec.detail is not None else None,
     )
@@ -106,7 +108,6 @@ def _first(spec: Spec, leg: Leg, wanted: Wanted, now: int) -> Position:
         now=now,
         window_from=since,
         window_to=until,
-        window_until=spec.window.until_us(until),
         page_no=pagination.first_page,
         page_size=pagination.page_size,
         offset=pagination.initial.offset,

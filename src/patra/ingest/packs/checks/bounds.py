@@ -11,7 +11,7 @@ from patra.ingest.vocabulary.reasons import Reason
 def check_limits(draft: Draft) -> Iterator[Problem]:
     """Nothing asks for more than `limits` says."""
     at, limits = draft.at, draft.at.limits
-    authenticated = at.rate_limit.authenticated
+    authenticated, identified = at.rate_limit.authenticated, at.rate_limit.identified
     asked: list[tuple[TreePath, float | None, float | None]] = [
         (("retry", "maxAttempts"), at.retry.max_attempts, limits.max_attempts),
         (("rateLimit", "refillRatePerSec"), at.rate_limit.refill_rate_per_sec, limits.max_rate_per_sec),
@@ -20,6 +20,7 @@ def check_limits(draft: Draft) -> Iterator[Problem]:
             authenticated.refill_rate_per_sec,
             limits.max_rate_per_sec,
         ),
+        (("rateLimit", "identified", "refillRatePerSec"), identified.refill_rate_per_sec, limits.max_rate_per_sec),
         (("rateLimit", "maxConcurrency"), at.rate_limit.max_concurrency, limits.max_concurrency),
         (("rateLimit", "authenticated", "maxConcurrency"), authenticated.max_concurrency, limits.max_concurrency),
         (("rateLimit", "quotaDaily"), at.rate_limit.quota_daily, limits.quota_daily),
@@ -48,6 +49,13 @@ def check_limits(draft: Draft) -> Iterator[Problem]:
                 f"{path[-1]}: {most:g}",
             )
     rate = at.rate_limit
+    if rate.identified.param is not None and rate.identified.param not in at.params:
+        yield draft.error(
+            Reason.PARAM_INVALID,
+            ("rateLimit", "identified", "param"),
+            f"there is no parameter {rate.identified.param}",
+            f"one of {', '.join(at.params)}" if at.params else "declare it under params",
+        )
     if rate.min_rate_per_sec > rate.refill_rate_per_sec:
         yield draft.error(
             Reason.LIMIT_EXCEEDED,

@@ -7,7 +7,7 @@ from typing import Any, cast
 from patra.ingest.expressions.expression import Names
 from patra.ingest.expressions.paths import compile_path
 from patra.ingest.expressions.scopes import output_names, request_names
-from patra.ingest.expressions.template import compile_template, has_expression
+from patra.ingest.expressions.template import Template, compile_template, has_expression
 from patra.ingest.packs.checks.draft import Draft
 from patra.ingest.packs.problems import Problem, TreePath
 from patra.ingest.packs.sections import Field
@@ -78,45 +78,46 @@ def check_output(draft: Draft) -> Iterator[Problem]:
         yield draft.error(Reason.SHAPE_INVALID, ("output", *wrong.path), wrong.message, wrong.advice)
 
 
-def request_reads(draft: Draft, found: list[Problem]) -> frozenset[str]:
-    """Compile every template of the request; gives the names they read, problems go into `found`."""
+def request_templates(draft: Draft, found: list[Problem]) -> dict[TreePath, Template]:
+    """Every template of the request, compiled, by its place; named expressions first; problems go into `found`."""
     names: dict[str, frozenset[str] | None] = dict(
         request_names(draft.at.params, draft.secrets, (), detail=draft.second or draft.endpoint.role is Role.DETAIL)
     )
-    read: set[str] = set()
+    out: dict[TreePath, Template] = {}
+
+    def add(at: TreePath, value: Any, names: Names) -> None:
+        for place, text in _texts(at, value):
+            if (template := _template(draft, place, text, names, found)) is not None:
+                out[place] = template
+
     defined: list[str] = []
     for name, text in draft.at.expr.vars.items():
-        read |= _template(draft, ("expr", "vars", name), text, names, found)
+        add(("expr", "vars", name), text, names)
         defined.append(name)
         names["expr"] = frozenset(defined)
     http = draft.at.http
     without_secrets = {**names, "credential": frozenset[str]()}
-    read |= _template(draft, ("http", "pathTemplate"), http.path_template, without_secrets, found)
-    read |= _template(draft, ("http", "userAgent"), http.user_agent, without_secrets, found)
+    add(("http", "pathTemplate"), http.path_template, without_secrets)
+    add(("http", "userAgent"), http.user_agent, without_secrets)
     for name, text in http.headers_template.items():
-        read |= _template(draft, ("http", "headersTemplate", name), text, names, found)
+        add(("http", "headersTemplate", name), text, names)
         if not name or set(name) - TOKEN:
             found.append(
                 draft.error(Reason.EXPR_INVALID, ("http", "headersTemplate", name), f"{name!r} is not a header's name")
             )
-    for section, query in (
-        ("queryTemplate", http.query_template),
-        ("nextQueryTemplate", http.next_query_template or {}),
-    ):
-        for name, value in query.items():
-            read |= _any(draft, ("http", section, name), value, names, found)
+    add(("http", "queryTemplate"), http.query_template, names)
+    add(("http", "nextQueryTemplate"), http.next_query_template or {}, names)
     body = http.body_template
     if body.kind is BodyKind.FORM:
-        for name, value in body.fields.items():
-            read |= _any(draft, ("http", "bodyTemplate", "fields", name), value, names, found)
+        add(("http", "bodyTemplate", "fields"), body.fields, names)
     elif body.kind is BodyKind.JSON:
-        read |= _any(draft, ("http", "bodyTemplate", "json"), body.json, names, found)
+        add(("http", "bodyTemplate", "json"), body.json, names)
     elif body.kind is not BodyKind.NONE:
-        read |= _template(draft, ("http", "bodyTemplate", "text"), body.text, names, found)
+        add(("http", "bodyTemplate", "text"), body.text, names)
     for name, param in draft.at.params.items():
         if param.expr is not None:
-            read |= _template(draft, ("params", name, "expr"), param.expr, without_secrets, found)
-    return frozenset(read)
+            add(("params", name, "expr"), param.expr, without_secrets)
+    return out
 
 
 def _response_paths(draft: Draft) -> Iterator[tuple[TreePath, str]]:
@@ -172,26 +173,24 @@ def _field(draft: Draft, field: Field, place: TreePath, above: list[str], *, ite
         yield draft.error(Reason.PATHS_INCOMPLETE, place, "the field has neither path, expr, fields nor default")
 
 
-def _any(draft: Draft, at: TreePath, value: Any, names: Names, found: list[Problem]) -> set[str]:
-    """Templates inside a structure."""
+def _texts(at: TreePath, value: Any) -> Iterator[tuple[TreePath, str]]:
+    """The texts inside a structure, each with its place."""
     if isinstance(value, str):
-        return _template(draft, at, value, names, found)
-    read: set[str] = set()
-    if isinstance(value, dict):
+        yield at, value
+    elif isinstance(value, dict):
         for key, item in cast("dict[str, Any]", value).items():
-            read |= _any(draft, (*at, key), item, names, found)
+            yield from _texts((*at, key), item)
     elif isinstance(value, list | tuple):
         for index, item in enumerate(cast("list[Any]", value)):
-            read |= _any(draft, (*at, index), item, names, found)
-    return read
+            yield from _texts((*at, index), item)
 
 
-def _template(draft: Draft, at: TreePath, text: str, names: Names, found: list[Problem]) -> set[str]:
+def _template(draft: Draft, at: TreePath, text: str, names: Names, found: list[Problem]) -> Template | None:
     try:
-        return set(compile_template(text, names, draft.at.expr.allowed_functions).names)
+        return compile_template(text, names, draft.at.expr.allowed_functions)
     except Invalid as error:
         found.append(draft.error(Reason.EXPR_INVALID, at, error.detail, error.advice))
-        return set()
+        return None
 
 
 def _zone(draft: Draft, at: TreePath, name: str) -> Iterator[Problem]:

@@ -51,6 +51,8 @@ class Authors(msgspec.Struct, frozen=True, kw_only=True):
 
 class Fields(msgspec.Struct, frozen=True, kw_only=True):
     id: Choice | None
+    distinct: Sequence[str]
+    """Where no field is called an id: paths whose values are in every record, each another."""
     updated: Choice | None
     changes: bool
     """Whether `updated` is called after a change, or is just some date."""
@@ -237,8 +239,10 @@ def understood(places: Places) -> Fields:
         if found is not None and rule.field not in work:
             work[rule.field] = found
     updated, changes = _updated(places.spots)
+    distinct = [spot for spot in places.spots if _identifies(spot)]
     return Fields(
-        id=_identity(places.spots),
+        id=_identity(distinct),
+        distinct=[spot.path for spot in distinct if not all(map(_date, spot.given))],
         updated=updated,
         changes=changes,
         deleted=_deleted(places.spots),
@@ -278,16 +282,19 @@ def _best(rule: _Rule, spots: Iterable[Spot]) -> Choice | None:
     )
 
 
-def _identity(spots: Sequence[Spot]) -> Choice | None:
-    """What every record has and no two share; the shortest way to something that is called an id."""
+def _identifies(spot: Spot) -> bool:
+    """Whether every record has a value here, and no two the same."""
+    given = spot.given
+    whole = len(given) == len(spot.values) and all(isinstance(value, str | int) for value in given)
+    if not whole or spot.many or len({str(value) for value in given}) != len(given):
+        return False
+    return not any(isinstance(value, bool) or len(str(value)) > 300 or " " in str(value).strip() for value in given)
+
+
+def _identity(distinct: Iterable[Spot]) -> Choice | None:
+    """Of the places that identify a record, the shortest way to something that is called an id."""
     ranked: list[tuple[float, Spot]] = []
-    for spot in spots:
-        given = spot.given
-        whole = len(given) == len(spot.values) and all(isinstance(value, str | int) for value in given)
-        if not whole or spot.many or len({str(value) for value in given}) != len(given):
-            continue
-        if any(isinstance(value, bool) or len(str(value)) > 300 or " " in str(value).strip() for value in given):
-            continue
+    for spot in distinct:
         last = spot.names[-1]
         called = (
             40 if re.fullmatch(r"id|identifier|uid|key|doi|pmid|nct_id|paper_id|put_code|halid_s|docid", last)

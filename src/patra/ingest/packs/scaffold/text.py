@@ -132,7 +132,12 @@ def _response(found: Found, walk: Walk, fields: Fields) -> Iterator[str]:
     yield f"      itemsPath: {_text(found.items_path)}"
     yield "      itemsMissing: FAIL  # an answer without it is not a page; EMPTY if the provider ends lists so"
     if fields.id is None:
-        yield "      # TODO: nothing in the records is there in each and different in all; say what identifies a record"
+        own = (
+            f"in the sample, each record has its own {', '.join(fields.distinct[:3])}"
+            if fields.distinct
+            else "in the sample, no field is in every record with a value of its own"
+        )
+        yield f"      # TODO: say what identifies a record; nothing is called an id: {own}"
     guess = "$.id" if found.format is ResponseFormat.JSON else "id"
     yield f"      idPath: {_text(fields.id.path if fields.id else guess)}{_said(fields.id)}"
     if fields.updated is None:

@@ -1,8 +1,10 @@
 """How much, how fast, how often: rate, quota, retry, batching, planning, refresh (ch. 4.6, 4.10 to 4.12, 4.14, 8)."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from msgspec import field
+from msgspec.structs import replace
 
 from patra.ingest.packs.sections.base import Bit, Count, Duration, Name, Positive, Priority, doc
 from patra.ingest.vocabulary.codes import Dimension, MissingIds, Operation, RateScope, ResetKind, RetryPolicy
@@ -29,6 +31,14 @@ class RateAuthenticated(Bit, frozen=True, kw_only=True):
     quota_hourly: Annotated[Count | None, doc("Requests per hour.", 5000)] = None
     quota_daily: Annotated[Count | None, doc("Requests per day.", 100_000)] = None
     max_concurrency: Annotated[Count | None, doc("Requests at the same time.", 3)] = None
+
+
+class RateIdentified(Bit, frozen=True, kw_only=True):
+    """What changes when a parameter says who is asking, such as an e-mail address."""
+
+    param: Annotated[Name | None, doc("The parameter.", "mailto")] = None
+    refill_rate_per_sec: Annotated[Positive | None, doc("Requests per second.", 3.3)] = None
+    burst_capacity: Annotated[Count | None, doc("Requests at once.", 10)] = None
 
 
 class RateLimit(Bit, frozen=True, kw_only=True):
@@ -67,9 +77,23 @@ class RateLimit(Bit, frozen=True, kw_only=True):
         dict[Operation, Annotated[float, doc("A share of the quota.", 0.6, gt=0, le=1)]],
         doc("Most of the quota that an operation's plans may take.", {"BACKFILL": 0.5}),
     ] = field(default_factory=lambda: {Operation.HARVEST: 1.0, Operation.UPDATE: 0.8, Operation.BACKFILL: 0.6})
+    identified: Annotated[
+        RateIdentified, doc("Other limits when a parameter is given.", {"param": "mailto", "refillRatePerSec": 3.3})
+    ] = RateIdentified()
     authenticated: Annotated[
         RateAuthenticated, doc("Other limits when the credential is there.", {"refillRatePerSec": 10})
     ] = RateAuthenticated()
+
+    def for_params(self, params: Mapping[str, Any]) -> "RateLimit":
+        """The limits of a run with these parameters."""
+        known = self.identified
+        if known.param is None or params.get(known.param) is None:
+            return self
+        return replace(
+            self,
+            refill_rate_per_sec=known.refill_rate_per_sec or self.refill_rate_per_sec,
+            burst_capacity=known.burst_capacity or self.burst_capacity,
+        )
 
 
 class Limits(Bit, frozen=True, kw_only=True):

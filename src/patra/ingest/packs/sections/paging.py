@@ -80,7 +80,11 @@ class Pagination(Bit, frozen=True, kw_only=True):
     empty_page: Annotated[EmptyPage, doc("What an empty page means.", "END")] = EmptyPage.END
     short_page: Annotated[
         ShortPage | None,
-        doc("What a page with fewer records than asked for means; END for OFFSET and PAGE.", "CONTINUE"),
+        doc(
+            "What a page with fewer records than asked for means. Undeclared, it ends one by OFFSET, PAGE or TIME; "
+            "where no total counts and only short pages came, the next one is asked for all the same.",
+            "CONTINUE",
+        ),
     ] = None
     total: Annotated[
         TotalMeaning,
@@ -186,6 +190,12 @@ class Window(Bit, frozen=True, kw_only=True):
         unit = PRECISIONS[self.precision]
         above = -(-end // unit) * unit
         return above - PRECISIONS[Precision.MILLISECOND] if self.bounds is Bounds.INCLUSIVE else above
+
+    def start_of_unit_us(self, bound: int) -> int:
+        """Where the unit begins that an inclusive bound stands for; any other bound stands for itself."""
+        if self.bounds is not Bounds.INCLUSIVE or self.precision is None:
+            return bound
+        return bound // PRECISIONS[self.precision] * PRECISIONS[self.precision]
 
     @property
     def safety_lag_us(self) -> int:

@@ -6,10 +6,12 @@ from PIL import Image
 
 from patra.studio.paint.canvas import Canvas
 from patra.studio.paint.palette import Colour, mix, scaled
+from patra.studio.paint.scenery.light import FLOOR, WOOD, lit
 from patra.studio.paint.scenery.places import paint_place
+from patra.studio.paint.scenery.rooms import ROOMS
 from patra.studio.script.shots import Picture
+from patra.studio.script.signs import set_of
 
-FLOOR = 0.74
 _WALLS: dict[str, Colour] = {
     "room": (196, 168, 136),
     "kitchen": (206, 178, 140),
@@ -21,8 +23,8 @@ _WALLS: dict[str, Colour] = {
 
 
 def paint_interior(c: Canvas, picture: Picture) -> None:
-    wall = _lit(c, _WALLS.get(picture.place, (190, 160, 130)))
-    wood = _lit(c, (112, 76, 52))
+    furnish, plain, windowed = ROOMS.get(set_of(picture.sign), (None, _WALLS.get(picture.place, (190, 160, 130)), True))
+    wall, wood = lit(c, plain), lit(c, WOOD)
     c.gradient([(0, scaled(wall, 0.72)), (0.7, wall), (1, scaled(wall, 0.86))], 0, FLOOR)
     for k in range(26):  # boards, just seen
         x = k / 26
@@ -32,7 +34,20 @@ def paint_interior(c: Canvas, picture: Picture) -> None:
         x = (k - 7) / 7
         c.line([(0.5 + 0.52 * x, FLOOR), (0.5 + 1.25 * x, 1)], scaled(wood, 0.6), 0.003)
     c.box(0, FLOOR - 0.026, c.aspect, 0.032, scaled(wood, 0.75))
-    _window(c, picture, 0.17, 0.16, 0.36 * c.aspect * 0.62, 0.4, wood)
+    if windowed:
+        _window(c, picture, 0.17, 0.16, 0.36 * c.aspect * 0.62, 0.4, wood)
+    if furnish is not None:
+        furnish(c)
+    else:
+        _furnish(c, picture, wood)
+    if "candle" in picture.motifs:
+        candle(c, 0.46, 0.655, 0.09)
+    if "fire" in picture.motifs and picture.place != "kitchen":
+        _hearth(c, 0.86, wood)
+    _light(c, picture, windowed=windowed)
+
+
+def _furnish(c: Canvas, picture: Picture, wood: Colour) -> None:
     match picture.place:
         case "kitchen":
             _stove(c, wood)
@@ -53,19 +68,6 @@ def paint_interior(c: Canvas, picture: Picture) -> None:
             _books(c, 0.78, 0.2, 0.19, 0.54, wood)
             _wall_clock(c, 0.62, 0.24, 0.065, wood)
             _bed(c, wood) if "bed" in picture.motifs else _table(c, 0.5, wood, lamp=True, cups="cup" in picture.motifs)
-    if "candle" in picture.motifs:
-        candle(c, 0.46, 0.655, 0.09)
-    if "fire" in picture.motifs and picture.place != "kitchen":
-        _hearth(c, 0.86, wood)
-    _light(c, picture)
-
-
-def _lit(c: Canvas, colour: Colour) -> Colour:
-    """A colour of the room in its hour: by lamp after dark, by the window by day."""
-    p = c.palette
-    if p.dark:
-        return mix(scaled(colour, 0.52), (92, 56, 34), 0.22)
-    return mix(scaled(colour, 1.1), p.horizon, 0.24)
 
 
 def _window(c: Canvas, picture: Picture, x: float, y: float, w: float, h: float, wood: Colour) -> None:
@@ -92,7 +94,7 @@ def _window(c: Canvas, picture: Picture, x: float, y: float, w: float, h: float,
         c.box(x + (w * k - 0.005) / c.aspect, y, 0.01, h, frame)
     c.box(x, y + h / 2 - 0.005, w, 0.01, frame)
     c.box(x - 0.05 / c.aspect, y + h + 0.015, w + 0.1, 0.024, mix(frame, c.palette.light, 0.2))
-    curtain = _lit(c, (168, 74, 66))
+    curtain = lit(c, (168, 74, 66))
     for side in (-1, 1):
         edge = x - 0.03 / c.aspect if side < 0 else x + (w + 0.03) / c.aspect
         folds = [
@@ -193,7 +195,7 @@ def _shelf(c: Canvas, x: float, y: float, w: float, wood: Colour, *, pots: bool)
         c.box(x, y + row + 0.1, w * a, 0.018, scaled(wood, 0.8))
         if pots:
             for k in range(7):
-                tone = _lit(
+                tone = lit(
                     c, ((188, 104, 70), (92, 116, 120), (206, 188, 150), (150, 70, 60))[(k + round(row * 10)) % 4]
                 )
                 px, tall = x + (0.05 + 0.095 * k) / a, 0.05 + 0.03 * ((k * 7) % 3) / 2
@@ -203,7 +205,7 @@ def _shelf(c: Canvas, x: float, y: float, w: float, wood: Colour, *, pots: bool)
 
 def _stove(c: Canvas, wood: Colour) -> None:
     a = c.aspect
-    brick = _lit(c, (150, 92, 72))
+    brick = lit(c, (150, 92, 72))
     c.box(0.79, 0.1, 0.2, 0.64, scaled(brick, 0.82))
     c.box(0.74, 0.46, 0.4, 0.28, brick)
     for row in range(6):
@@ -247,7 +249,7 @@ def _flames(c: Canvas, x: float, y: float, s: float) -> None:
 
 
 def _hearth(c: Canvas, x: float, wood: Colour) -> None:
-    stone = _lit(c, (140, 130, 124))
+    stone = lit(c, (140, 130, 124))
     c.box(x - 0.13 / c.aspect, 0.42, 0.34, 0.32, stone)
     c.box(x - 0.15 / c.aspect, 0.39, 0.38, 0.035, scaled(wood, 0.8))
     c.box(x - 0.07 / c.aspect, 0.52, 0.22, 0.22, (24, 16, 14), round_=0.04)
@@ -266,7 +268,7 @@ def _books(c: Canvas, x: float, y: float, w: float, h: float, wood: Colour) -> N
         while at < w * a - 0.05:
             thick = 0.012 + 0.018 * rng.random()
             if rng.random() < 0.9:
-                tone = _lit(
+                tone = lit(
                     c,
                     ((140, 54, 48), (54, 76, 92), (98, 106, 66), (180, 144, 86), (82, 56, 84), (60, 60, 66))[
                         rng.randrange(6)
@@ -279,7 +281,7 @@ def _books(c: Canvas, x: float, y: float, w: float, h: float, wood: Colour) -> N
 
 
 def _wall_clock(c: Canvas, x: float, y: float, r: float, wood: Colour) -> None:
-    face = _lit(c, (238, 230, 210))
+    face = lit(c, (238, 230, 210))
     c.oval(x, y, r * 1.16, r * 1.16, scaled(wood, 0.6))
     c.oval(x, y, r, r, face)
     for k in range(12):
@@ -318,12 +320,12 @@ def _clocks(c: Canvas, x: float, y: float, wood: Colour) -> None:
 def _bed(c: Canvas, wood: Colour) -> None:
     a = c.aspect
     c.box(0.5, 0.44, 0.05, 0.38, scaled(wood, 0.7))
-    c.box(0.5, 0.6, 0.72, 0.2, _lit(c, (96, 120, 150)), round_=0.03)
-    c.box(0.5 + 0.05 / a, 0.56, 0.2, 0.08, _lit(c, (240, 236, 226)), round_=0.03)
+    c.box(0.5, 0.6, 0.72, 0.2, lit(c, (96, 120, 150)), round_=0.03)
+    c.box(0.5 + 0.05 / a, 0.56, 0.2, 0.08, lit(c, (240, 236, 226)), round_=0.03)
 
 
 def _hall(c: Canvas, wood: Colour) -> None:
-    red = _lit(c, (150, 44, 44))
+    red = lit(c, (150, 44, 44))
     for side in (0.44, 0.94):
         c.poly([(side, 0), (side + 0.1, 0), (side + 0.07, FLOOR), (side + 0.015, FLOOR)], red)
         for k in range(3):
@@ -340,13 +342,13 @@ def _hall(c: Canvas, wood: Colour) -> None:
             )
 
 
-def _light(c: Canvas, picture: Picture) -> None:
+def _light(c: Canvas, picture: Picture, *, windowed: bool) -> None:
     p = c.palette
     if p.dark:
         c.glow(0.66, 0.5, 0.95, (255, 186, 104), 0.5)
         c.glow(0.62, 0.56, 0.32, (255, 214, 140), 0.5)
         c.glow(0.28, 0.4, 0.4, p.horizon, 0.14)
-    else:  # daylight falls in through the window
+    elif windowed:  # daylight falls in through the window
         c.poly([(0.2, 0.56), (0.36, 0.56), (0.62, 1), (0.3, 1)], p.light, 44)
         c.glow(0.28, 0.36, 0.75, p.light, 0.42)
     del picture

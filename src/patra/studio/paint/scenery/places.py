@@ -6,14 +6,16 @@ from collections.abc import Callable
 from patra.studio.paint import things
 from patra.studio.paint.canvas import Canvas
 from patra.studio.paint.palette import mix, scaled
+from patra.studio.paint.scenery.grounds import GROUNDS, outdoors
 from patra.studio.paint.scenery.sky import paint_ridges, paint_sky
 from patra.studio.paint.scenery.terrain import SNOW, ground, hill
 from patra.studio.paint.scenery.waters import harbour, island, lake, river, sea
 from patra.studio.script.shots import Picture
+from patra.studio.script.signs import set_of
 
 
 def paint_place(c: Canvas, picture: Picture) -> None:
-    painter, horizon = _PLACES.get(picture.place, (_field, 0.62))
+    painter, horizon = GROUNDS.get(set_of(picture.sign)) or _PLACES.get(picture.place, (outdoors, 0.6))
     light = paint_sky(c, picture, horizon)
     painter(c, picture, horizon, light)
     if "bird" in picture.motifs:

@@ -20,6 +20,11 @@ def ground(c: Canvas, picture: Picture, top: float, near_top: float = 0.45) -> N
     c.gradient([(0, far), (1, close)], top, 1.0)
 
 
+def toned_land(c: Canvas, colour: Colour, nearness: float = 0.7, share: float = 0.6) -> Colour:
+    """A colour of its own in the light of the hour."""
+    return mix(c.palette.land(nearness), colour, share if not c.palette.dark else share * 0.32)
+
+
 def hill(c: Canvas, colour: Colour, y: float, swell: float, phase: float) -> None:
     line = [
         (k / 48, y - swell * math.sin(k / 48 * 3.3 + phase) - 0.3 * swell * math.sin(k / 48 * 7.7 + 2 * phase))

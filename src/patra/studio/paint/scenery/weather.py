@@ -12,15 +12,16 @@ from PIL import Image, ImageDraw
 from patra.studio.paint.palette import Palette, mix
 from patra.studio.script.scenes import INSIDE
 from patra.studio.script.shots import Picture
+from patra.studio.script.signs import is_room
 
 Overlay = Callable[[Image.Image, float], None]
 
 
 def overlay_for(picture: Picture, palette: Palette) -> Overlay | None:
     """What moves in the air of this picture; called with a frame and its time in seconds."""
-    if picture.framing == "card" or not picture.place:
+    if picture.framing == "card" or (not picture.place and not picture.sign and picture.weather in {"clear", "wind"}):
         return None
-    if picture.place in INSIDE:
+    if picture.place in INSIDE or is_room(picture.sign):
         return _motes(picture.seed, palette) if picture.framing == "wide" else None
     if picture.weather in {"rain", "storm"}:
         return _rain(picture.seed, palette, heavy=picture.weather == "storm")

@@ -3,11 +3,11 @@
 They are drawn as so many people of that kind; more than three are a crowd.
 """
 
-# ruff: noqa: E501, SIM905  patterns and tables read better unbroken
+# ruff: noqa: E501  patterns and tables read better unbroken
 
 import re
 
-from patra.studio.script.names import kind_words_of
+from patra.studio.script.cast.roles import kind_words_of
 
 _COUNTS = {"两": 2, "二": 2, "三": 3, "俩": 2}
 _PLURALS = {"children": "child", "men": "man", "women": "woman", "kids": "child", "wives": "wife"}
@@ -78,51 +78,3 @@ def _several(kind: str, count: int) -> list[str]:
 
 def _blanked(text: str, match: "re.Match[str]") -> str:
     return text[: match.start()] + " " * (match.end() - match.start()) + text[match.end() :]
-
-
-_YOUNG_MAX_YEARS, _OLD_MIN_YEARS = 14, 62
-_YOUNG = {"man": "boy", "woman": "girl"}
-_OLD = {"man": "old", "woman": "granny"}
-_YEARS = {
-    word: years
-    for years, word in enumerate(
-        "one two three four five six seven eight nine ten eleven twelve thirteen fourteen".split(), 1
-    )
-} | {"seventy": 70, "eighty": 80, "ninety": 90, "sixty-five": 65}
-_AGE_EN = re.compile(
-    r"\b(?:at(?: the age of)?|aged|(?:is|was|turned)(?: only| just)?)\s+(\d{1,2}|[a-z-]+)(?=\s+years? old\b|[,.;]|\s+(?:and|when|she|he|an?|the|his|her|they|it)\b|$)",
-    re.IGNORECASE,
-)
-_BIRTH = re.compile(r"\b(?:was|were) born\b|出生(?:在|于)|生于")
-_CHILDHOOD = re.compile(
-    r"\bas an? (?:small |little |young )?(?:child|girl|boy)\b|\bwhen (?:he|she) was (?:a (?:small |little )?(?:child|girl|boy)|small|little)\b|\bin (?:his|her) childhood\b|小时候|童年",
-    re.IGNORECASE,
-)
-_AGE_ZH = re.compile(r"(?<!我的)([0-9]{1,2}|[一二三四五六七八九]?十?[一二三四五六七八九]?)岁")
-
-
-def is_birth(text: str) -> bool:
-    """Whether someone is born in a sentence: they are not seen there grown up."""
-    return _BIRTH.search(text) is not None
-
-
-def age_in(text: str, language: str) -> dict[str, str]:
-    """How people are drawn of whose age a sentence speaks: who is six is a child there, and who is eighty is old."""
-    told = [*(_AGE_ZH if language == "zh" else _AGE_EN).finditer(text), *_CHILDHOOD.finditer(text)]
-    last = max(told, key=lambda found: found.start(), default=None)  # at seven he …; at twenty he …
-    if last is not None and last.re is _CHILDHOOD:
-        return _YOUNG
-    years = _years(last[1]) if last else 0
-    return _YOUNG if 0 < years <= _YOUNG_MAX_YEARS else _OLD if years >= _OLD_MIN_YEARS else {}
-
-
-def _years(word: str) -> int:
-    if word.isascii():
-        return int(word) if word.isdigit() else _YEARS.get(word, 0)
-    tens, ten, ones = word.partition("十")
-    digits = "零一二三四五六七八九"
-    return (
-        (max(digits.find(tens), 1) * 10 + max(digits.find(ones), 0) if ones else max(digits.find(tens), 1) * 10)
-        if ten
-        else digits.find(word)
-    )

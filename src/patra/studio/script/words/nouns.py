@@ -9,24 +9,28 @@ end of a clause after 的 (Chinese). What is found is a piece of the text itself
 import re
 from collections.abc import Container
 
+from patra.studio.script.cast.roles import kind_words_of
 from patra.studio.script.depiction import seen_part
 from patra.studio.script.language import READ
 from patra.studio.script.lexicon import is_known
-from patra.studio.script.names import kind_words_of
 from patra.studio.script.pictograms import is_pictured
 
 MOST_NOUNS = 4
 LONGEST_NOUN = {"en": 24, "zh": 6}
 
+_DONE_EN = re.compile(
+    r"(?<!\bs)(?<!\bb)(?<!\bsh)(?<!\bse)(?<!\bre)(?<!\bwe)(?<!\bsl)ed$| (?:hang|stand|lie|sit|slid|live|wait|come|go)$"
+)
 _BEFORE = frozenset(
     "a an the his her its their my our your these those some two three four five six seven eight nine ten eleven twelve "
-    "twenty thirty forty fifty hundred another every each of with into against this that".split()
+    "twenty thirty forty fifty hundred another every each of with into against this".split()
 )
 _STOPS = frozenset(
     "in on at by near over under through across along behind above below beside around to from for with and but or nor that which who whom whose when where while as of is was were are be been "
     "am being could would should can will may might must had has have having do does did not never then than so if because until since after before into onto out off up down again away back "
     "he she it they we i you him them us me there here this these those all both only just also too very now soon already always often sometimes together today tonight later still even once a an the his her its their my our your what how why no yes like "
     "made make makes came come comes went go goes took take takes gave give gives said says told stood stand stands lay lies sat sits ran runs fell falls rose rises grew grows kept keeps began begins "
+    "slid crept swept spun bent leapt wept dug hid lit stuck struck sank swam sprang strode woke wound wove tore bit fled clung burst spread cost hit shut beat belongs hurried slipped "
     "left leaves held holds turned turns looked looks brought brings found finds got gets let lets put puts set sets saw sees heard hears felt feels knew knows thought shone hung swung drew flew rode "
     "sang slept broke spoke wrote read built caught taught bought sold met won lost paid sent led ate drank wore swam shook threw blew rang seemed became becomes means needs wants".split()
 )
@@ -46,7 +50,7 @@ _ABSTRACT = frozenset(
     "morning evening night noon afternoon dawn dusk spring summer autumn winter today tomorrow yesterday weekend monday tuesday wednesday thursday friday saturday sunday century age birthday world "
     "people person man men woman women boy girl child children parents grandparents twins couple crew team families crowd audience family friend friends nobody everyone someone group pair others one ones dozen dozens hundred hundreds thousand thousands million course distance "
     "silence peace war quiet darkness air ground north south east west direction left right inside outside centre center home house matter need needs mind memory thought dream length height width "
-    "weight speed price cost money total rate percent half quarter third same next last first past future present minute".split()
+    "weight speed price cost money total rate percent half quarter third same next last first past future present minute niece nephew cousin aunt uncle talk rest walk ride trip visit lesson lesson class game match race song dance party meeting wedding holiday news call sleep tide strength pause rhythm power effect pressure pattern flash flashes design method system process result record mercy midday thumb toe splash catch ton tons tonne tonnes litre litres gram grams wage luck noise sort rhythm".split()
 )
 _TOKEN = re.compile(r"[A-Za-zÀ-ÿ]+(?:['’-][A-Za-zÀ-ÿ]+)*|\d[\d,.]*|[^\sA-Za-z0-9]")
 _LIST_EN = re.compile(r"\b[a-z]+(?:, (?:[a-z]+ ){0,2}[a-z]+)+,? (?:and|or) (?:[a-z]+ ){0,2}[a-z]+(?=[.,;:!?]|$)")
@@ -73,8 +77,11 @@ _END_ZH = re.compile(
     r"[了着过在和与把被给向对从到是有就都也很不没为能会要上下里中外前后时说问答走来去放拿看听想叫做用让使以而但却可这那他她它我你们吗呢吧啊得地所又再还才只将比跟同由于并且或者站坐突忽慢已正渐刚各跑飞落照"
     r"挂装开关写读画唱跳打拉推切煮炒烧吃喝飘升起出进回]"
 )
+_DOING_ZH = re.compile(
+    r"^(?:减少|增加|提高|降低|开始|继续|准备|打扫|修理|参加|学习|寻找|收集|制作|购买|欣赏|观看|庆祝|练习|整理|收拾|检查|测量|研究|发现|发明|使用|利用|需要|拥有|成为|经过|通过|关于|对于|根据|按照)"
+)
 _ABSTRACT_ZH = frozenset(
-    "时候 时间 地方 样子 声音 东西 事情 办法 名字 人们 大家 自己 生活 日子 味道 颜色 故事 世界 眼睛 双手 心情 力量 希望 问题 原因 结果 方法 方式 作用 情况 过程 部分 方向 一生 朋友 孩子 人家 意思 感觉 脸上 身体 机会 精神 本领 手艺 技术 历史 文化".split()
+    "时候 时间 地方 样子 声音 东西 事情 办法 名字 人们 大家 自己 生活 日子 味道 颜色 故事 世界 眼睛 双手 心情 力量 希望 问题 原因 结果 方法 方式 作用 情况 过程 部分 方向 一生 朋友 孩子 人家 意思 感觉 脸上 身体 机会 精神 本领 手艺 技术 历史 文化 重量 速度 限度 噪音 高度 长度 宽度 温度 深度 危险 安全 质量 数量 价格 费用 机会 经验 知识 消息 新闻 水分 营养 距离 面积 比例 效果 目的 条件 任务 工作 计划 决定 活动 比赛 冠军 节日 春节 早饭 午饭 晚饭 上午 下午 周末 礼拜 时代 年代 世纪 当地 附近 周围 中间 旁边 对面 里面 外面 上面 下面 前面 后面 第一次 最后 以前 以后 之后 从前 现在 将来 今年 去年 明年 每天 整天 一天 半天 爱情 友谊 秘密 快乐 幸福 悲伤 勇气 智慧 礼貌 错误 成绩 作业 功课 道理 笑声 歌声 哭声 掌声 脚步声 雨声 风声 叫声 响声 沉默 影子 背影 身影 目光 眼神 表情 微笑 眼泪 头发 肩膀 手指 膝盖 胸口 额头 嘴唇 耳朵 鼻子 脖子 手心 手掌 后背 双脚 双眼".split()
 )
 
 
@@ -86,6 +93,7 @@ def unshown_nouns(sentence: str, language: str, named: Container[str] = ()) -> t
     found = _chinese(text) if language == "zh" else _english(text)
     longest = LONGEST_NOUN[language]
     kept = [noun for noun in dict.fromkeys(found) if len(noun) <= longest and noun not in named]
+    kept = [noun for noun in kept if not _DONE_EN.search(noun)]  # unlocked: no thing
     kept = [noun for noun in kept if not (noun.startswith("人") and f"一个{noun}" in text)]  # 一个人睡觉: alone
     return tuple(kept[:MOST_NOUNS])
 
@@ -107,7 +115,8 @@ def _english(text: str) -> list[str]:
             for words in items
             if words and not _is_shown(noun := words[-1].lower()) and not _is_plain(noun) and noun not in _STOPS
         ]
-    found += [match[1] for match in _PAIR_EN.finditer(text) if not _is_shown(match[1]) and match[1] not in _STOPS]
+    pairs = [match[1] for match in _PAIR_EN.finditer(text) if not match[1].endswith(("us", "ss"))]
+    found += [noun for noun in pairs if not _is_shown(noun) and noun not in _STOPS]
     return found
 
 
@@ -160,9 +169,11 @@ def _chinese(text: str) -> list[str]:
     for pattern in (_MEASURED, _OF_ZH, _ITEM_ZH, _AT_ZH, _DONE_ZH, _TAKEN_ZH, _ACTS_ZH):
         for match in pattern.finditer(text):
             group = next(number for number, words in enumerate(match.groups(), 1) if words and len(words) > 1)
-            counted = _COUNT_ZH.split(match[group])[-1]
+            counted = _DOING_ZH.sub("", _COUNT_ZH.split(match[group])[-1])
             listed = pattern is _ITEM_ZH and group == 1  # what stands before the first of a list is no part of it
-            noun = _END_ZH.split(counted)[-1 if listed else 0]
+            noun = counted if counted[2:] == "站" else _END_ZH.split(counted)[-1 if listed else 0]
+            if not noun:
+                continue
             at = match.start(group) + match[group].find(noun)
             crossed = any(
                 is_pictured(text[at + k : at + k + n], "zh")

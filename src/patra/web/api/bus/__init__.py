@@ -8,10 +8,11 @@ is refused is answered with its code and place.
 | shapes | structs of the bus | what is read and written on the wire |
 | publishing | headers and body | published events, each answered |
 | flow | the catalogue, recent counts | who sends what to whom, and how fast |
+| group_detail | a group | what waits and fails in it |
 | events | a key, or a filter | events of the log and what happened to them |
-| reading | questions | groups, dead letters, refusals, contracts |
-| pulling | a group that asks for events | events under leases; acks and nacks |
-| acting | an operator's word | the act and its audit row |
+| reading | filters | groups, dead letters, refusals, contracts |
+| pulling | a group's pull, ack, nack and extend | events under leases, and what became of them |
+| acting | an act of an operator | its result and its audit row |
 | bulk | a query over dead letters | causes, a preview, an act on all of them, its progress |
 """
 
@@ -19,7 +20,7 @@ from typing import Any
 
 from patra.app.access.actor import Role
 from patra.app.wiring import Patra
-from patra.web.api.bus import acting, bulk, events, flow, pulling, reading
+from patra.web.api.bus import acting, bulk, events, flow, group_detail, pulling, reading
 from patra.web.api.bus.publishing import ACT, publish
 from patra.web.api.bus.shapes import (
     AckAsked,
@@ -68,7 +69,8 @@ def routes(patra: Patra) -> list[Endpoint]:
             raw=lambda request: publish(patra, request),
             role=Role.PUBLISHER,
             summary="Publish events: our envelope or CloudEvents 1.0",
-            description=__doc__ or "",
+            description="One, a list, or CloudEvents in structured, batch or binary mode. What is refused is answered "
+            "with its code and place.",
             tag=TAG,
             act=ACT,
             response=Answers,
@@ -102,6 +104,7 @@ def routes(patra: Patra) -> list[Endpoint]:
             tenant_query="tenant_id",
         ),
         *flow.routes(TAG),
+        *group_detail.routes(TAG),
         *bulk.routes(),
         get("/bus/dead-letters", reading.letters, "Dead letters", Letters, query=LetterQuery, tenant_query="tenant_id"),
         get(
@@ -151,7 +154,7 @@ def routes(patra: Patra) -> list[Endpoint]:
             raw=pulling.LongPolls(patra).pull,
             role=Role.PUBLISHER,
             summary="Take events of a consumer group, each under a lease; waits for the first",
-            description=pulling.__doc__ or "",
+            description="The first pull subscribes the group. `ack`, `nack` and `extend` answer for what was taken.",
             tag=TAG,
             act="bus.pull",
             request=PullAsked,

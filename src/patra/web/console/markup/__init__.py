@@ -2,11 +2,14 @@
 
 | module | what it makes |
 |---|---|
+| `element` | one element with its values escaped |
 | `tones` | the tone and shape of every state of every machine |
 | `formats` | instants, spans of time, numbers, keys, as a reader expects them |
 | `json_view` | JSON coloured on the server, and the difference of two documents |
 | `schema_diff` | a payload compared with its schema, field by field |
 | `masked_text` | text without secrets and personal data |
 | `flow_drawing`, `story_axis`, `story_lanes` | the flow of events and the axis of a story as SVG |
+| `run_lane` | the batches of a run: waits, requests, answers of 429 |
+| `machine_drawing` | a state machine with the way that was taken, from its table |
 | `drawings` | sparks, bars and window strips as SVG without inline style |
 """

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from markupsafe import Markup, escape
 
+from patra.web.console.markup.element import element
+
 BURST_VALUES = 12
 BURST_TIMES = 2.5
 PATTERNS = {"run": "url(#h-run)", "part": "url(#h-part)", "hold": "url(#h-hold)"}
@@ -133,23 +135,24 @@ def strip(
                 '<text x="{0}" y="{3}" text-anchor="{4}">{5}</text>'
             ).format(_percent(x), low, low + 4, low + 16, anchor, text)
         )
+    fills = {state: _fill(state) for state in PATTERNS}
     for window in windows:
         x = place(window.begin)
         width = max(place(window.end) - x, 0.001)
+        label_of = escape(window.label)
         out.append(
-            Markup(
+            element(
                 '<a href="{}" aria-label="{}"><rect class="w w-{}" x="{}" y="{}" width="{}" height="{}"{}>'
-                "<title>{}</title></rect></a>"
-            ).format(
+                "<title>{}</title></rect></a>",
                 window.href,
-                window.label,
+                label_of,
                 window.state,
                 _percent(x),
                 top,
                 _percent(width),
                 height,
-                _fill(window.state),
-                window.label,
+                fills.get(window.state, ""),
+                label_of,
             )
         )
         if window.state == "bad" and width > 0.01:

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from markupsafe import Markup, escape
 
 from patra.kernel.clock import DAY, HOUR, MINUTE, SECOND, format_instant, parse_instant
+from patra.web.console.markup.element import element
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 KEY_LENGTH = 28
@@ -43,7 +44,7 @@ def time_tag(value: Any, now: int, *, seconds: bool = True) -> Markup:
         return Markup('<span class="dim">never</span>')
     exact = format_instant(at)
     label = clock_text(at, now, seconds=seconds)
-    return Markup('<time datetime="{}" title="{} UTC">{}</time>').format(exact, exact[:-1].replace("T", " "), label)
+    return element('<time datetime="{}" title="{} UTC">{}</time>', exact, exact[:-1].replace("T", " "), label)
 
 
 def span_text(us: int) -> str:
@@ -111,7 +112,7 @@ def with_code(text: Any) -> Markup:
     if len(parts) == 1 or len(parts) % 2 == 0:  # none, or one without its other
         return escape(text)
     inner = Markup("").join(
-        Markup("<code>{}</code>").format(part) if at % 2 else escape(part) for at, part in enumerate(parts)
+        element("<code>{}</code>", part) if at % 2 else escape(part) for at, part in enumerate(parts)
     )
     return Markup("<span>{}</span>").format(inner)
 

@@ -76,7 +76,7 @@ def axis(lanes: Sequence[Lane], now: int) -> Markup:
 def _bar(bar: Bar, scale: Scale, y: int) -> Markup:
     begin, end = scale.place(bar.begin), scale.place(bar.end)
     said = f"{bar.state}, {span_text(bar.end - bar.begin)}"
-    text = Markup('<text class="in-{}" x="10" y="12">{}</text>').format(bar.tone, bar.state)
+    text = Markup('<text class="in-{}" x="16" y="12">{}</text>').format(bar.tone, bar.state)
     return Markup(
         '<a href="#{}" aria-label="{}"><svg x="{}%" y="{}" width="{}%" height="16">'
         '<rect class="b-{}" x=".5" y=".5" width="100%" height="15" rx="2"/>{}<title>{}</title></svg></a>'

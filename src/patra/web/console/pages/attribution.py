@@ -2,17 +2,41 @@
 
 from typing import Any
 
-from patra.kernel.clock import DAY, format_instant
+from markupsafe import Markup
+
+from patra.attribution.contract.event_types import KINDS
+from patra.attribution.contract.reasons import Reason
+from patra.attribution.decision.closure_state import CLOSURE
+from patra.attribution.intake.identity import FAILURE
+from patra.kernel.clock import DAY, SECOND, format_instant
 from patra.kernel.safety.untrusted_text import integer_of
 from patra.web.console.calls import Refusal
 from patra.web.console.markup.drawings import Part, bars, shares
-from patra.web.console.markup.formats import number_text, plural
+from patra.web.console.markup.formats import instant, number_text, plural, span_text
+from patra.web.console.markup.machine_drawing import machine_drawing
 from patra.web.console.view import PAGE_SIZE, Page, Route, View
 from patra.web.problem import Problem
 
 LATEST = 2**62
-ACTION_TONES = {"drop": ("bad", "bad", "rejected"), "quarantine": ("bad", "bad", "quarantined")}
-ANSWERS = {"duplicate": ("off", "dup"), "conflict": ("bad", "bad")}
+MAX_DAYS = 62
+"""Of a settlement by day: so many are shown one by one."""
+ANSWERS = {
+    "accepted": ("done", "ok"),
+    "duplicate": ("off", "dup"),
+    "rejected": ("bad", "bad"),
+    "timer": ("warn", "due"),
+}
+"""Tone and shape of each answer; what a deadline decided nobody was answered."""
+STEP_TONES = {
+    "passed": ("done", "ok"),
+    "failed": ("bad", "bad"),
+    "duplicate": ("off", "dup"),
+    "waiting": ("wait", "wait"),
+    "not_reached": ("off", "off"),
+}
+SUGGESTED = {"types": (*sorted(KINDS), FAILURE), "codes": tuple(sorted(reason.value for reason in Reason))}
+"""What the filters of the list suggest."""
+EDGES = {(str(was), str(on)): str(to) for (was, on), to in CLOSURE.edges.items()}
 STATES = ("open", "closed_success", "closed_failure")
 HISTORY_COLUMNS = {
     "log": ("kind", "app_id", "batch_id", "code"),
@@ -28,55 +52,95 @@ def enriched(one: dict[str, Any]) -> dict[str, Any]:
     audit, records = one["audit"], one["records"]
     source: dict[str, str] = records[0]["sourceKeys"] if records else {}
     relation: dict[str, str] = records[0]["relationKeys"] if records else {}
-    action, code = audit["decisionAction"], audit["decisionReasonCode"]
-    tone, icon, word = ACTION_TONES.get(action, ("done", "ok", "accepted"))
-    for part, (other_tone, other_icon) in ANSWERS.items():
-        if part in code or part in action:
-            tone, icon, word = other_tone, other_icon, part
-    fact: dict[str, Any] = one["attribution"] or {}
+    tone, icon = ANSWERS[one["answer"]]
     closure = relation.get("closureKeyOrNA", "NA")
     return {
         **one,
         "at": audit["decidedAt"],
-        "action": action,
-        "code": code,
+        "action": audit["decisionAction"],
+        "code": audit["decisionReasonCode"],
         "event_id": source.get("eventId") or audit["sourceEventId"],
-        "event_type": fact.get("eventType") or one["detail"].get("eventType") or "event",
+        "event_type": "no type" if one["eventType"] == "NA" else one["eventType"],
         "closure": "" if closure == "NA" else closure,
         "tone": tone,
         "icon": icon,
-        "word": word,
+        "word": one["answer"],
+        "ladder": [{**step, "tone": STEP_TONES[step["outcome"]]} for step in one["steps"]],
         "facts": [name for name in ("billable", "attribution") if one[name]],
     }
 
 
 def events(view: View) -> Page:
-    filters = view.filters("app", "type", "code")
-    before = view.asked("before")
+    filters = view.filters("app", "type", "code", "answer")
+    before, at = view.asked("before"), integer_of(view.asked("at"))
+    answer = view.asked("answer")
     page = view.ask(
         "/attribution/newest",
         appId=view.asked("app"),
         type=view.asked("type"),
         code=view.asked("code"),
+        answer=answer if answer in ANSWERS else "",
         before="" if integer_of(before) is None else before,
         limit=PAGE_SIZE,
     )
     rates = view.series
     rate, rejected = rates.rate("events"), rates.rate("rejected")
+    columns, seconds = rates.columns("events")
+    reach = span_text(seconds * SECOND)
+    rows = [enriched(one) for one in page["decisions"]]
+    refused = f", {number_text(round(rejected, 1))} of them rejected" if rejected else ""
     return Page(
-        title="Events",
+        title=f"{number_text(round(rate, 1))} events a second{refused}",
         template="attribution/events.html",
         values={
-            "decisions": [enriched(one) for one in page["decisions"]],
+            "decisions": rows,
             "filters": filters,
+            "answer": answer,
+            "answers": ("", *ANSWERS),
+            "suggested": SUGGESTED,
+            "chosen": at,
+            "one": None if at is None else view.part("event", lambda: _inspected(view, at)),
+            "frozen_link": view.here(before=before or (rows[0]["number"] + 1 if rows else "")),
             "older": view.here(before=page["next"]) if page["next"] is not None else "",
             "newest": view.here(before="") if before else "",
             "rate": number_text(round(rate, 1)),
             "rejected": number_text(round(rejected, 1)),
-            "all_bars": bars(rates.points("events"), "events a second, last hour"),
-            "rejected_bars": bars(rates.points("rejected"), "rejected events a second, last hour", "bad", 28),
+            "all_bars": bars(columns, f"events a second, last {reach}"),
+            "rejected_bars": bars(rates.columns("rejected")[0], f"rejected events a second, last {reach}", "bad", 28),
+            "reach": reach,
         },
     )
+
+
+def _inspected(view: View, number: int) -> dict[str, Any] | None:
+    """The decision of a number with its checks and its closure, for the part beside the list."""
+    newest = view.ask("/attribution/newest", before=number + 1, limit=1)["decisions"]
+    if not newest or newest[0]["number"] != number:
+        return None
+    found = enriched(newest[0])
+    if found["batchId"]:
+        event_id = "" if found["event_id"] == "NA" else found["event_id"]
+        of_batch = view.ask(
+            "/attribution/events", batchId=found["batchId"], eventId=event_id, after=number - 1, limit=1
+        )
+        found = next((enriched(one) for one in of_batch["decisions"] if one["number"] == number), found)
+    return found | {"machine": _machine_of(view, found)}
+
+
+def _machine_of(view: View, decision: dict[str, Any]) -> dict[str, Any] | None:
+    """The closure of a decision, drawn with the way that the decision took."""
+    if not decision["closure"]:
+        return None
+    try:
+        closure = view.ask("/attribution/closures/{key}", {"key": decision["closure"]})
+    except Refusal:
+        return None
+    taken = [step["transition"] for step in decision["steps"] if step["transition"]]
+    return {"closure": closure, "drawing": _machine(closure, taken)}
+
+
+def _machine(closure: dict[str, Any], taken: list[str]) -> Markup:
+    return machine_drawing("closure", EDGES, str(CLOSURE.initial), closure["state"], taken)
 
 
 def event(view: View) -> Page:
@@ -91,7 +155,7 @@ def event(view: View) -> Page:
         title=f"Event {event_id or batch}",
         template="attribution/event.html",
         values={
-            "decisions": [enriched(one) for one in found["decisions"]],
+            "decisions": [one | {"machine": _machine_of(view, one)} for one in map(enriched, found["decisions"])],
             "refused": found["refused"],
             "batch": batch,
             "event_id": event_id,
@@ -100,22 +164,33 @@ def event(view: View) -> Page:
 
 
 def closures(view: View) -> Page:
-    state = view.asked("state", "open")
-    page = view.ask(
-        "/attribution/closures", state="" if state == "all" else state, after=view.asked("after"), limit=PAGE_SIZE
+    state, app, after = view.asked("state", "open"), view.asked("app"), view.asked("after")
+    is_open = state == "open"
+    asked = (
+        {"order": "deadline", "appId": app, "dueBefore": view.asked("due")}
+        if is_open
+        else {"state": "" if state == "all" else state}
     )
+    page = view.ask("/attribution/closures", **asked, after=after, limit=PAGE_SIZE)
     rows = page["closures"]
-    if state == "open":
-        rows = sorted(rows, key=lambda row: row["nextDeadline"] or "9")
-    many = f"{PAGE_SIZE}+ closures are" if page["next"] else plural(len(rows), "closure is", "closures are")
-    first = state == "open" and not view.asked("after")
+    due = view.part("deadlines", lambda: view.ask("/attribution/deadlines")) if is_open else None
+    waiting = due["overdue"] + sum(part["count"] for part in due["due"]) if due else 0
+    many = plural(waiting, "closure is", "closures are") if due and due["complete"] else "Very many closures are"
     return Page(
-        title=(f"{many} open" if rows else "No closure is open") if first else "Closures",
+        title=(f"{many} open" if waiting else "No closure is open") if due else "Closures",
         template="attribution/closures.html",
         values={
             "rows": rows,
             "state": state,
             "states": (*STATES, "all"),
+            "filters": view.filters("app", "due") if is_open else {},
+            "due": due,
+            "open_count": waiting,
+            "due_bars": bars(
+                [float(part["count"]) for part in due["due"]], "closures due in the next 2 min, by 5 s", "done", 56
+            )
+            if due
+            else "",
             "older": view.here(after=page["next"]) if page["next"] else "",
         },
     )
@@ -130,6 +205,7 @@ def closure(view: View) -> Page:
         template="attribution/closure.html",
         values={
             "closure": found,
+            "machine": _machine(found, found["way"]),
             "decisions": [enriched(one) for one in timeline["decisions"]],
             "searched": key,
         },
@@ -141,6 +217,8 @@ def settlement(view: View) -> Page:
     begin = view.asked("from") or format_instant((view.now // DAY - 6) * DAY)
     by = view.asked("by", "day")
     found = view.ask("/attribution/settlement", begin=begin, end=end, by=by)
+    if by == "day":
+        found["lines"] = every_day(found["lines"], begin, end)
     most = max((line["impressions"] + line["clicks"] for line in found["lines"]), default=0)
     for line in found["lines"]:
         parts = [
@@ -151,16 +229,32 @@ def settlement(view: View) -> Page:
         line["bar"] = shares(parts)
     total = found["impressions"] + found["clicks"]
     return Page(
-        title=f"{plural(total, 'fact')} may be billed",
+        title=f"{plural(total, 'fact')} may be billed" if total else "No fact may be billed",
         template="attribution/settlement.html",
         values={
             "found": found,
             "begin": begin,
             "end": end,
             "by": by,
+            "drawing": bars(
+                [float(line["impressions"] + line["clicks"]) for line in found["lines"]], "facts by day", "done", 72
+            )
+            if by == "day" and len(found["lines"]) > 1
+            else "",
             "frozen_link": view.here(**{"from": begin, "to": end, "by": by}),
         },
     )
+
+
+def every_day(lines: list[dict[str, Any]], begin: str, end: str) -> list[dict[str, Any]]:
+    """Lines by day, those without a fact too, so that a chart of them is an axis of time; not of a longer span."""
+    first, last = instant(begin), instant(end)
+    if first is None or last is None or (last - first) // DAY > MAX_DAYS:
+        return lines
+    of_day = {line["day"]: line for line in lines}
+    days = [format_instant(at)[:10] for at in range(first // DAY * DAY, last, DAY)]
+    nothing = {"app_id": "", "placement": "", "impressions": 0, "clicks": 0}
+    return [of_day.get(day) or {**nothing, "day": day} for day in days]
 
 
 def statements(view: View) -> Page:

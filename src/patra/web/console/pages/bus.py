@@ -1,6 +1,6 @@
 """Bus: who sends what to whom, how far behind each group is, what failed permanently, and what is frozen."""
 
-from typing import Any
+from typing import Any, cast
 
 from patra.bus.consuming.dead_letter import DeadLetterState
 from patra.bus.store.dead_letters import MAX_COUNTED_LETTERS
@@ -84,6 +84,36 @@ def groups(view: View) -> Page:
     return Page(title=title, template="bus/groups.html", values={"groups": found})
 
 
+def group(view: View) -> Page:
+    """One group: how far behind, what fails and when it is tried again, what failed for good, what it reads."""
+    name = view.path["group"]
+    found = view.ask("/bus/groups/{group}", {"group": name})
+    one = _with_lag(found["group"], view.now)
+    causes = view.part("dead letters", lambda: _causes(view, "open", {"group": name})) if one["dead"] else []
+    return Page(
+        title=name,
+        template="bus/group.html",
+        values={"group": one, "failing": found["failing"], "causes": causes or [], "answer": group_answer(one)},
+    )
+
+
+def group_answer(one: dict[str, Any]) -> str:
+    """How a group fares, in a sentence."""
+    waiting = plural(one["waiting"], "event waits", "events wait")
+    if one["state"] == "paused":
+        return f"It is paused: {waiting} until it is resumed, nothing is lost."
+    if one["failing"]:
+        return f"{plural(one['failing'], 'event fails', 'events fail')} and will be tried again; {waiting}."
+    if one["dead"]:
+        count = plural(one["dead"], "event has failed", "events have failed")
+        return (
+            f"{count} for good; it keeps up with the others." if not one["waiting"] else f"{count} for good; {waiting}."
+        )
+    return (
+        f"{waiting}, the oldest for {one['lag']}." if one["waiting"] else "It keeps up: nothing waits, nothing fails."
+    )
+
+
 def types(view: View) -> Page:
     found = view.ask("/bus/catalogue")["types"]
     frozen = {one["event_type"]: one for one in view.ask("/bus/health")["frozen"]}
@@ -111,9 +141,20 @@ def event_type(view: View) -> Page:
             "frozen": next((one for one in health["frozen"] if one["event_type"] == name), None),
             "dead": health["dead_letters"].get(name, 0),
             "readers": [g for g in view.ask("/bus/groups")["groups"] if name in g["subscriptions"]],
-            "contracts": contracts,
+            "contracts": [contract | {"fields": contract_fields(contract)} for contract in contracts],
         },
     )
+
+
+def contract_fields(contract: dict[str, Any]) -> list[FieldDifference]:
+    """The fields of a payload as the contract has them, each with its value in the first example."""
+    schema: Any = contract
+    for name in ("payload", "schema", "properties", "payload"):
+        schema = cast("dict[str, Any]", schema).get(name) if isinstance(schema, dict) else None
+    example: Any = next(iter(contract.get("examples", ())), None)
+    for name in ("payload", "payload"):
+        example = cast("dict[str, Any]", example).get(name) if isinstance(example, dict) else None
+    return differences(cast("dict[str, Any]", schema), example, []) if isinstance(schema, dict) else []
 
 
 def dead_letters(view: View) -> Page:
@@ -265,6 +306,7 @@ def _marked(payload: Any, violations: list[dict[str, Any]]) -> list[dict[str, An
 ROUTES = (
     Route(path="/bus", handler=flow, nav="/bus"),
     Route(path="/bus/groups", handler=groups, nav="/bus/groups"),
+    Route(path="/bus/group/{group}", handler=group, nav="/bus/groups"),
     Route(path="/bus/types", handler=types, nav="/bus/types"),
     Route(path="/bus/type/{type}", handler=event_type, nav="/bus/types"),
     Route(path="/bus/dead-letters", handler=dead_letters, nav="/bus/dead-letters"),

@@ -3,24 +3,25 @@
 from typing import Any
 
 from patra.kernel.clock import DAY, format_instant
-from patra.kernel.safety.untrusted_text import integer_of
 from patra.web.console.acts.ingest_packs import parameter_lines
 from patra.web.console.calls import Refusal
 from patra.web.console.markup.drawings import WINDOW_WORDS, Part, Window, shares, strip
 from patra.web.console.markup.formats import clock_text, instant, link, plural, span_text
 from patra.web.console.markup.tones import tone_of
+from patra.web.console.pages.ingest_cursors import cursor, cursors, watermarks
 from patra.web.console.pages.ingest_rate import rate, with_traffic
+from patra.web.console.pages.ingest_runs import batch, run, task
 from patra.web.console.view import PAGE_SIZE, Page, Route, View
 from patra.web.problem import Problem
 
 DAYS_SHOWN = 30
+LENGTHS_DAYS = (7, 30, 90, 365)
 TASK_STATES = ("QUEUED", "DISPATCHED", "EXECUTING", "SUCCEEDED", "PARTIAL", "FAILED", "CANCELLED")
 OPERATIONS = ("HARVEST", "BACKFILL", "UPDATE")
 QUARANTINE_STATES = ("OPEN", "RESOLVED", "DISMISSED")
 ERROR_LEVELS = ("L1", "L2", "L3", "L4")
 TOP_SHOWN = 8
 SIGNALS_SHOWN = 20
-MAX_CURSORS = 1000
 NO_WINDOWS: dict[str, Any] = {"windows": [], "sum": {"open": 0}, "rereads": [], "after": ""}
 PLAN_STATES = ("DRAFT", "SLICING", "READY", "PARTIAL", "FAILED", "CANCELLED")
 WINDOW_STATES = {
@@ -81,7 +82,11 @@ def source(view: View) -> Page:
             "frozen_link": view.here(**{"from": format_instant(begin), "to": format_instant(end)}),
             "series": series,
             "cursors": cursors,
-            "axis": (clock_text(begin, view.now, seconds=False), clock_text(end, view.now, seconds=False)),
+            "axis": (
+                clock_text(begin, view.now, seconds=False),
+                "now" if end == view.now else clock_text(end, view.now, seconds=False),
+            ),
+            **_spans(view, begin, end),
             "quarantine": view.ask("/ingest/quarantine", source=name, limit=5),
             "errors": view.ask("/ingest/errors", source=name, limit=5)["rows"],
             "schedules": [one for one in _schedules(view) if one["source"] == name and one["on"] == "yes"],
@@ -90,6 +95,23 @@ def source(view: View) -> Page:
             "trial": _trial(view, name),
         },
     )
+
+
+def _spans(view: View, begin: int, end: int) -> dict[str, Any]:
+    """Links to other parts of the axis of time: lengths that end now, and the same length earlier and later."""
+    length = end - begin
+
+    def span(first: int, last: int) -> str:
+        return view.here(**{"from": format_instant(first), "to": format_instant(last) if last < view.now else ""})
+
+    days = round(length / DAY)
+    return {
+        "lengths": [
+            (f"{n} d", span(view.now - n * DAY, view.now), n == days and end == view.now) for n in LENGTHS_DAYS
+        ],
+        "earlier": span(begin - length, begin),
+        "later": span(end, min(end + length, view.now)) if end < view.now else "",
+    }
 
 
 def _trial(view: View, source: str) -> dict[str, Any] | None:
@@ -105,13 +127,18 @@ def _trial(view: View, source: str) -> dict[str, Any] | None:
 def coverage(view: View, source: str, begin: int, end: int) -> list[dict[str, Any]]:
     """The windows of a source between two instants, one drawing for each operation and namespace."""
     cursors = watermarks(view, source)
+    return [_series(view, one, cursors, begin, end) for one in _windows(view, source, begin, end)]
+
+
+def fullest_coverage(view: View, source: str, begin: int, end: int) -> dict[str, Any] | None:
+    """The same of the operation and namespace with most windows; the others are not drawn."""
+    found = max(_windows(view, source, begin, end), key=lambda one: len(one["windows"]), default=None)
+    return None if found is None else _series(view, found, watermarks(view, source), begin, end)
+
+
+def _windows(view: View, source: str, begin: int, end: int) -> list[dict[str, Any]]:
     span = {"since": format_instant(begin), "until": format_instant(end)}
-    found = view.ask("/ingest/windows", source=source, **span)["series"]
-    return [_series(view, one, cursors, begin, end) for one in found]
-
-
-def watermarks(view: View, source: str = "") -> list[dict[str, Any]]:
-    return view.ask("/ingest/cursors", source=source, limit=MAX_CURSORS)["rows"]
+    return view.ask("/ingest/windows", source=source, **span)["series"]
 
 
 def _series(view: View, one: dict[str, Any], cursors: list[dict[str, Any]], begin: int, end: int) -> dict[str, Any]:
@@ -196,51 +223,6 @@ def _pages(view: View, page: dict[str, Any]) -> dict[str, str]:
         "older": view.here(after=page["next"]) if page["next"] else "",
         "newest": view.here(after="") if view.asked("after") else "",
     }
-
-
-def task(view: View) -> Page:
-    found = view.ask("/ingest/tasks/{task}", {"task": view.path["task"]})
-    return Page(title=f"Task {found['task_id']}", template="ingest/task.html", values={"task": found})
-
-
-def run(view: View) -> Page:
-    after = view.asked("after", "0")
-    asked = {"after": "" if integer_of(after) is None else after, "limit": PAGE_SIZE}
-    found = view.ask("/ingest/runs/{run}", {"run": view.path["run"]}, **asked)
-    return Page(
-        title=f"Run {found['run_id']}",
-        template="ingest/run.html",
-        values={"run": found, "older": view.here(after=found["next"]) if found["next"] else ""},
-    )
-
-
-def batch(view: View) -> Page:
-    number = view.path["number"]
-    found: dict[str, Any] = view.ask("/ingest/runs/{run}/batches/{batch}", {"run": view.path["run"], "batch": number})
-    of = {"task": str(found["task_id"])}
-    task: dict[str, Any] | None = view.part("task", lambda: view.ask("/ingest/tasks/{task}", of))
-    found["provenance_code"] = task["provenance_code"] if task else ""
-    tab = view.asked("tab", "exchange")
-    return Page(
-        title=f"Batch {number} of {view.path['run']}",
-        template="ingest/batch.html",
-        values={"batch": found, "tab": tab, "tabs": ("exchange", "effects", "cursor", "all")},
-    )
-
-
-def cursors(view: View) -> Page:
-    found = watermarks(view, view.asked("source"))
-    behind: list[tuple[int, str]] = []
-    for one in found:
-        at = instant(one["cursor_value"])
-        is_behind = at is not None and one["operation_code"] != "BACKFILL"
-        one["lag"] = span_text(view.now - at) if at is not None and is_behind else ""
-        behind += [(at, one["provenance_code"])] if at is not None and is_behind else []
-    last = min(behind, default=None)
-    title = "Cursors" if last is None else f"{last[1]} is furthest behind: {span_text(view.now - last[0])}"
-    return Page(
-        title=title, template="ingest/cursors.html", values={"cursors": found, "filters": view.filters("source")}
-    )
 
 
 def quarantine(view: View) -> Page:
@@ -368,6 +350,7 @@ ROUTES = (
     Route(path="/ingest/batch/{run}/{number}", handler=batch, nav="/ingest/plans", live=False),
     Route(path="/ingest/coverage", handler=windows, nav="/ingest/coverage"),
     Route(path="/ingest/cursors", handler=cursors, nav="/ingest/cursors"),
+    Route(path="/ingest/cursor", handler=cursor, nav="/ingest/cursors"),
     Route(path="/ingest/rate", handler=rate, nav="/ingest/rate"),
     Route(path="/ingest/quarantine", handler=quarantine, nav="/ingest/quarantine"),
     Route(path="/ingest/errors", handler=errors, nav="/ingest/errors"),

@@ -10,7 +10,8 @@ from patra.web.console.markup.drawings import spark
 from patra.web.console.markup.formats import NONE_TEXT, age_text, instant, link, number_text, plural, span_text
 from patra.web.console.needs import Need
 from patra.web.console.pages.alerts import alert_need
-from patra.web.console.pages.ingest import coverage, watermarks
+from patra.web.console.pages.ingest import fullest_coverage
+from patra.web.console.pages.ingest_cursors import watermarks
 from patra.web.console.view import Page, Route, View
 
 FEW = 6
@@ -43,6 +44,14 @@ MENDED_BY = {"bus_dead_letters": "bus.replay", "bus_frozen": "bus.thaw"}
 """Alerts whose cause the bus shows itself, with the act of that line."""
 
 
+FIRST_STEPS = (
+    ("See it work", "Every engine filled with a thousand events, three harvests and two films.", "patra demo"),
+    ("Harvest a source", "Packs of many providers come with Patra; dry runs show requests.", "patra ingest packs"),
+    ("Send an event", "One of each type, as an SDK sends them.", "patra attribution send-sample"),
+)  # fmt: skip
+"""Of an installation that nothing has come to: three ways to begin, each with its command."""
+
+
 def overview(view: View) -> Page:
     needs = _needs(view)
     urgent = [need for need in needs if need.tone == "bad"]
@@ -54,8 +63,10 @@ def overview(view: View) -> Page:
     loops = view.ask("/loops")["loops"]
     acts = view.part("audit", lambda: view.ask("/audit", limit=FEW)["acts"]) if view.may("GET", "/audit") else None
     ready = view.part("readiness", view.patra.readiness)
+    sources = view.part("sources", lambda: _sources(view)) or []
+    first_steps = not needs and not sources and not view.partial and is_untouched(view)
     return Page(
-        title=_title(len(urgent)),
+        title="Nothing has come in yet" if first_steps else _title(len(urgent)),
         template="overview.html",
         values={
             "notice": view.patra.notice,
@@ -66,10 +77,18 @@ def overview(view: View) -> Page:
             "loops_well": sum(1 for loop in loops if loop["running"] and not loop["failures_in_a_row"]),
             "acts": acts,
             "reasons": ready.reasons if ready else [],
-            "sources": view.part("sources", lambda: _sources(view)) or [],
+            "sources": sources,
+            "first_steps": FIRST_STEPS if first_steps else (),
             "days": COVERAGE_DAYS,
         },
     )
+
+
+def is_untouched(view: View) -> bool:
+    """Whether no event came in and no film was asked for."""
+    events = view.part("events", lambda: view.ask("/attribution/newest", limit=1)["decisions"])
+    films = view.part("films", lambda: view.ask("/studio/runs", limit=1)["runs"])
+    return not events and not films
 
 
 def _of(make: Callable[[View, list[Need]], EngineRow], view: View, needs: list[Need]) -> Callable[[], EngineRow]:
@@ -326,8 +345,7 @@ def _sources(view: View) -> list[dict[str, Any]]:
     begin = view.now - COVERAGE_DAYS * DAY
     found: list[dict[str, Any]] = view.ask("/ingest/sources")["sources"]
     for one in found[:MAX_STRIPS]:
-        drawn = coverage(view, one["source"], begin, view.now)
-        fullest = max(drawn, key=lambda series: len(series["table"]), default=None)
+        fullest = fullest_coverage(view, one["source"], begin, view.now)
         one["strip"], one["operation"] = (fullest["drawing"], fullest["operation"]) if fullest else ("", "")
         one["behind"] = fullest["lag"] if fullest else ""
         one["reached"] = fullest["reached"] if fullest else ""

@@ -16,6 +16,29 @@ SHAPES = {
     "out": ("Out", "out"),
     "act": ("Act", "person"),
 }
+EXAMPLES = {
+    "attribution": (
+        ("batchId, eventId, or both", "shop-b004/e-27"),
+        ("closureKey, billingKey", "resp-7|ra-1"),
+        ("sourceEventId, factId, recordKey", "fe_…, bf_…, 64 hex digits"),
+        ("traceKey, requestKey, opportunityKey, responseReference", "as the SDK sent it"),
+        ("canonicalDedupKey, attributionKey", "f_dedup_v1:…"),
+        ("statement", "shop/2026-10"),
+    ),
+    "ingest": (
+        ("plan, slice, task, run, batch", "p….t000017.r1/3"),
+        ("record, by DOI or the provider's id", "10.1000/182, pmid:123"),
+        ("cursor", "pubmed/HARVEST/global"),
+        ("correlation id of a request", "ing-p….r1-3"),
+    ),
+    "bus": (
+        ("event_id", "0190a1b2-…"),
+        ("dead letter", "GROUP/event_id"),
+        ("trace_id, correlation_id, idempotency key", "as it was published"),
+    ),
+    "studio": (("run, task, job", "run_…, job_…"), ("artifact", "art_…, or its hash")),
+}
+"""What may be asked for, by engine, and what each kind of key looks like."""
 ENGINES = {"attribution": "Attribution", "ingest": "Ingest", "bus": "Bus", "studio": "Studio"}
 BAD = frozenset({"rejected", "refused", "failed", "FAILED", "dead", "conflicted", "open_dead_letter", "given_up"})
 WARN = frozenset({"waiting", "PARTIAL", "quarantined", "OPEN"})
@@ -50,7 +73,11 @@ FILTERS = {"": "All", "problems": "Problems", "ways": "In and out"}
 def story(view: View) -> Page:
     key, kind = view.asked("key"), view.asked("kind")
     if not key:
-        return Page(title="Find a key", template="story.html", values={"key": "", "told": None, "searched": ""})
+        return Page(
+            title="Find a key",
+            template="story.html",
+            values={"key": "", "told": None, "searched": "", "kinds": EXAMPLES, "engine_names": ENGINES},
+        )
     told = view.ask("/story", key=key, kind=kind, after=view.asked("after"), limit=PAGE_LIMIT)
     entries = [_shown(entry, number) for number, entry in enumerate(told["entries"])]
     raw = view.asked("raw")

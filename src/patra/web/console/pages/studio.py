@@ -9,6 +9,8 @@ from patra.web.console.reads import studio as reads
 from patra.web.console.view import PAGE_SIZE, Page, Route, View
 
 ENDED = frozenset({"completed", "failed", "cancelled"})
+MAX_POSTERS = 12
+"""Of the list of films: so many of the newest show a picture."""
 JOB_TONES = {"succeeded": "done", "failed": "bad", "cancelled": "off", "claimed": "run"}
 
 
@@ -16,7 +18,9 @@ def runs(view: View) -> Page:
     found = view.ask("/studio/runs", limit=PAGE_SIZE)["runs"]
     under_way = sum(1 for run in found if run["stage"] not in ENDED)
     title = f"{plural(under_way, 'film is', 'films are')} being made" if under_way else "Films"
-    return Page(title=title, template="studio/runs.html", values={"runs": found})
+    newest = [run["run_id"] for run in found[:MAX_POSTERS] if run["run_id"]]
+    posters = view.part("pictures", lambda: reads.posters(view.patra, newest)) or {}
+    return Page(title=title, template="studio/runs.html", values={"runs": found, "posters": posters})
 
 
 def new(view: View) -> Page:

@@ -11,6 +11,8 @@ from patra.kernel.telemetry import REGISTRY, get_logger
 
 INTERVAL_S = 5.0
 MAX_LOOKS = 720
+MAX_COLUMNS = 60
+"""Of a bar chart: what an eye tells apart, and what a page may send every second."""
 STOP_SECONDS = 5.0
 log = get_logger()
 COUNTERS: dict[str, tuple[str, dict[str, str]]] = {
@@ -59,6 +61,14 @@ class Series:
             max(after[1][name] - before[1][name], 0.0) / max(after[0] - before[0], 0.001)
             for before, after in pairwise(looks)
         ]
+
+    def columns(self, name: str) -> tuple[list[float], int]:
+        """The same in at most so many columns of equal length, and how many seconds back the first of them begins."""
+        points = self.points(name)
+        size = max(-(-len(points) // MAX_COLUMNS), 1)
+        parts = [points[max(end - size, 0) : end] for end in range(len(points), 0, -size)][::-1]
+        values = [sum(part) / len(part) for part in parts]
+        return [0.0] * (MAX_COLUMNS - len(values)) + values, round(MAX_COLUMNS * size * INTERVAL_S)
 
     def look(self) -> None:
         counts = self._counts()

@@ -1,5 +1,6 @@
 """Studio: the shots of a run, and its notes, the latest first."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -30,6 +31,18 @@ def shots(patra: Patra, run_id: str) -> list[dict[str, Any]]:
         for job in sorted(jobs, key=lambda job: WORKERS.index(job.worker_type) if job.worker_type in WORKERS else 9):
             of.setdefault(job.shot_id, []).append(msgspec.to_builtins(job) | _tries(tried.get(job.job_id)))
         return [line | {"jobs": of[line["shot_id"]]} for line in lines]
+
+    return patra.db.read(read)
+
+
+def posters(patra: Patra, run_ids: Sequence[str]) -> dict[str, str]:
+    """Of each run the first shot that is made; empty where none is."""
+
+    def read(tx: Tx) -> dict[str, str]:
+        return {
+            run_id: next((str(one.shot_id) for one in studio_shots(tx, run_id) if one.state == "made"), "")
+            for run_id in run_ids
+        }
 
     return patra.db.read(read)
 

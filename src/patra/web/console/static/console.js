@@ -20,6 +20,12 @@ document.addEventListener("click", async (event) => {
     catch { toast("The browser does not let this page copy"); }
     return;
   }
+  const source = event.target.closest("[data-copy-from]")?.dataset.copyFrom;
+  if (source) {
+    try { await navigator.clipboard.writeText(document.getElementById(source).innerText); toast("Copied"); }
+    catch { toast("The browser does not let this page copy"); }
+    return;
+  }
   if (event.target.closest("[data-close]")) { dialog.close(); return; }
   const again = event.target.closest("[data-again]");
   if (again) { htmx.ajax("GET", again.dataset.again, { source: dialog, target: dialog, swap: "innerHTML" }); return; }
@@ -111,6 +117,46 @@ $("#theme")?.addEventListener("click", () => {
   document.cookie = `patra_theme=${next}; path=/console; max-age=31536000; samesite=strict`;
 });
 
+// --- zone: times are UTC; another zone is the browser's, is named beside them, and lasts as long as the tab
+
+const ZONE = "patra_zone";
+const ownZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+const zone = $("#zone");
+const isLocal = () => sessionStorage.getItem(ZONE) === "local";
+const two = (number) => String(number).padStart(2, "0");
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+const localText = (at, seconds) => {
+  const now = new Date();
+  const clock = `${two(at.getHours())}:${two(at.getMinutes())}${seconds ? `:${two(at.getSeconds())}` : ""}`;
+  if (at.toDateString() === now.toDateString()) return clock;
+  const year = at.getFullYear() === now.getFullYear() ? "" : ` ${at.getFullYear()}`;
+  return `${at.getDate()} ${MONTHS[at.getMonth()]}${year} ${clock}`;
+};
+// Both zones stand in the tooltip; the one that is shown is the one that was chosen.
+const inZone = (root) => {
+  for (const time of $$("time[datetime]", root)) {
+    const at = new Date(time.dateTime);
+    if (Number.isNaN(at.getTime())) continue;
+    time.dataset.utc ??= time.textContent;
+    const utc = time.title.split(";")[0];
+    time.title = `${utc}; ${localText(at, true)} ${ownZone}`;
+    time.textContent = isLocal() ? localText(at, time.dataset.utc.split(":").length > 2) : time.dataset.utc;
+  }
+  return root;
+};
+const showZone = () => {
+  if (zone) {
+    zone.textContent = isLocal() ? ownZone : "UTC";
+    zone.setAttribute("aria-pressed", String(isLocal()));
+  }
+  inZone(document);
+};
+zone?.addEventListener("click", () => {
+  if (isLocal()) sessionStorage.removeItem(ZONE); else sessionStorage.setItem(ZONE, "local");
+  showZone();
+});
+showZone();
+
 // --- live: new rows wait behind a button, pause freezes everything until it is ended by hand
 
 const content = $("#content");
@@ -121,6 +167,7 @@ let paused = false;
 let pressed = false; // between press and release a click must find what it was aimed at
 let held = false; // `latest` is not shown
 let latest = null;
+let isGap = false; // more rows came at once than a page holds
 let since = null;
 
 const parsed = (html) => {
@@ -138,6 +185,7 @@ const keysOf = (list) => new Set($$(":scope > [data-key]", list).map((row) => ro
 // Keep the rows that are on the page where they are; give back how many new ones wait.
 const withoutNewRows = (fragment) => {
   let waiting = 0;
+  isGap = false;
   for (const list of $$("[data-rows][id]", fragment)) {
     const shown = document.getElementById(list.id);
     if (!shown) continue;
@@ -147,6 +195,7 @@ const withoutNewRows = (fragment) => {
     const added = [...fresh.keys()].filter((key) => !known.has(key)).length;
     if (!added) continue;
     waiting += added;
+    isGap ||= added === fresh.size; // none of the rows that are shown is among them: there may be more in between
     const kept = $$(":scope > *", shown).map((row) => fresh.get(row.dataset.key) ?? row.cloneNode(true));
     for (const row of kept) row.classList.toggle("old", !fresh.has(row.dataset.key));
     list.replaceChildren(...kept);
@@ -155,7 +204,8 @@ const withoutNewRows = (fragment) => {
 };
 const setWaiting = (count) => {
   pill.hidden = count === 0;
-  $("button", pill).textContent = count === 1 ? "1 new row" : `${count} new rows`;
+  const rows = count === 1 ? "1 new row" : `${count} new rows`;
+  $("button", pill).textContent = count && isGap ? `${rows} or more; the next page has those in between` : rows;
 };
 const setCounts = (fragment) => {
   for (const count of $$("data", $("#counts", fragment)?.content ?? fragment)) {
@@ -167,7 +217,7 @@ const setCounts = (fragment) => {
 };
 // What a message shows: the page with its rows where they are, or with all rows.
 const arranged = (html, { all }) => {
-  const fragment = identified(parsed(html));
+  const fragment = inZone(identified(parsed(html)));
   identified(content);
   setWaiting(all ? 0 : withoutNewRows(fragment));
   return fragment;
@@ -210,14 +260,27 @@ document.addEventListener("htmx:sse:before:message", (event) => {
   setCounts(fragment);
   detail.message.data = textOf(fragment);
 });
+const STALE = "(stale) ";
+const STALE_TITLE_MS = 60_000;
+const sayLive = () => { if (live) $(".live", live).textContent = paused ? "Paused" : since ? "Not live" : "Live"; };
 const stale = (is, why = "the server does not answer") => {
   const banner = $("#stale");
-  if (!is) { banner.hidden = true; since = null; document.body.classList.remove("stale-page"); return; }
+  if (!is) {
+    banner.hidden = true;
+    since = null;
+    document.body.classList.remove("stale-page");
+    clearTimeout(stale.timer);
+    document.title = document.title.replace(STALE, "");
+    sayLive();
+    return;
+  }
+  if (!since) stale.timer = setTimeout(() => { document.title = STALE + document.title.replace(STALE, ""); }, STALE_TITLE_MS);
   since ??= new Date();
   const time = since.toISOString().slice(11, 19);
   $("#stale-text").textContent = `Since ${time} UTC ${why}. The page keeps trying; figures are of then.`;
   banner.hidden = false;
   document.body.classList.add("stale-page");
+  sayLive();
 };
 document.addEventListener("htmx:sse:after:connection", () => stale(false));
 document.addEventListener("htmx:sse:error", ({ detail }) => { if (detail.status === 401) location.reload(); else stale(true); });
@@ -241,7 +304,7 @@ live?.addEventListener("click", () => {
   paused = !paused;
   live.setAttribute("aria-pressed", String(!paused));
   document.body.classList.toggle("paused", paused);
-  $(".live", live).textContent = paused ? "Paused" : "Live";
+  sayLive();
   if (!paused) show(true);
 });
 
@@ -261,6 +324,17 @@ singleKeys?.addEventListener("click", () => {
 });
 showSingleKeys();
 
+// The next thing of a story that went wrong; a button of a row by what it says.
+const problem = (step) => {
+  const found = $$("#story-entries .tl-r:has(.tl-k.bad, .tl-k.warn) summary, #story-entries .pend.bad");
+  const at = found.indexOf(document.activeElement);
+  const next = found[at < 0 ? (step > 0 ? 0 : found.length - 1) : at + step];
+  if (!next) { toast(found.length ? "There is no other problem" : "Nothing went wrong here"); return; }
+  next.tabIndex = 0;
+  next.focus();
+  next.scrollIntoView({ block: "center" });
+};
+const actOfRow = (row, word) => $$("a.btn", row ?? $(".head")).find((one) => one.textContent.startsWith(word))?.click();
 const rows = () => $$("[data-rows] > [tabindex]");
 const places = {
   o: "/console/", s: "/console/story", e: "/console/attribution/events", i: "/console/ingest",
@@ -271,6 +345,7 @@ document.addEventListener("keydown", (event) => {
   if (event.target.matches("input, textarea, select") || event.metaKey || event.ctrlKey || event.altKey) return;
   if (dialog?.open || keysAreOff()) return;
   if (wentG && places[event.key]) { location.href = places[event.key]; return; }
+  if (wentG && event.key === "z") { wentG = false; zone?.click(); return; }
   wentG = event.key === "g";
   const list = rows();
   const at = list.indexOf(document.activeElement);
@@ -284,8 +359,19 @@ document.addEventListener("keydown", (event) => {
     Enter: () => { const href = row?.dataset.href ?? (row && $("a", row)?.href); if (href) location.href = href; },
     c: () => { if (row) $("[data-copy]", row)?.click(); },
     s: () => { const key = row && $("[data-copy]", row)?.dataset.copy; if (key) location.href = "/console/story?key=" + encodeURIComponent(key); },
+    f: () => $(".filterform input:not([type=hidden]), .filterform select")?.focus(),
+    "[": () => $("a[data-to=newest]")?.click(),
+    "]": () => $("a[data-to=next]")?.click(),
+    n: () => problem(1),
+    N: () => problem(-1),
+    e: () => { const all = $$("#story-entries details"); const open = all.some((one) => !one.open); for (const one of all) one.open = open; },
+    r: () => actOfRow(row, "Replay"),
+    d: () => actOfRow(row, "Discard"),
+    Escape: () => $("[data-leave]")?.click(),
     "?": () => { location.href = "/console/keys"; },
   };
+  const nth = /^[1-9]$/.test(event.key) ? $$("#todo > li")[Number(event.key) - 1] : null;
+  if (nth) { event.preventDefault(); $("a", nth).click(); return; }
   if (event.key === "Enter" && !row) return;
   if (keys[event.key]) { event.preventDefault(); keys[event.key](); }
 });

@@ -13,7 +13,7 @@ from patra.ingest.http.client import Answer
 from patra.ingest.packs import bundled
 from patra.ingest.packs.compiler import Overrides, compile_spec
 from patra.ingest.packs.spec import Leg
-from patra.ingest.packs.work import Origin, work_of
+from patra.ingest.packs.work import TYPES, Origin, work_of
 from patra.ingest.vocabulary.codes import Operation
 
 GIVEN = {
@@ -93,8 +93,62 @@ def test_a_chapter_of_an_ncbi_book_has_its_authors_its_accession_and_its_book() 
 
 def test_a_whole_ncbi_book_has_its_editors_and_no_container() -> None:
     found = only("pubmed", "fetch", BOOK % (b"", b""))
-    assert [author["name"] for author in found["authors"]] == ["Margaret P Adam"]
+    assert found["editors"] == [{"name": "Margaret P Adam", "given": "Margaret P", "family": "Adam"}]
+    assert "authors" not in found
     assert (found["type"], found["title"], "container" in found) == ("book", "GeneReviews", False)
+
+
+def test_a_chapter_has_its_own_authors_and_the_editors_of_its_book() -> None:
+    found = only("pubmed", "fetch", CHAPTER)
+    assert ([one["name"] for one in found["authors"]], [one["name"] for one in found["editors"]]) == (
+        ["Nancie Petrucelli"],
+        ["Margaret P Adam"],
+    )
+    part = crossref(
+        type="book-chapter", author=[{"family": "Lovelace"}], editor=[{"given": "Grace", "family": "Hopper"}]
+    )
+    assert [one["name"] for one in only("crossref", "works", part)["editors"]] == ["Grace Hopper"]
+
+
+def test_who_edits_is_no_author_in_inspire_dblp_and_orcid() -> None:
+    people = [{"full_name": "Hopper, Grace", "inspire_roles": ["editor"]}, {"full_name": "Lovelace, Ada"}]
+    inspire = {"hits": {"hits": [{"id": "1", "updated": "2026-01-01T00:00:00+00:00", "metadata": {
+        "control_number": 1, "titles": [{"title": "Fog"}], "authors": [
+            *people, {"full_name": "Babbage, Charles", "inspire_roles": ["supervisor"]}],
+    }}], "total": 1}}  # fmt: skip
+    found = only("inspire", "literature", msgspec.json.encode(inspire))
+    assert [[one["name"] for one in found[who]] for who in ("authors", "editors")] == [
+        ["Ada Lovelace"],
+        ["Grace Hopper"],
+    ]
+
+    hit = {"info": {"key": "conf/fog/2026", "title": "Fog.", "type": "Editorship", "year": "2026",
+                    "authors": {"author": [{"text": "Grace Hopper 0001"}]}}}  # fmt: skip
+    dblp = {"result": {"hits": {"@total": "1", "@sent": "1", "@first": "0", "hit": [hit]}}}
+    found = only("dblp", "search", msgspec.json.encode(dblp))
+    assert ("authors" in found, found["editors"]) == (False, [{"name": "Grace Hopper"}])
+
+    roles = [{"credit-name": {"value": name}, "contributor-attributes": {"contributor-role": role}}
+             for name, role in (("Grace Hopper", "EDITOR"), ("Ada Lovelace", "AUTHOR"), ("Mary Somerville", None))]  # fmt: skip
+    orcid = {"path": "/0000-0002-1825-0097/work/1", "last-modified-date": {"value": 1767225600000}, "title": {"title": {"value": "Fog"}},
+             "contributors": {"contributor": roles}}  # fmt: skip
+    found = only("orcid", "work", msgspec.json.encode(orcid))
+    assert [[one["name"] for one in found[who]] for who in ("authors", "editors")] == [
+        ["Ada Lovelace", "Mary Somerville"], ["Grace Hopper"],
+    ]  # fmt: skip
+
+
+def test_laboratories_of_hal_go_to_the_author_that_they_name() -> None:
+    packed = "7-8_FacetSep_Grace Hopper_JoinSep_9_FacetSep_Fog Laboratory [Brest]"
+    twice = [packed, packed.replace("Grace Hopper", "Ada Lovelace"), packed.replace("Fog", "Steam")]
+    doc = {"halId_s": "hal-1", "modifiedDate_tdate": "2026-01-01T00:00:00Z", "title_s": ["Fog"],
+           "authFullName_s": ["Ada Lovelace", "Grace Hopper", "Ada Lovelace"], "authIdHasPrimaryStructure_fs": twice,
+           "scientificEditor_s": ["Somerville, Mary ; Charles Babbage"]}  # fmt: skip
+    found = only("hal", "search", msgspec.json.encode({"response": {"numFound": 1, "docs": [doc]}}))
+    assert [author.get("affiliation") for author in found["authors"]] == [
+        None, ["Fog Laboratory [Brest]", "Steam Laboratory [Brest]"], None,
+    ]  # fmt: skip
+    assert [one["name"] for one in found["editors"]] == ["Mary Somerville", "Charles Babbage"]
 
 
 def test_contributors_are_the_authors_where_no_creator_is_named() -> None:
@@ -351,3 +405,111 @@ def test_grants_and_relations_of_datacite_and_openalex() -> None:
     two = only("openalex", "works", msgspec.json.encode({"results": [work]}))
     assert (two["pages"], two["funders"]) == ("7", [{"name": "ERC", "id": "https://openalex.org/F1"}])
     assert two["full_text"] == [{"url": "https://x.org/1.pdf", "type": "application/pdf", "version": "am"}]
+
+
+@pytest.mark.parametrize(
+    ("comments", "abstract", "withdrawn"),
+    [
+        ("This paper has been withdrawn by the author due to an error in equation (4)", "Fog.", True),
+        ("Withdrawn; superseded by 2601.00002", "Fog.", True),
+        ("12 pages", "This paper has been withdrawn by the authors.", True),
+        ("12 pages, on funds that were withdrawn from banks", "Fog is withdrawn from lakes.", False),
+        ("12 pages", "Fog.", False),
+    ],
+)
+def test_arxiv_says_in_words_that_a_preprint_was_withdrawn(comments: str, abstract: str, withdrawn: bool) -> None:
+    inside = f"<id>2601.00001</id><title>Fog</title><comments>{comments}</comments><abstract>{abstract}</abstract>"
+    found = only("arxiv", "oai", oai(f'<arXiv xmlns="http://arxiv.org/OAI/arXiv/">{inside}</arXiv>'))
+    assert found.get("retracted", False) is withdrawn
+    entry = (
+        '<feed xmlns="http://www.w3.org/2005/Atom" xmlns:x="http://arxiv.org/schemas/atom"><entry>'
+        f"<id>http://arxiv.org/abs/2601.00001v2</id><updated>2026-01-02T00:00:00Z</updated><title>Fog</title>"
+        f"<summary>{abstract}</summary><x:comment>{comments}</x:comment></entry></feed>"
+    )
+    assert only("arxiv", "query", entry.encode()).get("retracted", False) is withdrawn
+
+
+def test_inspire_and_datacite_say_that_a_work_was_withdrawn() -> None:
+    hit = {"id": "1", "updated": "2026-01-01T00:00:00+00:00"}
+    for withdrawn in (True, False):
+        metadata = {"titles": [{"title": "Fog"}], **({"withdrawn": True} if withdrawn else {})}
+        body = {"hits": {"hits": [{**hit, "metadata": metadata}], "total": 1}}
+        assert only("inspire", "literature", msgspec.json.encode(body)).get("retracted", False) is withdrawn
+        dates = [{"date": "2026-01-01", "dateType": "Withdrawn" if withdrawn else "Issued"}]
+        attributes = {
+            "doi": "10.5555/1",
+            "titles": [{"title": "Fog"}],
+            "updated": "2026-01-01T00:00:00Z",
+            "dates": dates,
+        }
+        listed = {"data": [{"id": "10.5555/1", "attributes": attributes}]}
+        assert only("datacite", "dois", msgspec.json.encode(listed)).get("retracted", False) is withdrawn
+
+
+def test_editors_of_a_volume_in_ads() -> None:
+    doc = {"bibcode": "2026Fog..1", "title": ["Fog"], "author": ["Lovelace, A."], "editor": ["Hopper, G."],
+           "update_timestamp": "2026-01-01T00:00:00Z", "doctype": "inproceedings"}  # fmt: skip
+    found = only("ads", "search", msgspec.json.encode({"response": {"numFound": 1, "docs": [doc]}}))
+    assert [[one["name"] for one in found[who]] for who in ("authors", "editors")] == [["A. Lovelace"], ["G. Hopper"]]
+
+
+def test_a_subtitle_follows_its_title_and_no_second_sign() -> None:
+    for title, whole in (("Why fog?", "Why fog? A study"), ("Fog", "Fog: A study")):
+        assert only("crossref", "works", crossref(title=[title], subtitle=["A study"]))["title"] == whole
+        titles = [{"title": "A study", "titleType": "Subtitle"}, {"title": "Nebel", "titleType": "TranslatedTitle"},
+                  {"title": title, "titleType": None}]  # fmt: skip
+        attributes = {"doi": "10.5555/1", "titles": titles, "updated": "2026-01-01T00:00:00Z"}
+        listed = {"data": [{"id": "10.5555/1", "attributes": attributes}]}
+        assert only("datacite", "dois", msgspec.json.encode(listed))["title"] == whole
+    alone = {
+        "doi": "10.5555/1",
+        "titles": [{"title": "Nebel", "titleType": "TranslatedTitle"}],
+        "updated": "2026-01-01T00:00:00Z",
+    }
+    assert (
+        only("datacite", "dois", msgspec.json.encode({"data": [{"id": "1", "attributes": alone}]}))["title"] == "Nebel"
+    )
+
+
+def test_a_source_of_open_journal_systems_is_a_journal_with_its_volume_and_its_issns() -> None:
+    sources = ["Annals of Fog; Vol. 7 No. 2 (2012): Lamps; 23-44", "1234-5679", "0378-5955"]
+    elements = "".join(f"<dc:source>{source}</dc:source>" for source in sources)
+    found = only("oaipmh", "records", dublin_core(f"<dc:title>x</dc:title>{elements}"))
+    assert [found[name] for name in ("container", "volume", "issue", "pages", "issn")] == [
+        "Annals of Fog", "7", "2", "23-44", ["1234-5679", "0378-5955"],
+    ]  # fmt: skip
+    alone = only("oaipmh", "records", dublin_core("<dc:title>x</dc:title><dc:source>1234-5679</dc:source>"))
+    assert (alone["issn"], "container" in alone) == (["1234-5679"], False)
+
+
+CROSSREF_TYPES = """
+book book-chapter book-part book-section book-series book-set book-track component database dataset dissertation edited-book
+grant journal journal-article journal-issue journal-volume monograph other peer-review posted-content proceedings
+proceedings-article proceedings-series reference-book reference-entry report report-component report-series standard
+standard-series
+"""
+OPENALEX_TYPES = """
+article book book-chapter dataset dissertation editorial erratum grant letter libguides other paratext peer-review preprint
+reference-entry report retraction review software standard supplementary-materials
+"""
+DATACITE_TYPES = """
+Audiovisual Award Book BookChapter Collection ComputationalNotebook ConferencePaper ConferenceProceeding DataPaper Dataset
+Dissertation Event Image Instrument InteractiveResource Journal JournalArticle Model Other OutputManagementPlan PeerReview
+PhysicalObject Poster Preprint Presentation Project Report Service Software Sound Standard StudyRegistration Text Workflow
+"""
+
+
+def test_every_type_that_three_providers_document_has_a_word_of_the_common_shape() -> None:
+    unknown: set[str] = set()
+    for kind in CROSSREF_TYPES.split():
+        unknown |= {only("crossref", "works", crossref(type=kind))["type"]} - set(TYPES)
+    for kind in OPENALEX_TYPES.split():
+        listed = {
+            "results": [{"id": "https://openalex.org/W1", "updated_date": "2026-01-01", "title": "x", "type": kind}]
+        }
+        unknown |= {only("openalex", "works", msgspec.json.encode(listed))["type"]} - set(TYPES)
+    for kind in DATACITE_TYPES.split():
+        attributes = {"doi": "10.5555/1", "updated": "2026-01-01T00:00:00Z", "types": {"resourceTypeGeneral": kind}}
+        listed = {"data": [{"id": "10.5555/1", "attributes": attributes}]}
+        unknown |= {only("datacite", "dois", msgspec.json.encode(listed))["type"]} - set(TYPES)
+    assert unknown == set()

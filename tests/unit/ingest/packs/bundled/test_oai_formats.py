@@ -94,6 +94,38 @@ def test_a_record_in_marc_21() -> None:
     assert found["issued"]["precision"] == "year"
 
 
+def names_of(found: dict[str, Any]) -> list[list[str]]:
+    return [[one["name"] for one in found.get(who, [])] for who in ("authors", "editors")]
+
+
+def test_editors_are_told_from_authors_in_every_format() -> None:
+    editor = '<contributor contributorType="{}"><contributorName>Hopper, Grace</contributorName></contributor>'
+    both = "".join(map(editor.format, ("Editor", "DataCollector")))
+    datacite = DATACITE.replace("</creators>", f"</creators><contributors>{both}</contributors>")
+    assert names_of(only("oaipmh", "datacite", oai(datacite))) == [["Ada Lovelace", "Fog Society"], ["Grace Hopper"]]
+
+    assert names_of(only("oaipmh", "jats", oai(JATS))) == [["Grace Hopper", "The Lamp Group"], ["No"]]
+
+    field = '<datafield tag="700"><subfield code="a">{}</subfield><subfield code="{}">{}</subfield></datafield>'
+    people = [("Hopper, Grace", "e", "ed."), ("Somerville, Mary", "4", "edt"), ("Babbage, Charles", "e", "dir."),
+              ("Faraday, Michael", "4", "ths"), ("Boole, George", "e", "author")]  # fmt: skip
+    marc = MARC.replace("</record>", "".join(field.format(*one) for one in people) + "</record>")
+    assert names_of(only("oaipmh", "marc", oai(marc))) == [
+        ["Ada Lovelace", "George Boole"],
+        ["Grace Hopper", "Mary Somerville"],
+    ]
+
+
+def test_an_affiliation_of_jats_stands_with_the_name() -> None:
+    institution = '<institution-id institution-id-type="ROR">https://ror.org/01xtthb56</institution-id>'
+    place = (
+        f"<aff><institution-wrap>{institution}<institution>University of Oslo</institution></institution-wrap></aff>"
+    )
+    found = only("oaipmh", "jats", oai(JATS.replace("</given-names></name>", f"</given-names></name>{place}", 1)))
+    assert found["authors"][0]["ror"] == ["https://ror.org/01xtthb56"]
+    assert found["authors"][0]["affiliation"] == ["University of Oslo"]
+
+
 def test_a_deleted_record_has_no_metadata_in_any_format() -> None:
     gone = oai("").replace(b"<header>", b'<header status="deleted">')
     for endpoint in ("records", "datacite", "jats", "marc"):

@@ -171,7 +171,7 @@ FIRST = {
     ("crossref", "works"): (
         "https://api.crossref.org/works",
         {
-            "filter": "from-index-date:2026-11-01T00:00:00,until-index-date:2026-11-02T23:59:59",
+            "filter": "from-index-date:2026-11-01T00:00:00,until-index-date:2026-11-03T00:00:00",
             "cursor": "*",
             "rows": "500",
         },
@@ -319,7 +319,7 @@ def test_openalex_asks_for_at_most_100_a_page_with_a_key_and_without_an_address(
 
 @pytest.mark.parametrize(
     ("name", "requests", "seconds"),
-    [("datacite", 500, 300)],  # without an account and an address
+    [("datacite", 500, 300), ("ror", 50, 300)],  # without an account, an address or a client id
 )
 def test_the_declared_rate_is_within_what_the_provider_allows(name: str, requests: int, seconds: int) -> None:
     for spec in specs(name):
@@ -334,6 +334,19 @@ def test_datacite_gives_an_account_3000_requests_in_five_minutes_and_no_more() -
         assert given.refill_rate_per_sec is not None
         assert given.burst_capacity is not None
         assert 2_500 < given.refill_rate_per_sec * 300 + given.burst_capacity <= 3_000
+
+
+def test_datacite_gives_an_address_1000_requests_in_five_minutes_and_ror_a_client_id_2000() -> None:
+    known = Overrides(params={"mailto": "someone@example.org"})
+    for endpoint, operation in (("dois", Operation.HARVEST), ("dois", Operation.UPDATE)):
+        spec = compile_spec(bundled.pack("datacite"), endpoint, operation, known).spec
+        assert spec is not None
+        for leg in filter(None, (spec, spec.detail)):
+            assert 900 < leg.rate_limit.refill_rate_per_sec * 300 + leg.rate_limit.burst_capacity <= 1_000
+    for spec in specs("ror"):
+        given = spec.rate_limit.authenticated
+        assert 1_500 < (given.refill_rate_per_sec or 0) * 300 + (given.burst_capacity or 0) <= 2_000
+        assert spec.auth.name == "client-id"
 
 
 def test_orcid_keeps_to_its_daily_quota() -> None:

@@ -1,4 +1,4 @@
-"""RateLimit, RateHeaders, RateAuthenticated, Limits, Retry, Batching, TwoPhase, Planning, Update."""
+"""RateLimit, RateHeaders, RateIdentified, RateAuthenticated, Limits, Retry, Batching, TwoPhase, Planning, Update."""
 
 from typing import Any
 
@@ -49,7 +49,7 @@ def settled(s: Site) -> tuple[Any, ...]:
 
 
 def concurrency(s: Site) -> Any:
-    return s.services.crowds.bounds(s.clock.now())
+    return s.services.limiters.bounds(s.clock.now())
 
 
 def stale(s: Site) -> None:
@@ -77,6 +77,11 @@ def missing_detail(_: int, sent: Outgoing) -> Reply | None:
 
 
 AUTHENTICATED = f"{RATE}.authenticated"
+IDENTIFIED = f"{RATE}.identified"
+MAILTO = {
+    "params": {"mailto": {"default": "a@example.org"}, "address": {"maxLength": 9}},
+    f"{IDENTIFIED}.param": "mailto",
+}
 QUOTA = {RATE: {"quotaDaily": 100}}
 SMALL = {"window.maxWindow": "PT1H"}
 NO_UPDATE = {"update": {"exprChange": False, "signals": False}}
@@ -108,6 +113,9 @@ CASES: dict[str, Case] = {
     "RateHeaders.resetKind": case(harvested(script=saying(X_RateLimit_Remaining="0", X_RateLimit_Reset="1774915260")), f"{HEADERS}.resetKind", "EPOCH_MS"),
     "RateHeaders.concurrency": case(permits, f"{HEADERS}.concurrency", "X-Many", given={f"{RATE}.burstCapacity": 9}),
     "RateHeaders.cost": case(harvested(script=saying(X_Cost="5")), f"{HEADERS}.cost", "X-Cost"),
+    "RateIdentified.param": case(harvested(), f"{IDENTIFIED}.param", "address", given=MAILTO | {f"{IDENTIFIED}.refillRatePerSec": 1}),
+    "RateIdentified.refillRatePerSec": case(harvested(), f"{IDENTIFIED}.refillRatePerSec", 1, given=MAILTO),
+    "RateIdentified.burstCapacity": case(harvested(), f"{IDENTIFIED}.burstCapacity", 3, given=MAILTO),
     "RateAuthenticated.refillRatePerSec": case(harvested(), f"{AUTHENTICATED}.refillRatePerSec", 1, given=KEY),
     "RateAuthenticated.burstCapacity": case(harvested(), f"{AUTHENTICATED}.burstCapacity", 3, given=KEY),
     "RateAuthenticated.quotaHourly": case(harvested(), f"{AUTHENTICATED}.quotaHourly", 2, given=KEY),

@@ -15,7 +15,7 @@ from patra.ingest.execution.executor import Executor, Limits
 from patra.ingest.fetching.runtime import Runtime
 from patra.ingest.http.client import Answer, Exchange, Failure, Fault, Outgoing, Transport
 from patra.ingest.landing.records import content_of
-from patra.ingest.packs import registry_store, secret_grants
+from patra.ingest.packs import registry, secret_grants
 from patra.ingest.packs.compiler import LoadedPack, load_pack
 from patra.ingest.packs.problems import Source
 from patra.ingest.packs.yaml.yaml_document import Document
@@ -135,17 +135,17 @@ class Site:
             self.services,
             options=Options(ttl=10 * MINUTE),
             limits=Limits(per_partition=8),
-            nap=self._nap,
+            pause=self._pause,
         )
 
-    def _nap(self, seconds: float) -> bool:
+    def _pause(self, seconds: float) -> bool:
         self.clock.advance(int(seconds * SECOND))
         return False
 
     def load(self, tree: Tree) -> None:
         pack = loaded_tree(tree)
         now = self.clock.now()
-        self.db.run(lambda tx: registry_store.load(tx, [pack], by="test", now=now))
+        self.db.run(lambda tx: registry.load(tx, [pack], by="test", now=now))
         for credential in pack.pack.credentials.values():
             for reference in credential.secrets.values():
                 self.db.run(lambda tx, r=reference: secret_grants.allow(tx, "s", r, (), by="test", now=now))

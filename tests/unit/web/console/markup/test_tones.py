@@ -28,6 +28,7 @@ NAMES = {
 def machines() -> list[Machine]:
     assert wiring.COMPONENTS
     import patra.attribution.writer
+    import patra.bus.bus
     import patra.ingest.operations.alerting.monitor
     import patra.studio.vocabulary.stages  # noqa: F401
 

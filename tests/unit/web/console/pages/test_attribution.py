@@ -1,9 +1,21 @@
-"""What the counts of rejects count."""
+"""What the counts of rejects count, and the days of a settlement."""
 
-from patra.web.console.pages.attribution import rejects_shown
+from patra.web.console.pages.attribution import every_day, rejects_shown
 
 
 def test_an_event_that_is_rejected_again_is_one_event() -> None:
     assert rejects_shown([{"count": 1}, {"count": 2}], refused=False) == "2 rejected events, rejected 3 times"
     assert rejects_shown([{"count": 1}], refused=False) == "1 rejected event"
     assert rejects_shown([{}, {}], refused=True) == "2 batches"
+
+
+def test_a_settlement_by_day_has_every_day_of_a_short_span() -> None:
+    line = {"app_id": "", "day": "2026-11-02", "placement": "", "impressions": 3, "clicks": 1}
+    found = every_day([line], "2026-11-01T00:00:00Z", "2026-11-04T00:00:00Z")
+    assert [(one["day"], one["impressions"]) for one in found] == [
+        ("2026-11-01", 0),
+        ("2026-11-02", 3),
+        ("2026-11-03", 0),
+    ]
+    assert every_day([line], "2020-01-01T00:00:00Z", "2026-11-04T00:00:00Z") == [line]
+    assert every_day([line], "yesterday", "2026-11-04T00:00:00Z") == [line]

@@ -7,7 +7,7 @@ import pytest
 from patra.bus.bulk_acts import MAX_CAUSES
 from patra.bus.store import dead_letters
 from patra.bus.store.dead_letters import MAX_COUNTED_LETTERS
-from patra.web.console.pages.bus import letters_title
+from patra.web.console.pages.bus import contract_fields, group_answer, letters_title
 from tests.unit.bus.making import dead_letter
 from tests.unit.web.served import served
 
@@ -36,3 +36,30 @@ def test_dead_letters_of_more_causes_than_are_listed_are_all_counted() -> None:
         shown = client.get("/console/bus/dead-letters").data.decode()
     assert f"{many} dead letters are open" in shown
     assert re.search(rf'data-count="dead_letters">.*?<span>{many}</span>', shown)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({}, "It keeps up: nothing waits, nothing fails."),
+        ({"waiting": 2, "lag": "3 s"}, "2 events wait, the oldest for 3 s."),
+        ({"state": "paused", "waiting": 1}, "It is paused: 1 event waits until it is resumed, nothing is lost."),
+        ({"failing": 1, "waiting": 1}, "1 event fails and will be tried again; 1 event waits."),
+        ({"dead": 2}, "2 events have failed for good; it keeps up with the others."),
+        ({"dead": 1, "waiting": 3}, "1 event has failed for good; 3 events wait."),
+    ],
+)
+def test_a_group_says_how_it_fares(changed: dict[str, object], said: str) -> None:
+    assert group_answer({"state": "active", "waiting": 0, "failing": 0, "dead": 0, "lag": "", **changed}) == said
+
+
+def test_the_fields_of_a_contract_are_those_of_its_payload_with_its_example() -> None:
+    payload = {"properties": {"cents": {"type": "integer", "minimum": 0}}, "required": ["cents"]}
+    contract = {
+        "payload": {"schema": {"properties": {"payload": payload}}},
+        "examples": [{"payload": {"payload": {"cents": 5}}}],
+    }
+    assert [(one.path, one.says, one.has) for one in contract_fields(contract)] == [
+        ("/cents", "integer, minimum 0, required", "5")
+    ]
+    assert contract_fields({}) == []

@@ -8,12 +8,13 @@ from typing import Any, cast
 
 import pytest
 
-from patra.ingest.packs import registry_store
+from patra.ingest.packs import registry
 from patra.kernel.clock import DAY, parse_instant
 from patra.kernel.db.queries import statement
 from patra.kernel.telemetry import setup_logging
 from patra.web.console.pages.ingest import queue_title
 from patra.web.console.pages.ingest_rate import with_traffic
+from patra.web.console.pages.ingest_runs import request_text
 from patra.web.console.view import View
 from tests.unit.ingest.sample_packs import loaded
 from tests.unit.web.served import Client, served
@@ -27,7 +28,7 @@ def client() -> Iterator[Client]:
     setup_logging(level="error")
     with served() as found:
         now = found.patra.clock.now()
-        found.patra.db.run(lambda tx: registry_store.load(tx, [loaded("offset")], by="test", now=now))
+        found.patra.db.run(lambda tx: registry.load(tx, [loaded("offset")], by="test", now=now))
         found.patra.db.run(lambda tx: _fill(tx, now))
         yield found
 
@@ -211,3 +212,10 @@ def test_the_queue_says_what_waits_and_what_runs() -> None:
     assert queue_title(1, 0) == "1 task is queued"
     assert queue_title(0, 1) == "No task is queued, 1 runs"
     assert queue_title(3, 2) == "3 tasks are queued, 2 run"
+
+
+def test_a_request_is_shown_as_it_goes_over_the_wire():
+    said = {"method": "GET", "url": "https://a.example/search?db=x&api_key=***", "headers": ["User-Agent: patra"]}
+    assert request_text(said) == "GET https://a.example/search\n  ?db=x\n  &api_key=***\n\nUser-Agent: patra"
+    assert request_text({"refused": "$.url: no https"}) == "not sent: $.url: no https"
+    assert request_text("purged") == ""

@@ -4,7 +4,7 @@ import pytest
 
 from patra.ingest.packs import bundled
 from patra.ingest.packs.diff import Change, Kind, difference
-from patra.ingest.packs.registry import TABLES, dictionary_rows, rows_of, tree_of
+from patra.ingest.packs.registry_rows import TABLES, dictionary_rows, rows_of, tree_of
 from patra.kernel.canonical import fingerprint
 from tests.unit.ingest.sample_packs import KINDS, changed, loaded, loaded_text
 

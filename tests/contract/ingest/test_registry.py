@@ -2,7 +2,7 @@
 
 import pytest
 
-from patra.ingest.packs import registry_store
+from patra.ingest.packs import registry
 from patra.ingest.packs.checks import BUILT_IN
 from patra.ingest.vocabulary.codes import Operation
 from patra.ingest.vocabulary.reasons import Reason
@@ -20,7 +20,7 @@ def site(database: Database) -> Site:
 def test_what_is_loaded_is_what_is_read(site):
     for name in KINDS:
         pack = loaded(name)
-        found = site.db.read(lambda tx, source=pack.pack.source: registry_store.read_pack(tx, source))
+        found = site.db.read(lambda tx, source=pack.pack.source: registry.read_pack(tx, source))
         assert (found.tree, found.hash, found.pack) == (pack.tree, pack.hash, pack.pack)
         assert found.source.marks == pack.source.marks
 
@@ -38,10 +38,10 @@ def test_a_changed_pack_is_a_new_version_and_says_what_changed(site):
     assert (second.version_no, second.first) == (2, False)
     (third,) = site.load_text(text_of("token"))
     assert third.version_no == 3
-    versions = site.db.read(lambda tx: registry_store.versions(tx, "tokenlike"))
+    versions = site.db.read(lambda tx: registry.versions(tx, "tokenlike"))
     assert [v.version_no for v in versions] == [1, 2, 3]
     assert versions[0].pack_hash == versions[2].pack_hash != versions[1].pack_hash
-    assert site.db.read(lambda tx: registry_store.version_tree(tx, "tokenlike", 2))["endpoints"]["works"]["limits"] == {
+    assert site.db.read(lambda tx: registry.version_tree(tx, "tokenlike", 2))["endpoints"]["works"]["limits"] == {
         "maxPageSize": 1500
     }
 
@@ -62,41 +62,41 @@ def test_a_fault_at_any_statement_leaves_the_old_registry_or_the_new(database: D
     migrate(database, PACKAGES)
     old, new = loaded("token"), loaded("token")
     new.tree["endpoints"]["works"]["limits"] = {"maxPageSize": 1500}
-    database.run(lambda tx: registry_store.load(tx, [old], by="t", now=1))
+    database.run(lambda tx: registry.load(tx, [old], by="t", now=1))
     counting = FaultyDatabase(database)
-    counting.run(lambda tx: registry_store.load(tx, [old], by="t", now=2))
-    clean = database.read(lambda tx: registry_store.read_tree(tx, "tokenlike"))
+    counting.run(lambda tx: registry.load(tx, [old], by="t", now=2))
+    clean = database.read(lambda tx: registry.read_tree(tx, "tokenlike"))
     for step in range(1, 80):
         faulty = FaultyDatabase(database, step)
         try:
-            faulty.run(lambda tx: registry_store.load(tx, [new], by="t", now=3))
+            faulty.run(lambda tx: registry.load(tx, [new], by="t", now=3))
         except InjectedFault:
-            found = database.read(lambda tx: registry_store.read_tree(tx, "tokenlike"))
+            found = database.read(lambda tx: registry.read_tree(tx, "tokenlike"))
             assert found in (clean, new.tree)
             if found == new.tree:
                 break
             continue
         break
-    assert database.read(lambda tx: registry_store.read_tree(tx, "tokenlike")) == new.tree
+    assert database.read(lambda tx: registry.read_tree(tx, "tokenlike")) == new.tree
 
 
 def test_the_dictionary_is_seeded_and_keeps_what_an_operator_disabled(site):
-    assert site.db.read(registry_store.dictionary) == BUILT_IN
+    assert site.db.read(registry.dictionary) == BUILT_IN
     site.run("UPDATE sys_dict_item SET enabled = 0 WHERE type_code = 'reg_pagination_type' AND item_code = 'TOKEN'")
     site.load("page")
-    assert "TOKEN" not in site.db.read(registry_store.dictionary)["reg_pagination_type"]
+    assert "TOKEN" not in site.db.read(registry.dictionary)["reg_pagination_type"]
     made = site.trigger("tokenlike", "works")
     assert (made.outcome, made.plan_id) == (Reason.COMPILE_FAILED, None)
     assert site.trigger("pagelike", "articles").outcome is Reason.PLANNED
 
 
 def test_the_sources_are_listed(site):
-    found = {row["provenance_code"]: row for row in site.db.read(registry_store.sources)}
+    found = {row["provenance_code"]: row for row in site.db.read(registry.sources)}
     assert set(found) == {loaded(name).pack.source for name in KINDS}
     assert (found["tokenlike"]["endpoints"], found["pagelike"]["schedules"]) == (2, 1)
 
 
 def test_before_anything_is_loaded_the_built_in_dictionary_holds(database: Database):
     migrate(database, PACKAGES)
-    assert database.read(registry_store.dictionary) == BUILT_IN
+    assert database.read(registry.dictionary) == BUILT_IN
     assert Site(database, migrated=True).trigger("nope", "x", Operation.HARVEST).outcome is Reason.COMPILE_FAILED

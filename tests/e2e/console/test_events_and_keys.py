@@ -1,0 +1,110 @@
+"""The way of an event beside the list, closures by deadline, times in another zone, and what single keys do."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.e2e.console.test_live import message, opened
+from tests.e2e.console.world import TOKENS, World, world
+from tests.unit.attribution import said
+
+STEPS = ["Envelope", *(f"Check {number}" for number in range(1, 7)), "Dedup", "Owner", "Closure", "Facts", "Archive"]
+
+
+@pytest.fixture
+def abroad(browser: Browser) -> Iterator[Page]:
+    """A page of a browser whose zone is nine hours ahead of UTC."""
+    context = browser.new_context(viewport={"width": 1440, "height": 900}, timezone_id="Asia/Tokyo")
+    yield context.new_page()
+    context.close()
+
+
+def test_a_row_of_the_list_shows_the_way_of_its_event_beside_it(site: World, page: Page):
+    page.goto(f"{site.url}/console/attribution/events")
+    page.locator("#events tr", has_text="impression").filter(has_text="accepted").first.get_by_role(
+        "link"
+    ).first.click()
+    inspector = page.locator("#inspector")
+    names = [
+        text.partition(" passed")[0].partition(" not reached")[0] for text in inspector.locator("b").all_inner_texts()
+    ]
+    assert [name.split("\n")[0].strip() for name in names][: len(STEPS)] == STEPS
+    expect(inspector).to_contain_text("open → closed_success")
+    expect(inspector.get_by_role("img", name="It is closed_success, by impression")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(inspector).to_be_hidden()
+
+
+def test_a_rejected_event_shows_the_check_that_failed_and_none_behind_it(site: World, page: Page):
+    page.goto(f"{site.url}/console/attribution/events?answer=rejected")
+    expect(page.locator("#events tr")).to_have_count(2)
+    page.locator("#events tr", has_text="f_event_missing_required").get_by_role("link").first.click()
+    ladder = page.locator("#inspector .ladder li")
+    expect(ladder.filter(has_text="Check 2").locator(".ic.bad")).to_have_count(1)
+    expect(ladder.filter(has_text="creativeId: expected text")).to_have_count(1)
+    expect(page.locator("#inspector .ladder li.later")).to_have_count(8)
+
+
+def test_open_closures_stand_by_their_deadline_with_a_chart_of_what_is_due(acting: World, page: Page):
+    page.goto(f"{acting.url}/console/attribution/closures")
+    times = page.locator("#closures tr td[data-label=Deadline] time")
+    found = [str(times.nth(n).get_attribute("datetime")) for n in range(times.count())]
+    assert found == sorted(found)
+    assert len(found) >= 4
+    expect(page.get_by_role("img", name=re.compile("closures due in the next 2 min"))).to_be_visible()
+    expect(page.locator("h1")).to_have_text(f"{len(found)} closures are open")
+
+
+def test_more_new_rows_than_a_page_holds_are_said_to_be_more(tmp_path: Path, page: Page):
+    """In a world of its own: the lists of the others stay short."""
+    with world(tmp_path) as made:
+        opened(page, f"{made.url}/console/attribution/events")
+        with message(page):
+            for number in range(2):
+                link = {"responseReference": f"many-{number}", "renderAttemptId": "ra"}
+                made.send_events(
+                    f"b-many-{number}", *(said.event("interaction", f"m-{number}-{n}", **link) for n in range(60))
+                )
+        expect(page.locator("#newrows")).to_contain_text("50 new rows or more")
+
+
+def test_times_change_their_zone_and_keep_it_through_live_updates(acting: World, abroad: Page):
+    opened(abroad, f"{acting.url}/console/bus/groups")
+    opened(abroad, f"{acting.url}/console/attribution/events")
+    first = abroad.locator("#events time").first
+    shown, exact = first.inner_text(), str(first.get_attribute("datetime"))
+    assert shown == exact[11:19]
+    abroad.keyboard.press("g")
+    abroad.keyboard.press("z")
+    expect(abroad.locator("#zone")).to_have_text("Asia/Tokyo")
+    assert int(first.inner_text().split()[-1][:2]) == (int(shown[:2]) + 9) % 24
+    assert "UTC" in str(first.get_attribute("title"))
+    with message(abroad):
+        acting.send_events("b-zone", said.event("ad_filled", "z-1", responseReference="zone"))
+    assert int(first.inner_text().split()[-1][:2]) == (int(shown[:2]) + 9) % 24
+
+
+def test_keys_lead_to_filters_problems_and_the_first_thing_that_needs_a_person(site: World, page: Page):
+    page.goto(f"{site.url}/console/attribution/events")
+    page.keyboard.press("f")
+    expect(page.get_by_label("App")).to_be_focused()
+    page.goto(f"{site.url}/console/story?key={site.known['letter-0']}&kind=bus.event_id")
+    page.keyboard.press("n")
+    assert page.evaluate("document.activeElement.closest('#story-entries') !== null")
+    page.keyboard.press("e")
+    assert page.evaluate("[...document.querySelectorAll('#story-entries details')].every((one) => one.open)")
+    page.goto(f"{site.url}/console/")
+    page.keyboard.press("1")
+    page.wait_for_url(re.compile(r"/console/.+"))
+
+
+def test_a_viewer_is_not_shown_views_that_are_not_for_viewers(guarded: World, page: Page):
+    page.goto(f"{guarded.url}/console/")
+    page.get_by_label("Token").fill(TOKENS["viewer"])
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("navigation", name="Console").get_by_role("link", name="Loops")).to_have_count(1)
+    for name in ("Audit", "New film"):
+        expect(page.get_by_role("navigation", name="Console").get_by_role("link", name=name)).to_have_count(0)
