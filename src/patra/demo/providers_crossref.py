@@ -6,7 +6,7 @@ carries it, and the end is an empty page. Unknown DOIs are plain text, bad filte
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import datetime, time
+from datetime import datetime
 from hashlib import sha256
 from typing import Any
 from urllib.parse import unquote
@@ -119,11 +119,15 @@ def _failed(
 
 def _chosen(paper: Paper, filters: Mapping[str, str], query: str) -> bool:
     for name, text in filters.items():
-        if name.startswith("from-") and datetime.combine(paper.entered, time()) < datetime.fromisoformat(text):
-            return False
-        if name.startswith("until-") and datetime.combine(paper.entered, time()) > datetime.fromisoformat(text):
+        at = _cut(paper.indexed, text)
+        if (name.startswith("from-") and at < text) or (name.startswith("until-") and at > text):
             return False
     return all(word in paper.title.lower() for word in re.findall(r"\w+", query.lower()))
+
+
+def _cut(at: datetime, text: str) -> str:
+    """An instant as finely as the filter is written: a day alone means all of it."""
+    return at.strftime("%Y-%m-%dT%H:%M:%S")[: len(text)]
 
 
 def _item(paper: Paper) -> dict[str, Any]:
