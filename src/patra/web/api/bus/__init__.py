@@ -12,6 +12,7 @@ is refused is answered with its code and place.
 | events | a key, or a filter | events of the log and what happened to them |
 | reading | filters | groups, dead letters, refusals, contracts |
 | pulling | a group's pull, ack, nack and extend | events under leases, and what became of them |
+| beside | a dead letter | the last handled event of its type, and what its cause shares |
 | acting | an act of an operator | its result and its audit row |
 | bulk | a query over dead letters | causes, a preview, an act on all of them, its progress |
 """
@@ -20,7 +21,7 @@ from typing import Any
 
 from patra.app.access.actor import Role
 from patra.app.wiring import Patra
-from patra.web.api.bus import acting, bulk, events, flow, group_detail, pulling, reading
+from patra.web.api.bus import acting, beside, bulk, events, flow, group_detail, pulling, reading
 from patra.web.api.bus.publishing import ACT, publish
 from patra.web.api.bus.shapes import (
     AckAsked,
@@ -115,6 +116,7 @@ def routes(patra: Patra) -> list[Endpoint]:
             problems=unknown,
             tenant_of=reading.tenant_of_letter,
         ),
+        *beside.routes(TAG),
         post(
             "/bus/replay",
             acting.replay,

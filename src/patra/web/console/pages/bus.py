@@ -8,7 +8,7 @@ from patra.web.console.calls import Refusal
 from patra.web.console.markup.drawings import Part, shares
 from patra.web.console.markup.flow_drawing import Stream, flow_drawing
 from patra.web.console.markup.formats import instant, link, number_text, plural, span_text
-from patra.web.console.markup.json_view import json_lines
+from patra.web.console.markup.json_view import difference, json_lines, line_count
 from patra.web.console.markup.schema_diff import FieldDifference, differences
 from patra.web.console.reads.attention import dead_letters_waiting
 from patra.web.console.view import PAGE_SIZE, Page, Route, View
@@ -16,6 +16,7 @@ from patra.web.problem import Problem
 
 LETTER_STATES = ("open", "replaying", "replayed", "discarded", "all")
 MAX_DRAWN_TYPES = 24
+MAX_COMPARED_LINES = 1_000
 TEN = 10
 ACT_TONES = {"running": ("run", "running"), "done": ("ok", "done"), "stopped": ("off", "stopped")}
 
@@ -196,21 +197,32 @@ def _counted(count: int, one: str, many: str) -> str:
 def dead_letter(view: View) -> Page:
     path = {"group": view.path["group"], "event_id": view.path["event_id"]}
     found = view.ask("/bus/dead-letters/{group}/{event_id}", path)
-    letter, tab = found["dead_letter"], view.asked("tab", "contract")
+    letter, violations = found["dead_letter"], found["violations"]
+    tab = view.asked("tab", "contract" if violations else "handled")
     timeline = view.ask("/bus/timeline/{key}", {"key": letter["event_id"]})["entries"]
     return Page(
         title=f"Dead letter of {letter['group']}",
         template="bus/dead_letter.html",
         values={
             "letter": letter,
-            "violations": found["violations"],
-            "fields": _against_contract(view, letter, found["violations"]),
-            "lines": _marked(letter["envelope"].get("payload"), found["violations"]),
+            "violations": violations,
+            "fields": _against_contract(view, letter, violations),
+            "lines": _marked(letter["envelope"].get("payload"), violations),
             "tab": tab,
+            "beside": view.part("last handled", lambda: _beside(view, path)) if tab == "handled" else None,
             "timeline": timeline,
             "searched": letter["event_id"],
         },
     )
+
+
+def _beside(view: View, path: dict[str, str]) -> dict[str, Any]:
+    """The letter's payload beside that of the last handled event, line by line, unless they are too long for that."""
+    found = view.ask("/bus/dead-letters/{group}/{event_id}/beside", path)
+    last = found["last_handled"]
+    if last is None or max(line_count(found["payload"]), line_count(last["payload"])) > MAX_COMPARED_LINES:
+        return found | {"lines": []}
+    return found | {"lines": difference(found["payload"], last["payload"])}
 
 
 def acts(view: View) -> Page:
