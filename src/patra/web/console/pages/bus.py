@@ -10,6 +10,7 @@ from patra.web.console.markup.flow_drawing import Stream, flow_drawing
 from patra.web.console.markup.formats import instant, link, number_text, plural, span_text
 from patra.web.console.markup.json_view import difference, json_lines, line_count
 from patra.web.console.markup.schema_diff import FieldDifference, differences
+from patra.web.console.pages.choice import choice
 from patra.web.console.reads.attention import dead_letters_waiting
 from patra.web.console.view import PAGE_SIZE, Page, Route, View
 from patra.web.problem import Problem
@@ -166,6 +167,7 @@ def dead_letters(view: View) -> Page:
     waiting = dead_letters_waiting(view.calls)
     replaying = waiting[DeadLetterState.REPLAYING]
     ever = bool(letters) or bool(view.ask("/bus/dead-letters", **filters, state="all", limit=1)["dead_letters"])
+    open_groups = sorted({letter["group"] for letter in letters if letter["state"] == DeadLetterState.OPEN})
     return Page(
         title=letters_title(waiting[DeadLetterState.OPEN], replaying),
         template="bus/dead_letters.html",
@@ -176,6 +178,7 @@ def dead_letters(view: View) -> Page:
             "states": LETTER_STATES,
             "filters": filters,
             "ever": ever,
+            **choice(view, open_groups, "bus.replay", "bus.discard"),
             "replaying": replaying,
             "older": view.here(before=page["next"]) if page["next"] else "",
         },

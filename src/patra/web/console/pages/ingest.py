@@ -8,6 +8,7 @@ from patra.web.console.calls import Refusal
 from patra.web.console.markup.drawings import WINDOW_WORDS, Part, Window, shares, strip
 from patra.web.console.markup.formats import clock_text, instant, link, plural, span_text
 from patra.web.console.markup.tones import tone_of
+from patra.web.console.pages.choice import choice
 from patra.web.console.pages.ingest_cursors import cursor, cursors, watermarks
 from patra.web.console.pages.ingest_rate import rate, with_traffic
 from patra.web.console.pages.ingest_runs import batch, run, task
@@ -213,7 +214,14 @@ def plan(view: View) -> Page:
 def tasks(view: View) -> Page:
     filters = view.filters("source", "endpoint", "operation", "status", "plan")
     page = view.ask("/ingest/tasks", **filters, after=view.asked("after"), limit=PAGE_SIZE)
-    values = {"tasks": page["tasks"], "filters": filters, "states": TASK_STATES, **_pages(view, page)}
+    failed = ["FAILED"] if any(one["status"] == "FAILED" for one in page["tasks"]) else []
+    values = {
+        "tasks": page["tasks"],
+        "filters": filters,
+        "states": TASK_STATES,
+        **choice(view, failed, "ingest.requeue_tasks"),
+        **_pages(view, page),
+    }
     return Page(title="Tasks", template="ingest/tasks.html", values=values)
 
 
@@ -230,6 +238,8 @@ def quarantine(view: View) -> Page:
     place = view.filters("source", "endpoint")
     status = view.asked("status", "OPEN")
     found = view.ask("/ingest/quarantine", **filters, status=status, after=view.asked("after"), limit=PAGE_SIZE)
+    is_open = status == "OPEN"
+    places = sorted({(row["provenance_code"], row["endpoint_name"]) for row in found["rows"]}) if is_open else []
     return Page(
         title=_quarantine_title(found, status, first=not view.asked("after")),
         template="ingest/quarantine.html",
@@ -239,6 +249,7 @@ def quarantine(view: View) -> Page:
             "status": status,
             "signals": view.ask("/ingest/signals", **place, limit=SIGNALS_SHOWN)["rows"],
             "states": QUARANTINE_STATES,
+            **choice(view, places, "ingest.signal", "ingest.dismiss"),
             **_pages(view, found),
         },
     )

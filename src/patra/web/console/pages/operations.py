@@ -6,12 +6,15 @@ from markupsafe import Markup
 
 from patra.web.console.calls import Refusal
 from patra.web.console.markup.formats import plural
+from patra.web.console.pages.choice import choice
 from patra.web.console.reads import operations as reads
 from patra.web.console.reasons import reasons_by_engine
 from patra.web.console.rules import rule
 from patra.web.console.view import PAGE_SIZE, Page, Route, View
 from patra.web.problem import Problem
 
+ARCHIVE = "attribution.archive"
+"""Its messages are sent again by the delivery itself, as long as its window lasts."""
 KEYS = (
     ("/", "find a key"),
     ("g o", "overview"),
@@ -26,6 +29,7 @@ KEYS = (
     ("1 9", "open the first to ninth thing that needs a person"),
     ("f", "to the filters"),
     ("[ ]", "newest page, next page; on an axis of time later, earlier"),
+    ("x", "choose the row, where several can be handled together"),
     ("c", "copy the row's key"),
     ("s", "the story of the row's key"),
     ("n N", "next, previous problem of a story"),
@@ -63,6 +67,7 @@ def outbox(view: View) -> Page:
         template="operations/outbox.html",
         values={
             "messages": found,
+            **choice(view, sorted({one["channel"] for one in found} - {ARCHIVE}), "outbox.requeue"),
             "filters": filters,
             "backlog": view.ask("/outbox/backlog")["backlog"],
             "older": view.here(after=page["next"]) if page["next"] else "",

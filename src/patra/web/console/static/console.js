@@ -30,7 +30,7 @@ document.addEventListener("click", async (event) => {
   const again = event.target.closest("[data-again]");
   if (again) { htmx.ajax("GET", again.dataset.again, { source: dialog, target: dialog, swap: "innerHTML" }); return; }
   const row = event.target.closest("tr[data-href]");
-  if (row && !event.target.closest("a, button, input")) location.href = row.dataset.href;
+  if (row && !event.target.closest("a, button, input, label")) location.href = row.dataset.href;
 });
 
 // On a phone the row of an engine's views scrolls sideways: the open one is brought into sight.
@@ -342,13 +342,13 @@ const places = {
 };
 let wentG = false;
 document.addEventListener("keydown", (event) => {
-  if (event.target.matches("input, textarea, select") || event.metaKey || event.ctrlKey || event.altKey) return;
+  if (event.target.matches("input:not([type=checkbox]), textarea, select") || event.metaKey || event.ctrlKey || event.altKey) return;
   if (dialog?.open || keysAreOff()) return;
   if (wentG && places[event.key]) { location.href = places[event.key]; return; }
   if (wentG && event.key === "z") { wentG = false; zone?.click(); return; }
   wentG = event.key === "g";
   const list = rows();
-  const at = list.indexOf(document.activeElement);
+  const at = list.indexOf(document.activeElement.closest("[data-rows] > [tabindex]"));
   const row = list[at];
   const keys = {
     "/": () => $("#q").focus(),
@@ -365,8 +365,9 @@ document.addEventListener("keydown", (event) => {
     n: () => problem(1),
     N: () => problem(-1),
     e: () => { const all = $$("#story-entries details"); const open = all.some((one) => !one.open); for (const one of all) one.open = open; },
-    r: () => actOfRow(row, "Replay"),
-    d: () => actOfRow(row, "Discard"),
+    x: () => chooseRow(row),
+    r: () => actOfChosen("Replay") || actOfRow(row, "Replay"),
+    d: () => actOfChosen("Discard") || actOfRow(row, "Discard"),
     Escape: () => $("[data-leave]")?.click(),
     "?": () => { location.href = "/console/keys"; },
   };
