@@ -386,3 +386,25 @@ def test_what_a_replay_handled_is_handled(site):
     site.run(operations.replay, "one", [first.event_id], by="ann", confirm="one")
     site.pump()
     assert beside(site, second).last_handled.event_id == first.event_id
+
+
+def test_when_dead_letters_failed_is_counted_in_parts_of_a_span(site):
+    site.listen("one")
+    began = site.clock.now()
+    first = bad(1)
+    bury(site, first)
+    bury(site, bad(2))
+    late = open_letters(site)[0].last_failed_at
+    early = open_letters(site)[1].last_failed_at
+    step = late - early
+
+    def read(function, wanted, *more):
+        return site.db.read(lambda tx: function(tx, wanted, *more))
+
+    everything = Filter(state=None)
+    assert read(dead_letters.reach, everything) == (early, 2)
+    assert read(dead_letters.reach, Filter(group="two")) == (None, 0)
+    assert read(dead_letters.over_time, everything, early, early + 2 * step, 2) == [1, 1]
+    assert read(dead_letters.over_time, everything, early, early + 4 * step, 2) == [2, 0]
+    assert read(dead_letters.over_time, everything, began - 100, early, 3) == [0, 0, 0]
+    assert read(dead_letters.over_time, Filter(event_id=first.event_id), early, late + 1, 1) == [1]

@@ -258,6 +258,20 @@ def test_dead_letters_are_listed_shown_replayed_and_discarded(house):
     assert {"bus.replay", "bus.discard"} <= {a["act"] for a in audit["acts"]}
 
 
+def test_dead_letters_are_listed_and_counted_by_when_they_failed(house):
+    house.bury()
+    (letter,) = house.call("GET", "/bus/dead-letters")[1]["dead_letters"]
+    at = letter["last_failed_at"]
+    assert house.call("GET", f"/bus/dead-letters?until={at}")[1]["dead_letters"] == []
+    assert len(house.call("GET", f"/bus/dead-letters?since={at}")[1]["dead_letters"]) == 1
+    found = house.call("GET", "/bus/dead-letters/over-time?parts=5")[1]
+    assert (sum(found["counts"]), len(found["counts"]), found["more"]) == (1, 5, False)
+    assert found["since"] <= at < found["until"]
+    assert house.call("GET", f"/bus/dead-letters/over-time?until={at}")[1]["counts"] == [0] * 60
+    for wrong in ("since=yesterday", "until=x", "state=lost"):
+        assert house.call("GET", f"/bus/dead-letters/over-time?{wrong}")[0] == 400
+
+
 def test_a_dead_letter_is_compared_with_what_its_group_handled(house):
     made = house.bury()
     path = f"/bus/dead-letters/orchestrator/{made.event_id}/beside"

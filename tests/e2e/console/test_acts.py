@@ -246,9 +246,9 @@ def test_rows_are_chosen_by_box_key_and_span_and_replayed_with_one_confirmation(
     expect(page.locator("#letters input").first).to_be_checked()
     page.locator("#letters input").last.click(modifiers=["Shift"])
     expect(bar).to_contain_text("2 of 2 chosen")
-    bar.get_by_label("All on this page").uncheck()
+    bar.get_by_label("All").uncheck()
     expect(bar).to_contain_text("none chosen")
-    bar.get_by_label("All on this page").check()
+    bar.get_by_label("All").check()
     expect(bar).to_contain_text("2 of 2 chosen")
     acting.patra.db.run(lambda tx: tx.execute(TOUCH, {}))
     expect(page.locator("#letters tr").first).to_contain_text("91")  # the page is live

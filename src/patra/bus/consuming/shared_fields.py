@@ -1,7 +1,8 @@
 """What the dead letters of one cause have in common and no handled event has: where to look for what differs.
 
 A field counts where all dead letters agree on it (it is missing, of one kind, or of one value) and none of the handled
-events is like them.
+events is like them; and where the handled events have a few values that come again and again, and no letter has one of
+them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +13,8 @@ import msgspec
 MAX_DEPTH = 5
 MAX_VALUES = 3
 MAX_VALUE_CHARS = 80
+USES_OF_A_VALUE = 5
+"""A value that handled events use so often each is one of a few (a currency, a country) and not an id."""
 MISSING = "missing"
 _KINDS = {bool: "boolean", int: "number", float: "number", str: "text", list: "list", dict: "object"}
 
@@ -27,31 +30,37 @@ class SharedField(msgspec.Struct, frozen=True, kw_only=True):
 def shared_fields(letters: Sequence[Any], handled: Sequence[Any]) -> list[SharedField]:
     """In the order of the dead letters' fields; nothing where there is nothing to compare.
 
-    A single dead letter has ids that no other event has: values are only compared where several letters agree.
+    A single dead letter has ids that no other event has: its values are only compared where those of the handled events
+    are a few that come again and again.
     """
     if not letters or not handled:
         return []
     ours, theirs = [dict(_fields(one)) for one in letters], [dict(_fields(one)) for one in handled]
     paths = dict.fromkeys(path for found in (*ours, *theirs) for path in found)
-    compared = (_compared(path, ours, theirs, with_values=len(letters) > 1) for path in paths)
+    compared = (_compared(path, ours, theirs, alone=len(letters) == 1) for path in paths)
     return list(_outermost(compared))
 
 
 def _compared(
-    path: str, ours: Sequence[Mapping[str, Any]], theirs: Sequence[Mapping[str, Any]], *, with_values: bool
+    path: str, ours: Sequence[Mapping[str, Any]], theirs: Sequence[Mapping[str, Any]], *, alone: bool
 ) -> SharedField | None:
     kinds = {_kind(found, path) for found in ours}
     others = {_kind(found, path) for found in theirs}
     if len(kinds) == 1 and not kinds & others:
         return SharedField(path=path, letters=kinds.pop(), handled=" or ".join(sorted(others)))
-    if not with_values or len(kinds) != 1 or kinds & {MISSING, "list", "object"}:
+    if len(kinds) != 1 or kinds & {MISSING, "list", "object"}:
         return None
     values = {_text(found[path]) for found in ours}
-    known = {_text(found[path]) for found in theirs if path in found}
-    if len(values) > 1 or values & known:
+    used = [_text(found[path]) for found in theirs if path in found]
+    known = set(used)
+    agree, few = len(values) == 1 and not alone, len(known) * USES_OF_A_VALUE <= len(used)
+    if values & known or not (agree or few):
         return None
-    shown = sorted(known) if len(known) <= MAX_VALUES else [f"{len(known)} other values"]
-    return SharedField(path=path, letters=values.pop(), handled=", ".join(shown))
+    return SharedField(path=path, letters=_listed(values, "values"), handled=_listed(known, "other values"))
+
+
+def _listed(values: set[str], word: str) -> str:
+    return ", ".join(sorted(values)) if len(values) <= MAX_VALUES else f"{len(values)} {word}"
 
 
 def _outermost(found: Iterator[SharedField | None]) -> Iterator[SharedField]:

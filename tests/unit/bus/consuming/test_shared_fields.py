@@ -1,6 +1,6 @@
 """What sets the dead letters of one cause apart from what was handled."""
 
-from patra.bus.consuming.shared_fields import MAX_DEPTH, MAX_VALUE_CHARS, SharedField, shared_fields
+from patra.bus.consuming.shared_fields import MAX_DEPTH, MAX_VALUE_CHARS, USES_OF_A_VALUE, SharedField, shared_fields
 
 HANDLED = [{"order": f"o-{n}", "cents": n, "to": {"country": "DE", "zip": "1"}} for n in range(9)]
 
@@ -41,8 +41,17 @@ def test_a_value_that_all_letters_agree_on_is_found_inside_objects_too() -> None
     ) == [SharedField(path="/to/country", letters='"XX"', handled="9 other values")]
 
 
-def test_the_ids_of_a_single_letter_tell_nothing() -> None:
+def test_the_ids_of_a_single_letter_tell_nothing_but_a_value_outside_a_few_that_come_again_does() -> None:
     assert shared_fields(letters({}), HANDLED) == []
+    found = shared_fields(letters({"to": {"country": "XX", "zip": "1"}}), HANDLED)
+    assert found == [SharedField(path="/to/country", letters='"XX"', handled='"DE"')]
+    assert shared_fields(letters({"to": {"country": "XX", "zip": "1"}}), HANDLED[: USES_OF_A_VALUE - 1]) == []
+
+
+def test_values_that_differ_are_found_where_all_of_them_lie_outside_a_few() -> None:
+    odd = letters({"to": {"country": "XX", "zip": "1"}}, {"to": {"country": "YY", "zip": "1"}})
+    assert shared_fields(odd, HANDLED) == [SharedField(path="/to/country", letters='"XX", "YY"', handled='"DE"')]
+    assert shared_fields([*odd, *letters({})], HANDLED) == []
 
 
 def test_letters_that_do_not_agree_share_nothing() -> None:

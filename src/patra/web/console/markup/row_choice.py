@@ -23,7 +23,7 @@ def choice_bar(name: str, fields: Mapping[str, str], acts: Iterable[tuple[str, s
     )
     return Markup(
         '<form class="choose" id="{}" method="get" data-choose aria-label="What to do with the rows that are chosen">{}'
-        '<label><input type="checkbox" data-choose-all> All on this page</label>'
+        '<label><input type="checkbox" data-choose-all> All<span> on this page</span></label>'
         '<span class="dim" data-chosen aria-live="polite">Choose rows</span>{}</form>'
     ).format(f"choose-{name}", hidden, buttons)
 

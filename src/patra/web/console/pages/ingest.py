@@ -2,11 +2,14 @@
 
 from typing import Any
 
+from markupsafe import Markup
+
 from patra.kernel.clock import DAY, format_instant
 from patra.web.console.acts.ingest_packs import parameter_lines
 from patra.web.console.calls import Refusal
 from patra.web.console.markup.drawings import WINDOW_WORDS, Part, Window, shares, strip
 from patra.web.console.markup.formats import clock_text, instant, link, plural, span_text
+from patra.web.console.markup.time_brush import time_brush
 from patra.web.console.markup.tones import tone_of
 from patra.web.console.pages.choice import choice
 from patra.web.console.pages.ingest_cursors import cursor, cursors, watermarks
@@ -22,6 +25,9 @@ OPERATIONS = ("HARVEST", "BACKFILL", "UPDATE")
 QUARANTINE_STATES = ("OPEN", "RESOLVED", "DISMISSED")
 ERROR_LEVELS = ("L1", "L2", "L3", "L4")
 TOP_SHOWN = 8
+RULER = Markup('<svg class="draw ruler" height="24" aria-hidden="true"><rect width="100%" height="100%"/></svg>')
+RULER_PARTS = 240
+"""Of the bar below the windows that a span of their time is taken from."""
 SIGNALS_SHOWN = 20
 NO_WINDOWS: dict[str, Any] = {"windows": [], "sum": {"open": 0}, "rereads": [], "after": ""}
 PLAN_STATES = ("DRAFT", "SLICING", "READY", "PARTIAL", "FAILED", "CANCELLED")
@@ -88,6 +94,7 @@ def source(view: View) -> Page:
                 "now" if end == view.now else clock_text(end, view.now, seconds=False),
             ),
             **_spans(view, begin, end),
+            "ruler": time_brush(RULER, begin, end, RULER_PARTS, view.here(**{"from": "", "to": ""}), "the windows"),
             "quarantine": view.ask("/ingest/quarantine", source=name, limit=5),
             "errors": view.ask("/ingest/errors", source=name, limit=5)["rows"],
             "schedules": [one for one in _schedules(view) if one["source"] == name and one["on"] == "yes"],

@@ -28,7 +28,7 @@ KEYS = (
     ("Enter", "open the row"),
     ("1 9", "open the first to ninth thing that needs a person"),
     ("f", "to the filters"),
-    ("[ ]", "newest page, next page; on an axis of time later, earlier"),
+    ("[ ]", "newest page, next page; of a span of time earlier, later"),
     ("x", "choose the row, where several can be handled together"),
     ("c", "copy the row's key"),
     ("s", "the story of the row's key"),

@@ -165,6 +165,7 @@ const pill = $("#newrows");
 const CONNECT_AGAIN_MS = 2000;
 let paused = false;
 let pressed = false; // between press and release a click must find what it was aimed at
+let brushing = false; // a span of time is being taken
 let held = false; // `latest` is not shown
 let latest = null;
 let isGap = false; // more rows came at once than a page holds
@@ -234,7 +235,7 @@ const show = (all) => {
   setCounts(fragment);
   htmx.swap({ text: textOf(fragment), sourceElement: content, target: content, swap: "innerMorph" });
 };
-const isHeld = () => paused || pressed || loading !== null || Boolean(dialog?.open);
+const isHeld = () => paused || pressed || brushing || loading !== null || Boolean(dialog?.open);
 const showHeld = () => { if (held && !isHeld()) show(false); };
 pill?.addEventListener("click", () => show(true));
 let release = 0; // the release that waits until the click it belongs to is handled
@@ -360,8 +361,8 @@ document.addEventListener("keydown", (event) => {
     c: () => { if (row) $("[data-copy]", row)?.click(); },
     s: () => { const key = row && $("[data-copy]", row)?.dataset.copy; if (key) location.href = "/console/story?key=" + encodeURIComponent(key); },
     f: () => $(".filterform input:not([type=hidden]), .filterform select")?.focus(),
-    "[": () => $("a[data-to=newest]")?.click(),
-    "]": () => $("a[data-to=next]")?.click(),
+    "[": () => ($("a[data-to=earlier]") ?? $("a[data-to=newest]"))?.click(),
+    "]": () => ($("a[data-to=later]") ?? $("a[data-to=next]"))?.click(),
     n: () => problem(1),
     N: () => problem(-1),
     e: () => { const all = $$("#story-entries details"); const open = all.some((one) => !one.open); for (const one of all) one.open = open; },
