@@ -36,6 +36,7 @@ KEYS = (
     ("e", "open or close all entries of a story"),
     ("r d", "replay, discard the dead letter of the row"),
     ("p", "pause live updates"),
+    ("g v", "saved views: filters under a name, in this browser"),
     ("g z", "times in UTC or in the zone of this browser"),
     ("t", "light or dark"),
     ("Esc", "close a dialog, or what stands beside a list"),

@@ -346,6 +346,7 @@ document.addEventListener("keydown", (event) => {
   if (event.target.matches("input:not([type=checkbox]), textarea, select") || event.metaKey || event.ctrlKey || event.altKey) return;
   if (dialog?.open || keysAreOff()) return;
   if (wentG && places[event.key]) { location.href = places[event.key]; return; }
+  if (wentG && event.key === "v") { wentG = false; event.preventDefault(); $("#views")?.togglePopover(); return; }
   if (wentG && event.key === "z") { wentG = false; zone?.click(); return; }
   wentG = event.key === "g";
   const list = rows();
