@@ -18,7 +18,6 @@ import pytest
 import urllib3
 from standardwebhooks.webhooks import Webhook
 
-from patra.app.components.attribution import Attribution
 from patra.app.configuration.settings import Settings, StoreSettings, WebSettings
 from patra.app.wiring import build
 from patra.attribution.commit import commit
@@ -148,12 +147,22 @@ def test_programs_talk_to_a_server(example: Example, tmp_path: Path) -> None:
             assert example("durable_sdk.py", served.url) == "accepted\nsent\n"
             published = example("publish_over_http.py", served.url).splitlines()
             assert "again 200" in published[1]
-            assert run_patra(["attribution", "app", "add", "shop"]) == 0
-            served_by.engine(Attribution).keys.refresh()  # as a process does within two seconds
-            with pytest.raises(SystemExit, match="first: 401 f_app_key_missing: app keys are in use"):
-                example("settle_ad_events.py", served.url)
             metrics = example("read_metrics.py", served.url)
             assert re.search(r"^patra_attribution_events_total\{.*\} [1-9]", metrics, re.MULTILINE)
+    finally:
+        served_by.close(5)
+
+
+def test_a_program_without_a_key_shows_why_it_is_refused(example: Example, tmp_path: Path) -> None:
+    assert run_patra(["attribution", "app", "add", "shop"]) == 0
+    settings = Settings(store=StoreSettings(url=f"sqlite:///{tmp_path}/patra.db"), web=WebSettings(port=0))
+    served_by = build(settings)
+    try:
+        with (
+            serving(app(served_by), settings.web) as served,
+            pytest.raises(SystemExit, match="first: 401 f_app_key_missing: app keys are in use"),
+        ):
+            example("settle_ad_events.py", served.url)
     finally:
         served_by.close(5)
 
