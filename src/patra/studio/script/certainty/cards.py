@@ -41,7 +41,7 @@ def settled(shots: Sequence[Shot], scenes: Sequence[Scene], reading: Reading, le
 
 def _settled(shot: Shot, own: Sequence[Beat], before: Sequence[Beat], reading: Reading, least: float) -> Shot:
     picture = shot.picture
-    things = thing_claims(shot, reading)
+    things = thing_claims(shot, reading, scenic=False)
     picture = msgspec.structs.replace(picture, uncertain=tuple(c.subject for c in things if c.confidence < PART))
     shot = msgspec.structs.replace(shot, picture=picture)
     if picture.framing == "insert":
@@ -51,7 +51,8 @@ def _settled(shot: Shot, own: Sequence[Beat], before: Sequence[Beat], reading: R
     earlier = [beat.sentence for beat in before]
     people = people_claims(shot, earlier, reading)
     place = place_claims(shot, own, before, reading)
-    painted = [claim for claim in things if claim.subject in picture.motifs]  # a pictogram has its word below it
+    scenic = thing_claims(shot, reading, scenic=True)
+    painted = [claim for claim in scenic if claim.subject in picture.motifs]  # a pictogram has its word below it
     claims = [*people, *place, *painted]
     if certainty_of(claims) >= least:
         return msgspec.structs.replace(shot, certainty=round(certainty_of(claims), 2), doubts=tuple(doubts(claims)))

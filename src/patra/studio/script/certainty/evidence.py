@@ -59,7 +59,7 @@ EVIDENCE: dict[str, tuple[float, str]] = {
     "place_not_found": (0.75, "a place is said that is not understood"),
     "other_place": (0.6, "another place is named, too"),
     "place_beside": (0.85, "in or at something at that place, or elsewhere"),
-    "place_implied": (0.6, "the place only follows from a thing"),
+    "place_implied": (0.5, "the place only follows from a thing"),
     "place_only_told": (0.35, "the place is only in what is reported, planned or asked"),
     "place_of_many": (0.9, "a place of which nobody is said to be there"),
     # things

@@ -135,15 +135,15 @@ def _carried(place: str, sign: str, beats: Sequence[Beat], before: Sequence[Beat
     return "place_before" if outdoors else "place_implied"
 
 
-def thing_claims(shot: Shot, reading: Reading) -> list[Claim]:
-    """A claim for each motif and pictogram, by the word of the text that it stands for."""
+def thing_claims(shot: Shot, reading: Reading, *, scenic: bool) -> list[Claim]:
+    """A claim for each motif and pictogram, by the word of the text that it stands for; a scene tells more than a card."""
     picture = shot.picture
     words = dict(picture.captions)
     claims: list[Claim] = []
     for name in dict.fromkeys([*picture.motifs, *picture.pictograms]):
         word = words.get(name, "")
         at = shot.narration.lower().find(word.lower()) if word else -1
-        if name in picture.motifs and picture.framing != "card":
+        if scenic and name in picture.motifs:
             evidence = "thing_painted"
         elif at >= 0 and _NOT.search(shot.narration[:at]):
             evidence = "thing_denied"
