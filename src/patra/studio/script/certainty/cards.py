@@ -87,6 +87,13 @@ def _card_of(
     portraits = tuple(
         portrait for figure in picture.figures if (portrait := _portrait(figure, shot, before, reading)) is not None
     )
+    if any(c.about == "missing" and c.evidence != "narrator_acts" for c in people) or any(
+        c.evidence == "asked_about" for c in people
+    ):
+        portraits = ()  # who is alone beside the words seems to be alone there
+    if len(portraits) < len(picture.figures):  # of several who are meant all are shown, or who is named
+        stated = {c.subject for c in people if c.evidence in {"named_here", "role_here"}}
+        portraits = tuple(one for one in portraits if one.name in stated)
     here = all(claim.confidence >= PART for claim in place) and any(
         c.evidence in {"place_here", "place_paragraph"} for c in place
     )

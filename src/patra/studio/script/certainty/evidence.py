@@ -9,6 +9,8 @@ EVIDENCE: dict[str, tuple[float, str]] = {
     "named_here": (0.98, "the name stands in this sentence"),
     "role_here": (0.93, "a role stands in this sentence"),
     "kin_here": (0.85, "only a relative of someone"),
+    "kin_away": (0.5, "a relative something comes from or is of"),
+    "asked_about": (0.45, "a question, a wish or an order, not what happens"),
     "speaks": (0.95, "the words beside the quotation name the speaker"),
     "turn": (0.75, "the speaker follows from whose turn it is"),
     "addressed": (0.7, "only spoken to"),

@@ -29,6 +29,20 @@ _CHILDISH = re.compile(
 _AGED = re.compile(
     r"\b(?:aged?|old|years?|was (?:only )?(?:\w+teen|six|seven|eight|nine|ten|eleven|twelve|\d+))\b|, \d{1,2},|岁|晚年|\b(?:1[5-9]|20)\d\d\b|[0-9零〇一二三四五六七八九]{4}年"
 )
+_MANY_OF = re.compile(
+    r"(?:[0-9二三四五六七八九十百千万两几数多]|许)[名位个群]?$|\\b(?:two|three|four|five|six|seven|eight|nine|ten|many|several|some|all|\\d+)(?: \\w+)? $"
+)
+_FROM = re.compile(r"\b(?:from|of|like|than|about|for) \w+\s*$")
+_AGENT_EN = re.compile(
+    r"\b(?:an?|the|his|her|their|our|one|every|some|two) (?:[a-z]+ ){0,2}?([a-z]+(?:ctor|itor|ator|essor|ist|ician|man|woman|keeper|maker|seller|worker|monger|master|mistress|player|grower|holder|owner|leader|clerk|dealer|boy|girl|teller|trainer|hunter|rider|dancer|fighter|smith))\b",
+    re.IGNORECASE,
+)
+_NO_AGENTS = frozenset(
+    "tractor factor reactor vector sector elevator radiator generator calculator refrigerator indicator alligator equator monitor human separator ventilator escalator mist list fist wrist twist waist gist woman man".split()
+)
+_WISHED = re.compile(
+    r"[?？]|吗[，。]|^\W*(?:别|请|不要|祝|愿|希望|等)|^\W*(?:Tell|Please|Don['’]t|Do not|May|Let|Give|Kiss|Ask)\b|\b(?:please|hope that|I wish)\b"
+)
 _OFFSPRING = frozenset("son daughter grandson granddaughter 儿子 女儿 孙子 孙女".split())
 _FIRST = re.compile(r"\b(?:I|we|us|me)\b|(?<!自)我们?|咱")
 _MANY_EN = re.compile(
@@ -54,6 +68,9 @@ _DAYS = frozenset(
 def people_claims(shot: Shot, before: Sequence[Sentence], reading: Reading) -> list[Claim]:
     """Claims on everyone in the picture, and on those of whom nothing is seen."""
     claims = [claim for figure in shot.picture.figures for claim in figure_claims(figure, shot, before, reading)]
+    told = " ".join(reading.narrated(sentence) for sentence in shot.sentences)
+    if shot.picture.figures and not _spoken(shot, reading) and _WISHED.search(told):
+        claims.append(Claim(about="person", subject=shot.picture.figures[0].name, evidence="asked_about"))
     return claims + _missing(shot, reading)
 
 
@@ -89,11 +106,21 @@ def _presence(name: str, own: Sequence[Mention], shot: Shot, before: Sequence[Se
     strong = [m for m in own if not m.absent]
     forms = [(m, _word_at(m, shot.sentences, language)) for m in strong]
     direct = [m for m, word in forms if word not in _PRONOUNS]
+    if (
+        direct
+        and name not in people.names
+        and any(
+            _MANY_OF.search(s.text[: m.at - s.start]) for m in direct for s in shot.sentences if s.start <= m.at < s.end
+        )
+    ):
+        return "group"
     if direct and name in people.names:
         return "named_here"
     if direct:
         text = next((s.text[: direct[0].at - s.start] for s in shot.sentences if s.start <= direct[0].at < s.end), "")
         owned = (text.split() or [""])[-1].lower() in OWNERS or (name in KIN_ZH and text[-1:] in set("的我他她你"))
+        if owned and _FROM.search(text):
+            return "kin_away"
         return "kin_here" if owned and not any(said for said in _spoken(shot, reading) if said == name) else "role_here"
     if not strong:
         if name in _spoken(shot, reading):
@@ -258,6 +285,7 @@ def _person_words(text: str, words: dict[str, str], language: str) -> list[tuple
             for m in re.finditer("|".join(sorted((w for w in words if len(w) > 1), key=len, reverse=True)), text)
         ]
     found = [(m.start(), m[0]) for m in _MANY_EN.finditer(text)]
+    found += [(m.start(1), m[1]) for m in _AGENT_EN.finditer(text) if m[1] not in _NO_AGENTS and m[1] not in words]
     return found + [
         (m.start(), m[0])
         for m in re.finditer(r"[a-z]{3,}", text)

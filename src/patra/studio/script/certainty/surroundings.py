@@ -22,7 +22,7 @@ _SOMEWHERE_ZH = re.compile(
     r"[在到进向往](?!了)[\u4e00-\u9fff]{1,7}(?:[里上中下内外前后边旁]|门口)|(?:爬上|走进|来到|站在|坐在|回到|住在)[\u4e00-\u9fff]{2}"
 )
 _NOT = re.compile(
-    r"\b(?:never|not|no|without|nor|n't|cannot)\b[^,.;]{0,40}$|n[’']t\b[^,.;]{0,40}$|(?:不要|不能|不用|不会|别|没有|没|无|不)[^，。；]{0,5}$",
+    r"\b(?:never|not|no|avoid|without|nor|n't|cannot)\b[^,.;]{0,40}$|n[’']t\b[^,.;]{0,40}$|(?:避免|切勿|别|不要|不能|不用|不会|别|没有|没|无|不)[^，。；]{0,5}$",
     re.IGNORECASE,
 )
 

@@ -27,9 +27,9 @@ _EN = frozenset(
     "abacus anvil binoculars bomb boomerang bulldozer megaphone loudspeaker calculator campfire chandelier coffin cradle excavator drone dumbbell flashlight firework fireworks handcuffs headphones horseshoe keyboard lasso lifebuoy lipstick magnifying-glass mailbox postbox metronome microphone microwave "
     "oar oars parachute passport pistol revolver projector purse handbag pyramid rickshaw skateboard spear trumpet saxophone typewriter vacuum-cleaner wallet wardrobe whistle yurt bench piano guitar violin fiddle drum drums gramophone "
     # travel
-    "airplane aeroplane aircraft car cars bus buses lorry truck tractor plough motorbike motorcycle tram ferry steamer steamship helicopter submarine canoe boat sailboat ship barge train locomotive bicycle bike balloon sledge sled traffic-light ticket tickets "
+    "airplane aeroplane aircraft car cars bus buses lorry truck tractor motorbike motorcycle tram ferry steamer steamship helicopter submarine canoe boat sailboat ship barge train locomotive bicycle bike balloon sledge sled traffic-light ticket tickets "
     # buildings and society
-    "castle fortress crown sword swords shield flag banner newspaper scroll manuscript pencil calendar money dollars coin coins handshake sofa couch table chair mirror chess gift shoe shoes boots hat shirt coat jacket glasses spectacles sunglasses toothbrush teddy-bear stairs staircase "
+    "castle fortress crown sword swords shield flag banner newspaper scroll manuscript pencil calendar money dollars coin coins handshake sofa couch table chair mirror chess gift shoe shoes boots hat shirt glasses spectacles sunglasses toothbrush teddy-bear stairs staircase "
     "lighthouse house cottage hut bridge window door book diary notebook letter envelope postcard clock pocket-watch wristwatch key keys cup mug umbrella kite candle lamp map fence fire bonfire bell paper-boat mask puppet puppets statue monument tractor factory church mosque smoke bucket towel doll necklace".split()
 )
 _ZH = frozenset(
