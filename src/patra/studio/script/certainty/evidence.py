@@ -11,7 +11,6 @@ EVIDENCE: dict[str, tuple[float, str]] = {
     "kin_here": (0.85, "only a relative of someone"),
     "kin_away": (0.5, "a relative something comes from or is of"),
     "asked_about": (0.45, "a question, a wish or an order, not what happens"),
-    "speaks": (0.95, "the words beside the quotation name the speaker"),
     "turn": (0.75, "the speaker follows from whose turn it is"),
     "addressed": (0.7, "only spoken to"),
     "pronoun_of_one": (0.92, "a pronoun that one person fits"),

@@ -44,13 +44,13 @@ _WISHED = re.compile(
     r"[?？]|吗[，。]|^\W*(?:别|请|不要|祝|愿|希望|等)|^\W*(?:Tell|Please|Don['’]t|Do not|May|Let|Give|Kiss|Ask)\b|\b(?:please|hope that|I wish)\b"
 )
 _OFFSPRING = frozenset("son daughter grandson granddaughter 儿子 女儿 孙子 孙女".split())
-_FIRST = re.compile(r"\b(?:I|we|us|me)\b|(?<!自)我们?|咱")
+_FIRST = re.compile(r"\b(?:I|[Ww]e|us|me)\b|(?<!自)我们?|咱")
 _MANY_EN = re.compile(
     r"\b(?:police|motorists?|rescuers?|everyone|everybody|people|family|half the (?:village|town)|brigade|crew|team|guests|officials)\b",
     re.IGNORECASE,
 )
 _SOMEONE_ZH = re.compile(
-    r"[\u4e00-\u9fff](?:叔|伯|婶|姨|嫂|匠|夫|先生|小姐|女士|师傅|大爷|大妈|村民)(?!路|街|店)|民夫|工匠|队员|同伴|向导"
+    r"[\u4e00-\u9fff](?:叔|伯|婶|姨|嫂|匠|夫|先生|小姐|女士|师傅|大爷|大妈|村民)(?!路|街|店)|民夫|工匠|队员|同伴|向导|学家"
 )
 _NAME_EN = re.compile(
     r"(?<=[a-z,;] )([A-Z][a-zé]{2,})\b(?! (?:Street|Road|Lane|River|Island|Sea|Ocean|Square|Bridge|Hill|Valley|Lake))"
