@@ -260,3 +260,21 @@ def test_saved_views_fit_a_phone_and_axe_finds_nothing_serious(
     assert [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in {"serious", "critical"}] == []
     assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
     context.close()
+
+
+def test_what_fingers_point_at_is_large_enough_where_keys_and_codes_stand_close(site: World, browser: Browser):
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page = context.new_page()
+    for name in (
+        "story-of-a-closure",
+        "story-of-a-plan",
+        "event-beside-the-list",
+        "rejects",
+        "task",
+        "dead-letters",
+        "film",
+    ):
+        page.goto(address(site, name), wait_until="domcontentloaded")
+        found = Axe().run(page, options={"runOnly": ["target-size"]}).response["violations"]
+        assert [(name, node["html"]) for one in found for node in one["nodes"]] == []
+    context.close()

@@ -35,6 +35,7 @@ KEYS = (
     ("n N", "next, previous problem of a story"),
     ("e", "open or close all entries of a story"),
     ("r d", "replay, discard the dead letter of the row"),
+    (", .", "the shot of a film before, after; Space plays it or pauses"),
     ("p", "pause live updates"),
     ("g v", "saved views: filters under a name, in this browser"),
     ("g z", "times in UTC or in the zone of this browser"),

@@ -370,11 +370,15 @@ document.addEventListener("keydown", (event) => {
     x: () => chooseRow(row),
     r: () => actOfChosen("Replay") || actOfRow(row, "Replay"),
     d: () => actOfChosen("Discard") || actOfRow(row, "Discard"),
+    ",": () => stepShot(-1),
+    ".": () => stepShot(1),
+    " ": () => playOrPause(),
     Escape: () => $("[data-leave]")?.click(),
     "?": () => { location.href = "/console/keys"; },
   };
   const nth = /^[1-9]$/.test(event.key) ? $$("#todo > li")[Number(event.key) - 1] : null;
   if (nth) { event.preventDefault(); $("a", nth).click(); return; }
   if (event.key === "Enter" && !row) return;
+  if (event.key === " " && (!film() || event.target.matches("button, a, summary, video, input, [tabindex]:not(main)"))) return;
   if (keys[event.key]) { event.preventDefault(); keys[event.key](); }
 });
