@@ -336,6 +336,10 @@ const problem = (step) => {
   next.scrollIntoView({ block: "center" });
 };
 const actOfRow = (row, word) => $$("a.btn", row ?? $(".head")).find((one) => one.textContent.startsWith(word))?.click();
+const nextTab = () => {
+  const tabs = $$(".tabs a");
+  if (tabs.length) tabs[(tabs.findIndex((tab) => tab.hasAttribute("aria-current")) + 1) % tabs.length].click();
+};
 const rows = () => $$("[data-rows] > [tabindex]");
 const places = {
   o: "/console/", s: "/console/story", e: "/console/attribution/events", i: "/console/ingest",
@@ -370,6 +374,9 @@ document.addEventListener("keydown", (event) => {
     x: () => chooseRow(row),
     r: () => actOfChosen("Replay") || actOfRow(row, "Replay"),
     d: () => actOfChosen("Discard") || actOfRow(row, "Discard"),
+    Home: () => $("a[data-to=newest]")?.click(),
+    v: () => nextTab(),
+    h: () => nextHole(),
     ",": () => stepShot(-1),
     ".": () => stepShot(1),
     " ": () => playOrPause(),
