@@ -1,6 +1,7 @@
 """Every view opens in a real browser: in light, in dark and on a phone, without findings of axe, without a stranger's
 markup coming to life."""
 
+import re
 from typing import Literal
 
 import pytest
@@ -260,3 +261,48 @@ def test_saved_views_fit_a_phone_and_axe_finds_nothing_serious(
     assert [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in {"serious", "critical"}] == []
     assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
     context.close()
+
+
+def test_what_fingers_point_at_is_large_enough_where_keys_and_codes_stand_close(site: World, browser: Browser):
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page = context.new_page()
+    for name in (
+        "story-of-a-closure",
+        "story-of-a-plan",
+        "event-beside-the-list",
+        "rejects",
+        "task",
+        "dead-letters",
+        "film",
+    ):
+        page.goto(address(site, name), wait_until="domcontentloaded")
+        found = Axe().run(page, options={"runOnly": ["target-size"]}).response["violations"]
+        assert [(name, node["html"]) for one in found for node in one["nodes"]] == []
+    context.close()
+
+
+def test_keys_go_to_the_next_tab_the_next_window_that_is_not_done_and_back_to_the_newest(site: World, page: Page):
+    page.goto(address(site, "dead-letter"))
+    page.keyboard.press("v")
+    expect(page.get_by_role("navigation", name="Letter").locator("[aria-current]")).to_have_text("Against the contract")
+    page.goto(address(site, "source"))
+    page.keyboard.press("h")
+    expect(page.locator(".strips a:focus")).to_have_attribute("aria-label", re.compile("failed|queued"))
+    first = page.evaluate("document.activeElement.getAttribute('aria-label')")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") != first
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == first
+    page.goto(address(site, "events") + "?before=3")
+    page.keyboard.press("Home")
+    page.wait_for_url(lambda url: "before" not in url)
+
+
+def test_the_queue_is_filtered_by_what_there_is(site: World, page: Page):
+    page.goto(f"{site.url}/console/ingest")
+    expect(page.locator("#queue tr")).not_to_have_count(0)
+    page.get_by_label("Operation").select_option("UPDATE")
+    page.get_by_role("button", name="Filter").click()
+    expect(page.locator("#content")).to_contain_text("No tasks match operation UPDATE")
+    page.get_by_role("link", name="Clear", exact=True).click()
+    expect(page.locator("#queue tr")).not_to_have_count(0)

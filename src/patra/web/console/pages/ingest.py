@@ -62,7 +62,12 @@ def board(view: View) -> Page:
     return Page(
         title=queue_title(waiting, running),
         template="ingest/board.html",
-        values={"rows": rows, "sources": with_traffic(view, sources, watermarks(view)), "filters": filters},
+        values={
+            "rows": rows,
+            "sources": with_traffic(view, sources, watermarks(view)),
+            "filters": filters,
+            "operations": OPERATIONS,
+        },
     )
 
 

@@ -336,6 +336,10 @@ const problem = (step) => {
   next.scrollIntoView({ block: "center" });
 };
 const actOfRow = (row, word) => $$("a.btn", row ?? $(".head")).find((one) => one.textContent.startsWith(word))?.click();
+const nextTab = () => {
+  const tabs = $$(".tabs a");
+  if (tabs.length) tabs[(tabs.findIndex((tab) => tab.hasAttribute("aria-current")) + 1) % tabs.length].click();
+};
 const rows = () => $$("[data-rows] > [tabindex]");
 const places = {
   o: "/console/", s: "/console/story", e: "/console/attribution/events", i: "/console/ingest",
@@ -370,11 +374,18 @@ document.addEventListener("keydown", (event) => {
     x: () => chooseRow(row),
     r: () => actOfChosen("Replay") || actOfRow(row, "Replay"),
     d: () => actOfChosen("Discard") || actOfRow(row, "Discard"),
+    Home: () => $("a[data-to=newest]")?.click(),
+    v: () => nextTab(),
+    h: () => nextHole(),
+    ",": () => stepShot(-1),
+    ".": () => stepShot(1),
+    " ": () => playOrPause(),
     Escape: () => $("[data-leave]")?.click(),
     "?": () => { location.href = "/console/keys"; },
   };
   const nth = /^[1-9]$/.test(event.key) ? $$("#todo > li")[Number(event.key) - 1] : null;
   if (nth) { event.preventDefault(); $("a", nth).click(); return; }
   if (event.key === "Enter" && !row) return;
+  if (event.key === " " && (!film() || event.target.matches("button, a, summary, video, input, [tabindex]:not(main)"))) return;
   if (keys[event.key]) { event.preventDefault(); keys[event.key](); }
 });
