@@ -213,6 +213,25 @@ def test_two_processes_make_each_partition_once(store: Database, postgres_url: s
     assert bounds(store) == made
 
 
+def test_a_process_that_is_overtaken_between_its_look_and_its_act_makes_nothing_twice(
+    store: Database, monkeypatch: pytest.MonkeyPatch
+):
+    for number in range(1, 4):
+        send(store, number)
+    looked = parts.partitions
+    with closing(open_database(store.url)) as other:
+
+        def overtaken(tx: Any, table: Any) -> Any:
+            found = looked(tx, table)
+            monkeypatch.setattr(parts, "partitions", looked)
+            make_all(other)
+            return found
+
+        monkeypatch.setattr(parts, "partitions", overtaken)
+        assert maker(store).run_once().steps == 1
+    assert len(bounds(store)) == 3
+
+
 def test_commits_do_not_wait_for_the_lock_of_who_makes_partitions(store: Database, postgres_url: str):
     with psycopg.connect(postgres_url) as other:
         name = "(to_regclass('att_log')::oid::bigint % 2147483647)::int"
@@ -241,6 +260,17 @@ def test_lines_that_no_partition_takes_are_kept_and_reported_until_partitions_ar
     assert numbers(store, f"att_log_{bounds(store)[2][0]}") != []
     assert numbers(store) == list(range(1, first + 3))
     assert verify(store, ManualClock(T0 + DAY)).findings == []
+
+
+def test_a_table_whose_partitions_are_all_past_is_still_partitioned(store: Database):
+    for number in range(1, 20):
+        send(store, number, day=0 if number < 19 else 40)
+    while purge_once(store, T0 + KEPT + 2 * DAY, Retention(log=KEPT)).log:
+        pass
+    assert bounds(store) == [(4, 8)]
+    assert numbers(store) == [19]
+    assert make_all(store) > 0
+    assert len(bounds(store)) > 1
 
 
 def test_a_constraint_that_the_writers_have_reached_is_taken_back_before_it_refuses_a_line(store: Database):

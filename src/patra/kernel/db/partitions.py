@@ -149,11 +149,11 @@ def step_ahead(tx: Tx, table: GrowingTable, now: int) -> tuple[int, int]:
 
     Gives how many were done (0 or 1), and up to which number nothing more is to do (-1: ask again).
     """
-    found = partitions(tx, table)
-    if not found:
-        return 0, _WHOLE
     if not tx.fetch(_TRY_LOCK, {"table": table.name})[0][0]:
         return 0, -1
+    found = partitions(tx, table)  # behind the lock: another process may have made some just now
+    if not found:
+        return 0, _WHOLE
     last = _last(tx, table)
     if guard := _guard(tx, table):
         return _step_behind_guard(tx, table, guard, last), -1
@@ -234,8 +234,8 @@ def _lock(tx: Tx, name: str, mode: str) -> None:
 
 
 def full_partitions(tx: Tx, table: GrowingTable) -> list[Partition]:
-    """Those behind which the writers are: there is a row with a number beyond."""
-    found = partitions(tx, table)
+    """Those behind which the writers are: a row has a number beyond. The last one stays: others begin at its end."""
+    found = partitions(tx, table)[:-1]
     if not found:
         return []
     newest = tx.fetch(statement("newest_number", f"SELECT max({identifier(table.key)}) FROM {table.name}"))[0][0]
