@@ -73,14 +73,17 @@ def test_closures_that_are_due_are_found_by_their_deadline(db: Database):
 
 
 @pytest.mark.parametrize("analysed", [False, True])
-def test_open_closures_are_listed_past_all_that_are_closed(db: Database, analysed: bool):
-    """Also when the statistics are of a time when all were open: then the primary key would do as well."""
-    opened = FILL["att_closure"].replace("closed_success", "open")
-    texts = [opened, "ANALYZE att_closure", "UPDATE att_closure SET state = 'closed_success'"] if analysed else []
+@pytest.mark.parametrize(("state", "name"), [("open", "open"), ("closed_failure", "failed")])
+def test_open_and_failed_closures_are_listed_past_all_that_succeeded(
+    db: Database, analysed: bool, state: str, name: str
+):
+    """Also when the statistics are of a time when all were in that state: then the primary key would do as well."""
+    before = FILL["att_closure"].replace("closed_success", state)
+    texts = [before, "ANALYZE att_closure", "UPDATE att_closure SET state = 'closed_success'"] if analysed else []
     for text in [*texts, "DELETE FROM att_closure", FILL["att_closure"]]:
         db.run(lambda tx, text=text: tx.script(text))
-    found = db.run(lambda tx: plan(tx, "open_closures_page", {"key": b"", "limit": 50}, []))
-    assert "att_closure_open" in found, found
+    found = db.run(lambda tx: plan(tx, f"{name}_closures_page", {"key": b"", "limit": 50}, []))
+    assert f"att_closure_{name}" in found, found
     assert not any(other in found for other in ("Seq Scan", "att_closure_pkey", "att_closure_due")), found
 
 

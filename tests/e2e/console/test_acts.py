@@ -133,7 +133,7 @@ def test_a_quarantined_record_is_signalled_and_shown_as_waiting(acting: World, p
     page.goto(f"{acting.url}/console/ingest/quarantine")
     dialog = ask(page.locator("#quarantine tr", has_text="10.5555/boats.1").get_by_role("link", name="Fetch again…"))
     expect(dialog).to_contain_text("The next UPDATE of the endpoint asks the provider for them")
-    expect(dialog.locator("[name=ids]")).to_have_value("10.5555/boats.1")
+    expect(dialog.locator("[name=keys]")).to_have_value("10.5555/boats.1")
     dialog.get_by_label("Why").fill("the title was mended")
     dialog.get_by_role("button", name="Fetch again").click()
     expect(page.locator(".banner")).to_contain_text("1 record of atomlike / query will be fetched again")

@@ -1,6 +1,6 @@
 """`patra ingest pause`, `cancel` and the like: what operators may do (ch. 5.9), each with its row in the audit."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -44,7 +44,17 @@ def sentence(done: "Act") -> str:
     if not done.changed:
         act = done.act.partition(".")[2].replace("_", " ")
         return f"nothing changed: {act} {done.subject} had nothing to do{left_out}"
-    return OUTCOMES[done.act].format(subject=done.subject, changed=done.changed) + left_out
+    return OUTCOMES[done.act].format(subject=done.subject, changed=done.changed) + left_out + _trial(done.detail)
+
+
+def _trial(detail: "Mapping[str, Any]") -> str:
+    """What the trial had shown when a version was promoted."""
+    if "trial_plans" not in detail:
+        return ""
+    plans, failed = detail["trial_plans"], detail["trial_failed"]
+    if not plans:
+        return "; on trial no plan was made from it, so nothing has shown yet that it works"
+    return f"; on trial {plans} {'plan was' if plans == 1 else 'plans were'} made from it, {failed} tasks failed"
 
 
 def _left_out(count: int) -> str:
