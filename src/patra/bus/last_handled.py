@@ -1,4 +1,4 @@
-"""A dead letter beside what its group did handle: the last event of its type, and what all dead letters of the cause share.
+"""A dead letter beside what its group did handle: the last event of its type, and what all of its cause have in common.
 
 Only events of its own tenant and major version are looked at, as far back as their bodies are kept.
 """
