@@ -19,8 +19,8 @@ Examples:
 Exit code 0 when every window adds up, 1 when one does not."""
 
 COLUMNS = (
-    "endpoint", "operation", "leg", "since", "until", "status", "promised", "positions", "landed", "quarantined",
-    "gone", "missing", "detail",
+    "endpoint", "operation", "leg", "since", "until", "status", "proof", "promised", "positions", "landed",
+    "quarantined", "gone", "missing", "detail",
 )  # fmt: skip
 
 
@@ -49,26 +49,39 @@ def coverage(
     Promised is the provider's own total. Positions are the places of the list that were walked, repeats included. A
     source that lists ids first has two legs: LIST, then DETAIL for the records themselves.
 
+    Proof is what shows that nothing is missing: TOTAL (the provider's own, reached), ESTIMATE (reached but for its
+    tolerance), READINGS (two that gave the same), IDS (each has an outcome), or NONE: the list ended, and nothing
+    counts it.
+
     `coverage verify FILE` checks a certificate.
     """
     from patra.ingest.operations import coverage as stage
-    from patra.ingest.packs.registry import read_tree
-    from patra.ingest.planning.store import unknown
+    from patra.ingest.packs.problems import unknown_name
+    from patra.ingest.packs.registry import read_tree, unknown_source
     from patra.ingest.vocabulary.reasons import Reason
+    from patra.kernel.errors import Invalid
 
     if source == "verify":
         return _verify(endpoint, as_json=as_json)
     with opened(config) as patra:
         now = patra.clock.now()
-        if patra.db.read(lambda tx: read_tree(tx, source)) is None:
-            raise unknown(Reason.SOURCE_UNKNOWN, source)
+        tree = patra.db.read(lambda tx: read_tree(tx, source))
+        if tree is None:
+            raise patra.db.read(lambda tx: unknown_source(tx, source))
         if out is not None:
             made = patra.db.read(lambda tx: stage.certificate(tx, source, endpoint, now=now))
             _write(out, made)
+            some = unproven_line(made["sum"]["unproven"])
             click.echo(f"{len(made['windows'])} windows, {made['sum']['open']} open: {out} ({made['hash']})")
+            if some:
+                click.echo(some)
             return 1 if made["sum"]["open"] else 0
         found = patra.db.read(
             lambda tx: stage.coverage(tx, source, endpoint, operation=operation, limit=limit, after=after)
+        )
+    if endpoint and not found.windows and endpoint not in (names := list[str](tree["endpoints"])):  # renamed ones have
+        raise Invalid(
+            Reason.ENDPOINT_UNKNOWN, f"{source} has no endpoint {endpoint!r}", advice=unknown_name(endpoint, names)
         )
     if as_json:
         show(found, as_json=True)
@@ -76,6 +89,8 @@ def coverage(
         rows = [[getattr(one, name) for name in COLUMNS] for one in found.windows]
         if rows:
             table(COLUMNS, rows)
+        else:
+            show([], as_json=False)
         _tell(found, source)
     return 1 if found.sum.open else 0
 
@@ -84,7 +99,10 @@ def _tell(found: "Coverage", source: str) -> None:
     from patra.ingest.operations.rereads import words
 
     s = found.sum
-    click.echo(sum_line(found))
+    if s.windows:
+        click.echo(sum_line(found))
+    if s.unproven:
+        click.echo(unproven_line(s.unproven))
     for one in found.rereads:
         click.echo(words(one, source))
     if s.open:
@@ -101,6 +119,17 @@ def sum_line(found: "Coverage") -> str:
     return (
         f"{s.complete} of {s.windows} windows add up{legs}: {s.promised:,} promised, {s.positions:,} positions, "
         f"{s.landed:,} landed, {s.quarantined:,} in quarantine, {s.missing:,} missing"
+    )
+
+
+def unproven_line(count: int) -> str:
+    """What is to be known of windows that no total and no second reading proves; empty where there are none."""
+    if not count:
+        return ""
+    return (
+        f"{count} of them cannot be proven complete (proof NONE): the provider gives no total that counts, so records "
+        "that its lists leave out are not noticed; name `totalPath` if there is one, or declare "
+        "`pagination.verify: TWICE`"
     )
 
 
@@ -129,6 +158,8 @@ def _verify(file: str, *, as_json: bool) -> int:
             click.echo(problem, err=True)
     else:
         click.echo(f"{found.source}: {found.windows} windows, all add up ({found.hash})")
+        if found.unproven:
+            click.echo(unproven_line(found.unproven))
     return 1 if found.problems else 0
 
 

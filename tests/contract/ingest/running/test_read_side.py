@@ -259,7 +259,7 @@ def test_the_sum_of_coverage_is_that_of_its_windows_and_read_from_an_index(fille
         "INSERT INTO ing_window_ledger SELECT task_id, 'DETAIL', run_id, plan_id, provenance_code, endpoint_name,"
         " operation_code, namespace_key, window_from, window_to, status_code, 'NONE', NULL, NULL, positions, distinct_ids,"
         " 0, 0, 0, inserted + 1, updated, equal_count, older_count, repeated, 0, quarantined + 2, 0, 1, 0, '',"
-        " spec_fingerprint, closed_at FROM ing_window_ledger WHERE operation_code = 'HARVEST'"
+        " spec_fingerprint, closed_at, 'IDS' FROM ing_window_ledger WHERE operation_code = 'HARVEST'"
     )
     for wanted in ({}, {"endpoint": "search"}, {"operation": "BACKFILL"}):
         whole = w.db.read(lambda tx, f=wanted: coverage(tx, "hostile", **f, limit=1000))
@@ -267,7 +267,11 @@ def test_the_sum_of_coverage_is_that_of_its_windows_and_read_from_an_index(fille
         assert (whole.after, first.sum) == ("", whole.sum)
         assert whole.sum.windows
     asked = {"source": "hostile", "endpoint": "", "operation": ""}
-    for name, index in (("ledger_sum", "idx_ledger_sum"), ("ledger_open", "idx_ledger_open")):
+    for name, index in (
+        ("ledger_sum", "idx_ledger_sum"),
+        ("ledger_open", "idx_ledger_open"),
+        ("ledger_unproven", "idx_ledger_unproven"),
+    ):
         lines = plan_of(w, landing_store.Q[name], asked)
         assert any(index in line for line in lines), lines
 
