@@ -31,8 +31,13 @@ batch = {
 print(f"sending to {url}", flush=True)
 for attempt in ("first", "again"):
     try:
-        answer = http.request("POST", f"{url}/events", json=batch).json()
+        response = http.request("POST", f"{url}/events", json=batch)
     except urllib3.exceptions.HTTPError:
         sys.exit(f"no answer from {url}: start `patra up` in another terminal, or name its address")
+    answer = response.json()
+    if "ackItems" not in answer:  # nothing of the batch was taken, such as without the key of a registered app
+        sys.exit(f"{attempt}: {response.status} {answer['code']}: {answer['detail']}")
     for item in answer["ackItems"]:
-        print(f"{attempt}: {item['eventId']} {item['ackStatus']:9} {item['ackReasonCode']}", item.get("extensions", ""))
+        print(f"{attempt}: {item['eventId']} {item['ackStatus']:9} {item['ackReasonCode']}")
+        for name, value in item.get("extensions", {}).items():  # of a rejected event: what is wrong with it
+            print(f"          {name}: {value}")

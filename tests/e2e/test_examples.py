@@ -153,6 +153,20 @@ def test_programs_talk_to_a_server(example: Example, tmp_path: Path) -> None:
         served_by.close(5)
 
 
+def test_a_program_without_a_key_shows_why_it_is_refused(example: Example, tmp_path: Path) -> None:
+    assert run_patra(["attribution", "app", "add", "shop"]) == 0
+    settings = Settings(store=StoreSettings(url=f"sqlite:///{tmp_path}/patra.db"), web=WebSettings(port=0))
+    served_by = build(settings)
+    try:
+        with (
+            serving(app(served_by), settings.web) as served,
+            pytest.raises(SystemExit, match="first: 401 f_app_key_missing: app keys are in use"),
+        ):
+            example("settle_ad_events.py", served.url)
+    finally:
+        served_by.close(5)
+
+
 def test_the_engine_runs_inside_a_program_and_its_log_is_decided_again(example: Example) -> None:
     assert example("embed_attribution.py") == "first [('e1', 'accepted')]\nagain [('e1', 'duplicate')]\n"
     assert run_patra(["attribution", "log", "export", "--out", "log.jsonl"]) == 0

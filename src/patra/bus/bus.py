@@ -376,7 +376,8 @@ class Bus:
         groups.lock(tx)
         found = self.evolution(tx)
         if found:
-            detail = "; ".join(str(objection) for objection in found)
+            first = f"{found[0].event_type}{found[0].place}: {found[0].detail}"
+            detail = "; ".join([first, *(str(objection) for objection in found[1:])])
             raise ConfigInvalid(found[0].code, detail, place="catalogue", advice="see `patra bus catalogue check`")
         self._put_in_force(tx)
 

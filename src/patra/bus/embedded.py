@@ -289,9 +289,10 @@ class Bus:
             if self.db.read(partial(events.page_before, event_type=asked, limit=1)).events:
                 LOG.warning(
                     "group %s is new and gets events published from now on, not the earlier ones of %s; "
-                    "to include them, subscribe with from_beginning=True",
+                    "to include them, `patra bus groups forget %s`, then subscribe with from_beginning=True",
                     consumer.group,
                     asked,
+                    consumer.group,
                 )
 
     def run_until_idle(self, *, raise_failures: bool = True) -> int:

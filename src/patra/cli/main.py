@@ -113,7 +113,9 @@ def _run(args: Sequence[str]) -> int:
         color = False if os.environ.get("NO_COLOR") else None  # https://no-color.org; None asks the terminal
         code: Any = cli.main(list(args), prog_name="patra", standalone_mode=False, color=color)
     except click.ClickException as error:
-        error.show()
+        from patra.cli.terminal.suggestions import explained
+
+        explained(error).show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return 130

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patra.cli.terminal.options import config_option, json_option, opened, show, table, wide_wanted
+from patra.cli.terminal.options import STORE, config_option, json_option, opened, show, table, wide_wanted
 
 if TYPE_CHECKING:  # imported late, so that --help starts fast
     from patra.app.story.model import Related, Story
@@ -48,7 +48,9 @@ def command(key: str, kind: str, limit: int, after: str, config: str | None, as_
 def print_story(found: "Story") -> None:
     match found.outcome:
         case "unknown":
-            click.echo(f"{found.key} was not found. It was looked for as")
+            ctx = click.get_current_context(silent=True)
+            store = ctx.find_root().meta.get(STORE) if ctx is not None else None
+            click.echo(f"{found.key} was not found{f' in {store}' if store else ''}. It was looked for as")
             for place in found.searched:
                 kinds = ", ".join(kind.partition(".")[2] for kind in place.kinds)
                 click.echo(f"  {place.engine}: {kinds or 'nothing, by its form it is not a key of this engine'}")

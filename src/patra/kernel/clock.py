@@ -120,7 +120,7 @@ def parse_duration(text: str) -> int:
         raise Invalid(
             "duration_invalid",
             f"{text!r} is not an ISO 8601 duration",
-            advice="write it as PT90S, PT10M, PT1H30M, P1D or P2W",
+            advice="write it as P30D (days), P2W, PT90S, PT10M or PT1H30M",
         )
     weeks, days, hours, minutes, seconds, fraction = match.groups(default="0")
     total = int(weeks) * 7 * DAY + int(days) * DAY + int(hours) * HOUR + int(minutes) * MINUTE + int(seconds) * SECOND

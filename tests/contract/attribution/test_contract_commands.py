@@ -6,10 +6,12 @@ from pathlib import Path
 
 import jsonschema_rs
 import pytest
+import urllib3
 from click.testing import CliRunner
 
 from patra.app.configuration.settings import Settings, StoreSettings, WebSettings
 from patra.app.wiring import build
+from patra.attribution.app_keys import add_key
 from patra.attribution.event_schema import typescript
 from patra.attribution.settlement import settle
 from patra.cli.attribution.group import group
@@ -62,6 +64,30 @@ def test_a_sample_can_be_of_yesterday_and_can_lack_a_field(monkeypatch: pytest.M
         for since, until, expected in ((now - 2 * DAY, now - DAY // 2, 1), (now - DAY // 2, now + DAY, 0)):
             total = patra.db.read(lambda tx, since=since, until=until: settle(tx, since, until, "app"))
             assert (total.impressions, total.clicks) == (expected, expected)
+    finally:
+        patra.close(1)
+
+
+def test_a_sample_without_a_key_says_why_it_was_not_taken_and_how_to_get_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.chdir(tmp_path)
+    patra = build(Settings(store=StoreSettings(url=f"sqlite:///{tmp_path}/patra.db"), web=WebSettings(port=0)))
+    try:
+        patra.db.run(lambda tx: add_key(tx, "shop", SystemClock().now()))
+        with serving(app(patra), WebSettings(port=0)) as server:
+            sample = ["send-sample", "--app", "shop", "--url", server.url]
+            found = CliRunner().invoke(group, sample, standalone_mode=False)
+            answer = urllib3.request("POST", f"{server.url}/events", json={}).json()
+        assert found.return_value == 1
+        assert found.output == (
+            "the batch was not taken: app keys are in use, and the request carries none that is known "
+            "[f_app_key_missing]\n"
+            "`patra attribution app add shop` prints a key of this app: give it with --key KEY\n"
+        )
+        assert answer["detail"].endswith(
+            "send `Authorization: Bearer KEY`; `patra attribution app add APP` prints a key"
+        )
     finally:
         patra.close(1)
 

@@ -153,6 +153,7 @@ def test_a_group_that_begins_after_the_first_event_is_told_what_it_misses(databa
         assert consumers.run_until_idle() == 1
     (said,) = caplog.messages
     assert said.startswith("group late is new and gets events published from now on, not the earlier ones of order.pl")
+    assert said.endswith("`patra bus groups forget late`, then subscribe with from_beginning=True")
     with caplog.at_level("WARNING", "patra.bus"), opened(late={}) as again:
         again.run_until_idle()
     assert len(caplog.messages) == 1

@@ -74,6 +74,7 @@ def test_from_the_command_line(patra: test_commands.Command, tmp_path: Path) -> 
     rows = json.loads(patra("pack", "trial", "tokenlike", "--json"))
     assert [(row["role"], row["version_no"], row["plans"]) for row in rows] == [("in force", 1, 0), ("on trial", 2, 0)]
     assert "pageSize: 1000" in patra("pack", "show", "tokenlike")
-    patra("pack", "promote", "tokenlike")
+    promoted = patra("pack", "promote", "tokenlike")
+    assert "on trial no plan was made from it, so nothing has shown yet that it works" in promoted
     assert "pageSize: 500" in patra("pack", "show", "tokenlike")
     assert "i_not_staged" in patra("pack", "rollback", "tokenlike", code=5)

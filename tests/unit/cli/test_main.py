@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import subprocess
 import sys
 from hashlib import sha256
@@ -14,6 +15,7 @@ import pytest
 from patra.app.configuration.settings import every_setting
 from patra.cli.main import COMMANDS, ENGINES, EXIT_CODES, cli
 from patra.cli.terminal.empty import ADVICE
+from patra.ingest.packs import bundled
 from tests.unit.cli.conftest import Patra
 
 
@@ -348,10 +350,10 @@ def test_a_question_in_the_wrong_folder_creates_nothing_and_says_where_it_looked
 
 def test_an_empty_result_says_what_was_looked_for_where_and_what_to_do(patra: Patra, tmp_path: Path) -> None:
     assert patra("migrate").code == 0
-    result = patra("bus", "dead-letters", "--group", "mailer")
+    result = patra("bus", "dead-letters", "--trace", "t1")
     assert result.out == ""
     assert result.err == (
-        f"nothing found: patra bus dead-letters with --group mailer; looked in {tmp_path / 'patra.db'}\n"
+        f"nothing found: patra bus dead-letters with --trace t1; looked in {tmp_path / 'patra.db'}\n"
         "`--state replaying` lists those under replay, `all` also those closed; retries are `failing` in `patra bus groups`.\n"
     )
     assert patra("bus", "dead-letters", "--json").out == "[]\n"
@@ -368,3 +370,122 @@ def test_the_completion_of_a_shell_is_printed(patra: Patra, shell: str) -> None:
 def test_every_advice_for_an_empty_result_belongs_to_a_command(patra: Patra) -> None:
     for path in ADVICE:
         assert patra(*path.split(), "--help").code == 0, path
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("bus dead-letters --group mailer", "There is no consumer group 'mailer'. There is none yet."),
+        (
+            "attribution rejects --code f_event_mising_required",
+            "There is no reason code 'f_event_mising_required'. Did you mean f_event_missing_required?",
+        ),
+        ("ingest runs --status FAILD", "There is no state 'FAILD'. Did you mean FAILED?"),
+        ("ingest quarantine --status LOST", "There is no state 'LOST'. Known: DISMISSED, OPEN, RESOLVED."),
+        ("ingest errors pubmd", "There is no source 'pubmd'. There is none yet."),
+        ("attribution settle --from 2026-01-01 --to 2026-02-01", "--from 2026-01-01, --to 2026-02-01; looked in"),
+    ],
+)
+def test_an_empty_result_says_which_filter_names_what_does_not_exist(patra: Patra, line: str, said: str) -> None:
+    assert patra("migrate").code == 0
+    result = patra(*line.split())
+    assert said in result.err + result.out
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        ("attribution send-sample --without responseRefernce", 2, "Did you mean responseReference?"),
+        ("attribution send-sample --without colour", 2, "no sample has a field 'colour'. They have "),
+        ("attribution reasons f_app_key_mising", 2, "Did you mean f_app_key_missing?"),
+        ("attribution settle --from yesterday --to 2026-01-01", 2, "'yesterday' is neither a date"),
+        ("attribution settle --from 2026-01-01 --to 2026-02-01 --by plaecment", 2, "Did you mean placement?"),
+        ("attribution settle --from 2026-01-01 --to 2026-02-01 --by app,app", 2, "cannot be 'app' twice"),
+        ("config show web.prot", 2, "Did you mean web.port?"),
+        ("story e1 --kind evntId", 5, "did you mean eventId?"),
+        ("ingest coverage crosref", 5, "i_source_unknown"),
+        ("ingest packs pubmd", 5, "did you mean pubmed?"),
+        ("ingest schedule add a/b c --at 03:00 --last 30", 5, "last: duration_invalid"),
+        ("ingest pack load nosuch.yaml", 1, "error: nosuch.yaml: cannot be read: No such file or directory ["),
+        ("attribution closure resp-1", 1, "`patra attribution find resp-1` looks for a part of its key"),
+    ],
+)
+def test_a_mistake_is_answered_with_its_place_and_what_was_meant(patra: Patra, line: str, code: int, said: str) -> None:
+    assert patra("migrate").code == 0
+    result = patra(*line.split())
+    assert (result.code, said in result.err) == (code, True), result.err
+
+
+def test_config_show_shows_one_setting_or_a_section(patra: Patra) -> None:
+    assert patra("config", "show", "web.port").out == "setting\tvalue\tfrom\nweb.port\t8642\tdefault\n"
+    section = msgspec.json.decode(patra("config", "show", "web", "--json").out)
+    assert {row["key"].partition(".")[0] for row in section} == {"web"}
+
+
+def test_one_reason_is_explained_alone(patra: Patra) -> None:
+    result = patra("attribution", "reasons", "f_app_key_missing")
+    assert [line.split("\t")[0] for line in result.out.splitlines()] == ["code", "f_app_key_missing"]
+
+
+def test_tail_is_limited_like_other_lists(patra: Patra) -> None:
+    assert patra("migrate").code == 0
+    assert patra("bus", "tail", "--limit", "1", "--no-follow").code == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("story nosuch", "patra.db. It was looked for as"),
+        ("bus freeze job.created2", "the catalogue has no job.created2 (did you mean job.created?)"),
+        ("bus groups pause mailer", "there is no group mailer; `patra bus groups` lists them"),
+    ],
+)
+def test_a_name_that_is_not_there_is_answered_with_the_place_to_look(
+    patra: Patra, capsys: pytest.CaptureFixture[str], line: str, said: str
+) -> None:
+    assert patra("migrate").code == 0
+    with pytest.raises(SystemExit):
+        patra(*line.split())
+    captured = capsys.readouterr()
+    assert said in captured.out + captured.err
+
+
+def test_on_a_terminal_the_doctor_gives_its_advice_below_the_table(
+    patra: Patra, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert patra("migrate").code == 0
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "100")
+    said = click.unstyle(patra("doctor").out)
+    assert re.search(
+        r"^what to do\n(  .*\n)*  ingest.sources: load one with `patra ingest pack load FILE`$", said, re.MULTILINE
+    )
+    assert max(map(len, said.splitlines())) <= 100
+    assert "what to do" not in said.splitlines()[0]
+
+
+def test_a_schedule_that_has_not_fired_yet_says_when_it_does(patra: Patra, tmp_path: Path) -> None:
+    (tmp_path / "crossref.yaml").write_text(bundled.text("crossref"), encoding="utf-8")
+    assert patra("ingest", "pack", "load", "crossref.yaml").code == 0
+    assert (
+        patra(
+            *["ingest", "schedule", "add", "crossref/otters", "works", "--param", "query=otters", "--at", "03:00"]
+        ).code
+        == 0
+    )
+    listed = patra("ingest", "schedule", "list")
+    assert listed.err == "for the first time as soon as `patra up` runs: crossref/otters\n"
+
+
+def test_coverage_of_what_was_never_read_says_so_and_of_no_endpoint_is_refused(patra: Patra, tmp_path: Path) -> None:
+    (tmp_path / "crossref.yaml").write_text(bundled.text("crossref"), encoding="utf-8")
+    assert patra("ingest", "pack", "load", "crossref.yaml").code == 0
+    empty = patra("ingest", "coverage", "crossref", "works")
+    assert (empty.code, empty.out) == (0, "")
+    assert "Nothing was read of it yet: `patra ingest run SOURCE ENDPOINT`." in empty.err
+    wrong = patra("ingest", "coverage", "crossref", "wroks")
+    assert (wrong.code, "crossref has no endpoint 'wroks' (did you mean works?" in wrong.err) == (5, True)
+    assert "did you mean crossref?" in patra("ingest", "coverage", "crosref").err
+    assert "did you mean crossref?" in patra("ingest", "pack", "trial", "crosref").err
+    assert "did you mean crossref?" in patra("ingest", "pack", "show", "crosref").err
+    assert "crossref has no endpoint 'wroks'" in patra("ingest", "pause", "crossref", "wroks").err

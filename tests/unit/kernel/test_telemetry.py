@@ -460,3 +460,11 @@ def test_one_sample_is_read_without_collecting_any_other_metric() -> None:
     finally:
         REGISTRY.unregister(costly)
         REGISTRY.unregister(wanted)
+
+
+def test_a_warning_names_an_id_once_and_not_again_in_a_longer_one() -> None:
+    ids = {"plan_id": "p1", "slice_id": "p1.s2", "task_id": "p1.t2", "task": "p1.t2.r1", "run_id": "p1.t2.r1"}
+    line = console_line({"at": "2026-11-18T10:00:00Z", "level": "warning", "event": "healed", **ids})
+    assert line == "10:00:00 warning healed slice_id=p1.s2 run_id=p1.t2.r1"
+    other = console_line({"at": "2026-11-18T10:00:00Z", "level": "warning", "event": "healed", "plan_id": "p1"})
+    assert other == "10:00:00 warning healed plan_id=p1"

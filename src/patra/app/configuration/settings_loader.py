@@ -168,8 +168,21 @@ def _converted(setting: Setting, value: Any, place: str, *, strict: bool = True)
         ) from None
 
 
+_WORDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+}
+"""What a type is called in a settings file."""
+
+
 def _what(error: msgspec.ValidationError) -> str:
     text = str(error)
+    for kind, word in _WORDS.items():
+        text = text.replace(f"`{kind}`", word)
     return text[:1].lower() + text[1:]
 
 

@@ -1,6 +1,7 @@
 """Asks every engine for a key, chooses between what it may stand for, and joins the answers to one story."""
 
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import msgspec
@@ -41,8 +42,9 @@ ADVICE = [
 def story(db: Database, key: str, *, kind: str = "", limit: int = PAGE_LIMIT, after: str = "") -> Story:
     """The story of a key. Raises Invalid for a kind that there is none of."""
     if kind and not kinds_named(kind):
-        names = ", ".join(KINDS)
-        raise Invalid("story_kind_unknown", f"no key is of kind {kind!r}", place="kind", advice=f"one of {names}")
+        near = get_close_matches(kind, {short for one in KINDS for short in (one, one.partition(".")[2])}, 1)
+        advice = f"did you mean {near[0]}?" if near else f"one of {', '.join(KINDS)}"
+        raise Invalid("story_kind_unknown", f"no key is of kind {kind!r}", place="kind", advice=advice)
     where: dict[str, Mapping[str, Any]] = {}
     lookups: dict[Engine, Lookup] = {}
     for engine, kinds in kinds_possible(key, kind).items():

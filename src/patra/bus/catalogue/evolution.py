@@ -329,7 +329,11 @@ def _major_objections(name: str, major: int, before: Released, after: Contract) 
     if breaking:
         return [_objection(Reason.EVOLUTION_MAJOR, name, f" {now}{c.place}", c.detail) for c in breaking]
     if differences and now == was:
-        return [_objection(Reason.EVOLUTION_MINOR, name, f" {now}{c.place}", c.detail) for c in differences]
+        minor = f"{now.major}.{now.minor + 1}"
+        asked = f'make the version "{minor}" and mark the field with `since: "{minor}"`'
+        return [
+            _objection(Reason.EVOLUTION_MINOR, name, f" {now}{c.place}", f"{c.detail}: {asked}") for c in differences
+        ]
     return [
         _objection(Reason.EVOLUTION_MINOR, name, f" {now}{c.place}", f'mark the new field with `since: "{now}"`')
         for c in differences

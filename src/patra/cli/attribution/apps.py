@@ -1,12 +1,21 @@
 """`patra attribution app …`: keys of apps."""
 
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from patra.cli.terminal.groups import Group
-from patra.cli.terminal.options import config_option, json_option, opened, outcome_option, say_outcome, show
+from patra.cli.terminal.options import (
+    config_option,
+    json_option,
+    json_wanted,
+    opened,
+    outcome_option,
+    say_outcome,
+    show,
+)
 
 if TYPE_CHECKING:
     from patra.kernel.db import Tx
@@ -49,6 +58,8 @@ def app_add(app_id: str, config: str | None) -> None:
 
     key = _acted(config, "add", app_id, lambda tx, now: add_key(tx, app_id, now))
     say_outcome(key, app=app_id, key=key)
+    if sys.stdout.isatty() and not json_wanted():
+        click.echo("send it as `Authorization: Bearer KEY`; from now on batches of every app need a key", err=True)
 
 
 @app_group.command("rotate")

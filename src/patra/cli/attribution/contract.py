@@ -1,10 +1,20 @@
-"""`patra attribution schema` and `send-sample`: what events look like, for machines and for a first look."""
+"""`patra attribution schema`, `reasons` and `send-sample`: events and answers, for machines and for a first look."""
 
 from typing import Any
 
 import click
 
-from patra.cli.terminal.options import config_option, json_wanted, loaded, outcome_option, say_outcome, show, table
+from patra.cli.terminal.options import (
+    config_option,
+    json_option,
+    json_wanted,
+    loaded,
+    outcome_option,
+    say_outcome,
+    show,
+    table,
+)
+from patra.cli.terminal.suggestions import did_you_mean, nearest
 
 SCHEMA_EPILOG = """\b
 Examples:
@@ -64,6 +74,21 @@ def _text(what: str) -> str:
     return json.dumps(found, indent=2, ensure_ascii=False) + "\n"
 
 
+@click.command("reasons")
+@click.argument("code", default="")
+@json_option
+def reasons(code: str, as_json: bool) -> None:
+    """Every reason code, or CODE alone, and when it is given."""
+    from patra.attribution.contract.reasons import RETRYABLE, Reason
+
+    if code and code not in {one.value for one in Reason}:
+        said = did_you_mean(nearest(code, [one.value for one in Reason])) or "`patra attribution reasons` lists them."
+        raise click.BadParameter(f"there is no {code!r}. {said}", param_hint="CODE")
+    chosen = [one for one in Reason if code in {"", one.value}]
+    rows = [{"code": one.value, "retryable": one in RETRYABLE, "when": one.text} for one in chosen]
+    show(rows, as_json=as_json)
+
+
 @click.command("send-sample")
 @click.option("--url", metavar="URL", help="Where Patra listens; by default the address of the settings.")
 @click.option("--app", "app_id", default="sample", show_default=True, metavar="APP", help="The app that sends.")
@@ -97,8 +122,13 @@ def send_sample(
     answers: list[Answer] = []
     client = Client(url, app_id=app_id, key=key, sdk_version="patra-sample/1", on_answer=answers.append)
     run = uuid.uuid4().hex[:8]
+    events = sample_events(format_instant(SystemClock().now() - days_ago * DAY), run)
+    fields = {name for event in events for name in event}
+    if without is not None and without not in fields:
+        said = did_you_mean(nearest(without, fields)) or f"They have {', '.join(sorted(fields))}."
+        raise click.BadParameter(f"no sample has a field {without!r}. {said}", param_hint="--without")
     try:
-        for event in sample_events(format_instant(SystemClock().now() - days_ago * DAY), run):
+        for event in events:
             client.add({name: value for name, value in event.items() if name != without})
         client.send_once()
     finally:
@@ -112,7 +142,24 @@ def send_sample(
     if json_wanted():
         show([dict(zip(names, row, strict=True)) for row in rows], as_json=True)
     else:
+        if refused := _refused_batch({one.code for one in answers}, app_id):
+            click.echo(refused, err=True)
+            return 1
         table(["eventId", "status", "code"], [[name, status, code] for name, _, status, code in rows])
         following = f"find 'ref-{run}|ra-{run}'" if accepted else "rejects"
         click.echo(f"next: patra attribution {following}")
     return 0 if accepted else 1
+
+
+def _refused_batch(codes: set[str], app_id: str) -> str:
+    """Why the batch was refused as a whole, and what to do; nothing where its events were decided."""
+    from patra.attribution.contract.reasons import Reason
+    from patra.web.api.attribution import STATUSES
+
+    reason = next((one for one in STATUSES if codes == {one.value}), None)
+    if reason is None:
+        return ""
+    advice = "`patra attribution turned-away` counts such batches"
+    if reason in {Reason.APP_KEY_MISSING, Reason.APP_KEY_FOREIGN}:
+        advice = f"`patra attribution app add {app_id}` prints a key of this app: give it with --key KEY"
+    return f"the batch was not taken: {reason.text} [{reason}]\n{advice}"

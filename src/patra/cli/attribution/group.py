@@ -25,6 +25,7 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
         "patra.cli.attribution.replay:replay",
         "Decide a log from the beginning and write everything that follows from it.",
     ),
+    "reasons": ("patra.cli.attribution.contract:reasons", "Every reason code, or one, and when it is given."),
     "schema": ("patra.cli.attribution.contract:schema", "Print the contract of events as JSON Schema or TypeScript."),
     "rate": ("patra.cli.attribution.statements:rate", "Prices of billable facts."),
     "period": ("patra.cli.attribution.statements:period", "Close periods."),
@@ -240,7 +241,7 @@ def closure(key: str, config: str | None, as_json: bool) -> int:
     with opened(config) as patra:
         found = patra.db.read(lambda tx: closure_by_key(tx, key))
     if found is None:
-        click.echo(f"there is no closure {key!r}", err=True)
+        click.echo(f"there is no closure {key!r}; `patra attribution find {key}` looks for a part of its key", err=True)
         return 1
     show(found, as_json=as_json)
     return 0
@@ -385,13 +386,3 @@ def verify(rebuild_sums: bool, config: str | None, as_json: bool) -> int:
             moved = ", ".join(f"{rows} rows of {kind}" for kind, rows in found.history.items())
             click.echo(f"in history and not looked at: {moved} (`patra attribution history check`)")
     return 1 if found.findings else 0
-
-
-@group.command()
-@json_option
-def reasons(as_json: bool) -> None:
-    """Every reason code, and when it is given."""
-    from patra.attribution.contract.reasons import RETRYABLE, Reason
-
-    rows = [{"code": code.value, "retryable": code in RETRYABLE, "when": code.text} for code in Reason]
-    show(rows, as_json=as_json)

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from patra.cli.terminal.options import config_option, json_wanted, opened, outcome_option, spare_the_store, table
+from patra.cli.terminal.suggestions import did_you_mean, nearest
 
 SETTLE_EPILOG = """\b
 Only facts whose record is `committed` count. --from is included, --to is not; both go by factAt.
@@ -47,6 +48,7 @@ def settle(
     """Count billable facts between two instants."""
     from patra.attribution.settlement import as_csv, as_parquet
     from patra.attribution.settlement import settle as settled
+    from patra.cli.terminal.empty import explanation
 
     first, last = instant_of(begin, "--from"), instant_of(end, "--to")
     if first > last:
@@ -76,6 +78,8 @@ def settle(
         rows = [[getattr(line, name) for name in (*columns, "impressions", "clicks")] for line in found.lines]
         total = ["total", *("" for _ in list(columns)[1:]), found.impressions, found.clicks]
         table([*columns.values(), "impressions", "clicks"], [*rows, total])
+        if not rows:
+            click.echo(explanation(), err=True)
     else:
         import msgspec
 
@@ -90,7 +94,10 @@ def _dimensions(text: str) -> list[Any]:
     names = [name.strip() for name in text.split(",")]
     for name in names:
         if name not in DIMENSIONS or names.count(name) > 1:
-            raise click.BadParameter(f"{name!r} is none of {', '.join(DIMENSIONS)}, or twice", param_hint="--by")
+            near = [] if name in DIMENSIONS else nearest(name, DIMENSIONS)
+            said = did_you_mean(near) or f"Each of {', '.join(DIMENSIONS)} once."
+            twice = " twice" if name in DIMENSIONS else ""
+            raise click.BadParameter(f"cannot be {name!r}{twice}. {said}", param_hint="--by")
     return names
 
 
@@ -109,7 +116,8 @@ def instant_of(text: str, option: str) -> int:
     found = parse_instant(text if "T" in text.upper() else f"{text}T00:00:00Z")
     if found is None:
         raise click.BadParameter(
-            "neither a date (2026-01-31) nor an RFC 3339 instant with its offset (2026-01-31T00:00:00+08:00)",
+            f"{text!r} is neither a date (2026-01-31) nor an RFC 3339 instant with its offset "
+            "(2026-01-31T00:00:00+08:00)",
             param_hint=option,
         )
     return found

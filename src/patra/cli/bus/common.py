@@ -1,9 +1,11 @@
 """What the bus's commands share: the bus of a store, who acts, and acts with their audit rows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from patra.cli.terminal.suggestions import nearest
 
 if TYPE_CHECKING:  # imported late, so that --help starts fast
     from patra.app.wiring import Patra
@@ -31,6 +33,7 @@ def acted(patra: "Patra", act: str, subject: str, work: "Callable[[Tx], Any]", b
     from patra.app.access.audit import audit
     from patra.bus.catalogue.reasons import Reason
     from patra.bus.publishing.envelope import Refused
+    from patra.bus.store.groups import names
 
     def both(tx: "Tx") -> Any:
         done = work(tx)
@@ -40,10 +43,26 @@ def acted(patra: "Patra", act: str, subject: str, work: "Callable[[Tx], Any]", b
 
     done = patra.db.run(both)
     if isinstance(done, Refused):
-        hint = "; `patra bus groups` lists them" if done.place == "/group" and done.code is Reason.GROUP_UNKNOWN else ""
+        hint = ""
+        match done.code:
+            case Reason.GROUP_UNKNOWN if done.place == "/group":
+                hint = _hint(done.detail, patra.db.read(names), "`patra bus groups`")
+            case Reason.TYPE_UNKNOWN | Reason.STAGE:
+                hint = _hint(done.detail, list(bus_in(patra).catalogue.types), "`patra bus catalogue`")
+            case _:
+                pass
         click.echo(f"patra: {done.code}: {done.detail}{hint}", err=True)
         raise SystemExit(REFUSED)
     return done
+
+
+def _hint(detail: str, known: Sequence[str], lister: str) -> str:
+    """What is meant by the name in a refusal, where it names nothing."""
+    word = next((word for word in detail.split() if "." in word), detail.rpartition(" ")[2])
+    if word in known:
+        return ""
+    near = nearest(word, known)
+    return f" (did you mean {' or '.join(near)}?)" if near else f"; {lister} lists them"
 
 
 def confirmed(question: str) -> str:

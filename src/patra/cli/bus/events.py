@@ -27,7 +27,7 @@ Examples:
 TAIL_EPILOG = """\b
 Examples:
   patra bus tail
-  patra bus tail --type job.failed --no-follow -n 50
+  patra bus tail --type job.failed --no-follow --limit 50
   patra bus tail --json | jq .payload"""
 
 
@@ -180,7 +180,13 @@ def _envelopes(
 @click.option("--tenant", default="", help="Only events of this tenant.")
 @click.option("--trace", default="", help="Only events of this trace.")
 @click.option(
-    "-n", "count", type=click.IntRange(0, 10_000), default=10, show_default=True, help="How many to begin with."
+    "-n",
+    "--limit",
+    "count",
+    type=click.IntRange(0, 10_000),
+    default=10,
+    show_default=True,
+    help="How many to begin with.",
 )
 @click.option("--follow/--no-follow", default=True, help="Go on with what is published from now on.")
 @config_option

@@ -56,16 +56,18 @@ def coverage(
     `coverage verify FILE` checks a certificate.
     """
     from patra.ingest.operations import coverage as stage
-    from patra.ingest.packs.registry import read_tree
-    from patra.ingest.planning.store import unknown
+    from patra.ingest.packs.problems import unknown_name
+    from patra.ingest.packs.registry import read_tree, unknown_source
     from patra.ingest.vocabulary.reasons import Reason
+    from patra.kernel.errors import Invalid
 
     if source == "verify":
         return _verify(endpoint, as_json=as_json)
     with opened(config) as patra:
         now = patra.clock.now()
-        if patra.db.read(lambda tx: read_tree(tx, source)) is None:
-            raise unknown(Reason.SOURCE_UNKNOWN, source)
+        tree = patra.db.read(lambda tx: read_tree(tx, source))
+        if tree is None:
+            raise patra.db.read(lambda tx: unknown_source(tx, source))
         if out is not None:
             made = patra.db.read(lambda tx: stage.certificate(tx, source, endpoint, now=now))
             _write(out, made)
@@ -77,12 +79,18 @@ def coverage(
         found = patra.db.read(
             lambda tx: stage.coverage(tx, source, endpoint, operation=operation, limit=limit, after=after)
         )
+    if endpoint and not found.windows and endpoint not in (names := list[str](tree["endpoints"])):  # renamed ones have
+        raise Invalid(
+            Reason.ENDPOINT_UNKNOWN, f"{source} has no endpoint {endpoint!r}", advice=unknown_name(endpoint, names)
+        )
     if as_json:
         show(found, as_json=True)
     else:
         rows = [[getattr(one, name) for name in COLUMNS] for one in found.windows]
         if rows:
             table(COLUMNS, rows)
+        else:
+            show([], as_json=False)
         _tell(found, source)
     return 1 if found.sum.open else 0
 
@@ -91,7 +99,8 @@ def _tell(found: "Coverage", source: str) -> None:
     from patra.ingest.operations.rereads import words
 
     s = found.sum
-    click.echo(sum_line(found))
+    if s.windows:
+        click.echo(sum_line(found))
     if s.unproven:
         click.echo(unproven_line(s.unproven))
     for one in found.rereads:

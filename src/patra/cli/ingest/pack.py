@@ -63,7 +63,8 @@ def _checked(path: Path, grants: "Sequence[Grant] | None") -> "tuple[LoadedPack 
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        return None, [Problem(code=Reason.PACK_UNREADABLE, message=f"cannot be read: {error}", file=str(path))], False
+        message = f"cannot be read: {error.strerror if isinstance(error, OSError) else error}"
+        return None, [Problem(code=Reason.PACK_UNREADABLE, message=message, file=str(path))], False
     document = read_document(text, str(path), Pack)
     loaded = load_pack(document)
     if loaded is None:
@@ -150,7 +151,7 @@ def load(paths: tuple[str, ...], config: str | None, as_json: bool) -> None:
                 click.echo(f"{path}: {count}; `patra ingest pack check {path}` shows them", err=True)
             packs.append(loaded)
     if failed:
-        click.echo(f"nothing was loaded: {failed} of {failed + len(packs)} cannot be", err=True)
+        click.echo(f"nothing was loaded: {failed} of {failed + len(packs)} packs cannot be", err=True)
         raise click.exceptions.Exit(1)
     actor = command_line_actor()
     with opened(config, create=True) as patra:
@@ -269,6 +270,8 @@ def show_pack(source: str, version_no: int | None, listing: bool, config: str | 
     from patra.kernel.errors import Invalid
 
     with opened(config) as patra:
+        if version_no is None and patra.db.read(lambda tx: registry.read_tree(tx, source)) is None:
+            raise patra.db.read(lambda tx: registry.unknown_source(tx, source))
         if listing:
             found = patra.db.read(lambda tx: registry.versions(tx, source))
             rows = [
@@ -290,7 +293,8 @@ def show_pack(source: str, version_no: int | None, listing: bool, config: str | 
             )
         )
     if tree is None:
-        raise Invalid("i_source_unknown", f"no such source or version: {source}", advice="`patra ingest sources`")
+        advice = f"`patra ingest pack show {source} --versions` lists them"
+        raise Invalid("i_source_unknown", f"{source} has no such version", advice=advice)
     if as_json:
         show(tree, as_json=True)
         return

@@ -205,7 +205,7 @@ def run(job: str, config: str | None, *, work: bool) -> int:
             return _work(patra, entry)
         made = run_schedule(patra.db, patra.clock, entry)
     what = f"plan {made.plan_id}, {made.slices} slices" if made.plan_id else made.detail
-    text = "; ".join(filter(None, (f"{job}: {made.outcome.value} {what}".rstrip(), made.note)))
+    text = "; ".join(filter(None, (f"{job}: {made.outcome.value}: {what}".rstrip(": "), made.note)))
     said = "; ".join(filter(None, (made.detail, made.note)))
     say_outcome(text, job=job, outcome=made.outcome.value, plan=made.plan_id, slices=made.slices, detail=said)
     return 0 if made.slices else 1
@@ -273,4 +273,8 @@ def _list(config: str | None, *, as_json: bool) -> None:
 
     with opened(config) as patra:
         now = patra.clock.now()
-        show(patra.db.read(lambda tx: views.schedules(tx, now)), as_json=as_json)
+        rows = patra.db.read(lambda tx: views.schedules(tx, now))
+    show(rows, as_json=as_json)
+    waiting = [row["job"] for row in rows if row["on"] == "yes" and row["last"] is None]
+    if waiting and not as_json:
+        click.echo(f"for the first time as soon as `patra up` runs: {', '.join(waiting)}", err=True)

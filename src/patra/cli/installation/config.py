@@ -4,6 +4,7 @@ import click
 
 from patra.cli.terminal.groups import Group
 from patra.cli.terminal.options import config_option, json_option, loaded, table
+from patra.cli.terminal.suggestions import did_you_mean, nearest
 
 EPILOG = """\b
 Where a value comes from, the later wins:
@@ -19,6 +20,7 @@ Secrets are given as references, so that they stand in no file of yours:
 \b
 Examples:
   patra config show
+  patra config show web.port              one of them; web for its section
   patra config show --json | jq '.[] | select(.origin != "default")'"""
 
 
@@ -28,17 +30,23 @@ def group() -> None:
 
 
 @group.command(epilog=EPILOG)
+@click.argument("name", default="")
 @config_option
 @json_option
-def show(config: str | None, as_json: bool) -> None:
-    """Print every setting, its value and its origin; secrets are hidden."""
+def show(name: str, config: str | None, as_json: bool) -> None:
+    """Print every setting, or NAME or those of a section, its value and its origin; secrets are hidden."""
     import msgspec
 
     found = loaded(config)
+    wanted = [row for row in found.rows() if not name or row[0] == name or row[0].startswith(f"{name}.")]
+    if not wanted:
+        known = [row[0] for row in found.rows()]
+        meant = did_you_mean(nearest(name, [*known, *{key.partition(".")[0] for key in known}]))
+        raise click.BadParameter(f"there is no setting {name!r}. {meant}".rstrip(), param_hint="NAME")
     if as_json:
-        rows = [{"key": key, "value": value, "origin": origin} for key, value, origin in found.rows()]
+        rows = [{"key": key, "value": value, "origin": origin} for key, value, origin in wanted]
         click.echo(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
     else:
-        table(["setting", "value", "from"], found.rows())
+        table(["setting", "value", "from"], wanted)
     for variable in found.unread:
         click.echo(f"patra: note: {variable} is set, but is not a setting", err=True)

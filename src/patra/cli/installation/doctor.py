@@ -1,8 +1,17 @@
 """`patra doctor`: what works, what is broken, what to do."""
 
+import shutil
+import sys
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import click
 
 from patra.cli.terminal.options import config_option, json_option, loaded, log_quietly, show, table
+
+if TYPE_CHECKING:
+    from patra.app.component import Check
 
 EPILOG = """\b
 ok       as it should be
@@ -30,5 +39,19 @@ def command(config: str | None, as_json: bool) -> int:
     if as_json:
         show(checks, as_json=True)
     else:
-        table(["health", "check", "found", "what to do"], [[c.health.value, c.name, c.found, c.advice] for c in checks])
+        _tell(checks)
     return 1 if any(check.health is Health.BROKEN for check in checks) else 0
+
+
+def _tell(checks: "Sequence[Check]") -> None:
+    """A table; on a terminal what to do stands below it, where it has the whole width."""
+    if not sys.stdout.isatty():
+        table(["health", "check", "found", "what to do"], [[c.health.value, c.name, c.found, c.advice] for c in checks])
+        return
+    table(["health", "check", "found"], [[c.health.value, c.name, c.found] for c in checks])
+    if advised := [check for check in checks if check.advice]:
+        click.echo("\nwhat to do")
+    for check in advised:
+        text = f"  {check.name}: {check.advice}"
+        room = shutil.get_terminal_size().columns
+        click.echo(textwrap.fill(text, room, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False))

@@ -1,8 +1,11 @@
 """What an empty result says: what was looked for, in which store, and what to do next."""
 
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import Any, cast
 
 import click
+
+from patra.cli.terminal.suggestions import did_you_mean, nearest
 
 ADVICE = {
     "attribution find": "An id must be complete; `patra attribution rejects` lists what was not accepted.",
@@ -14,6 +17,7 @@ ADVICE = {
     "attribution list": "`patra attribution send-sample` sends events to try it with.",
     "attribution rate list": "`patra attribution rate add impression 2500 EUR --from 2026-01-01` adds a price.",
     "attribution refused": "`patra attribution rejects` lists single events that were rejected.",
+    "attribution settle": "`patra attribution list billable` lists billable facts, `rejects` what was not accepted.",
     "attribution statement list": "`patra attribution period close PERIOD --app APP` makes a statement.",
     "attribution turned-away": "Every batch that arrived was read; `patra attribution rejects` lists rejected events.",
     "audit": "Acts of operators and commands that change something are listed here.",
@@ -66,8 +70,73 @@ def explanation() -> str:
     said = f"nothing found: patra {path}{' with ' + asked if asked else ''}"
     store = ctx.find_root().meta.get("patra.store", "")
     said += f"; looked in {store}" if store else ""
-    advice = ADVICE.get(path)
+    advice = _mistaken(ctx, path) or ADVICE.get(path)
     return f"{said}\n{advice}" if advice else said
+
+
+def _mistaken(ctx: click.Context, path: str) -> str:
+    """The filters that nothing can pass, since they name what does not exist."""
+    found: list[str] = []
+    for parameter in ctx.command.params:
+        for word in _words(ctx.params.get(parameter.name or "")):
+            if not word or (known := _known(path, parameter.name or "", ctx.params.get("config"))) is None:
+                continue
+            what, names = known
+            if word not in names:
+                meant = did_you_mean(nearest(word, names)) or (
+                    f"Known: {', '.join(sorted(names))}." if names else "There is none yet."
+                )
+                found.append(f"There is no {what} {word!r}. {meant}")
+    return "\n".join(found)
+
+
+def _words(value: Any) -> list[str]:
+    """The texts of an option that may be given once or many times."""
+    values: Sequence[Any] = cast("tuple[Any, ...]", value) if isinstance(value, tuple) else [value]
+    return [word for word in values if isinstance(word, str)]
+
+
+def _known(path: str, name: str, config: str | None) -> tuple[str, Collection[str]] | None:
+    """What a filter names, and the names there are; None where it may be anything."""
+    match path.partition(" ")[0], name:
+        case "attribution", "code":
+            from patra.attribution.contract.reasons import Reason
+
+            return "reason code", [one.value for one in Reason]
+        case "ingest", "status" if path.rpartition(" ")[2] in {"plans", "tasks", "runs", "quarantine"}:
+            return "state", _ingest_states(path.rpartition(" ")[2])
+        case "ingest", "source" | "sources" | "named":
+            return "source", _ingest_sources(config)
+        case "bus", "group_name":
+            return "consumer group", _bus_groups(config)
+        case _:
+            return None
+
+
+def _ingest_states(what: str) -> Collection[str]:
+    from patra.ingest.landing.run_state import RunStatus
+    from patra.ingest.operations.reads.read_models import QUARANTINE_STATES
+    from patra.ingest.planning.states import PlanStatus, TaskStatus
+
+    if what == "quarantine":
+        return QUARANTINE_STATES
+    return [one.value for one in {"plans": PlanStatus, "tasks": TaskStatus, "runs": RunStatus}[what]]
+
+
+def _ingest_sources(config: str | None) -> Collection[str]:
+    from patra.cli.terminal.options import opened
+    from patra.ingest.packs.registry import sources
+
+    with opened(config) as patra:
+        return [row["provenance_code"] for row in patra.db.read(sources)]
+
+
+def _bus_groups(config: str | None) -> Collection[str]:
+    from patra.bus.store.groups import names
+    from patra.cli.terminal.options import opened
+
+    with opened(config) as patra:
+        return patra.db.read(names)
 
 
 def _asked(ctx: click.Context) -> str:
@@ -81,5 +150,5 @@ def _asked(ctx: click.Context) -> str:
         if parameter.name in {"config", "limit", "as_json"}:
             continue
         label = parameter.opts[0] if isinstance(parameter, click.Option) else parameter.human_readable_name
-        given.append(f"{label} {value}")
+        given.append(f"{label} {', '.join(_words(value)) if isinstance(value, tuple) else value}")
     return ", ".join(given)

@@ -1,6 +1,5 @@
 """Help: whole summaries, examples that fit the terminal, and a suggestion for a mistyped command at every level."""
 
-import difflib
 import re
 import textwrap
 from collections.abc import Mapping
@@ -9,6 +8,8 @@ from itertools import groupby
 from typing import ClassVar
 
 import click
+
+from patra.cli.terminal.suggestions import for_command
 
 
 class HelpFormatter(click.HelpFormatter):
@@ -43,9 +44,7 @@ class Group(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         names = self.list_commands(ctx)
         if args and args[0] not in names and not args[0].startswith("-"):
-            near = difflib.get_close_matches(args[0], names, n=1, cutoff=0.65)
-            hint = f" Did you mean {near[0]}?" if near else f" `{ctx.command_path} --help` lists them."
-            raise click.UsageError(f"There is no command {args[0]!r}.{hint}", ctx)
+            raise click.UsageError(f"There is no command {args[0]!r}. {for_command(ctx, args[0], names)}", ctx)
         return super().resolve_command(ctx, args)
 
 
@@ -78,6 +77,8 @@ def _fitted(block: str, room: int) -> str:
         written = list(group)
         if all(len(line) <= room for line in written):
             lines += written
+        elif indented and all(line.lstrip()[0].isdecimal() for line in written):
+            lines += [part for line in written for part in (_example(line, room) if len(line) > room else [line])]
         elif indented:
             lines += [part for line in written for part in _example(line, room)]
         else:
@@ -91,8 +92,9 @@ def _example(line: str, room: int) -> list[str]:
     indent = len(line) - len(line.lstrip())
     command, _, comment = line.strip().partition("  ")
     deeper = " " * (indent + 4)
-    if not comment and line.lstrip()[0].isdecimal():  # an item of a numbered list
-        return textwrap.wrap(line, room, subsequent_indent=deeper)
+    if line.lstrip()[0].isdecimal():  # an item of a numbered list, or an exit code
+        below = line.index(comment.strip()) if comment else len(deeper)
+        return textwrap.wrap(line, room, subsequent_indent=" " * below)
     below = textwrap.wrap(comment.strip(), room, initial_indent=deeper, subsequent_indent=deeper)
     return [" " * indent + command, *below]
 

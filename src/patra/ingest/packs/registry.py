@@ -1,6 +1,7 @@
 """The registry in the store: packs are loaded in one transaction and read back as they were (ruling I5, ch. 3.7)."""
 
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import msgspec
@@ -13,10 +14,11 @@ from patra.ingest.packs.problems import Mark, Source, TreePath
 from patra.ingest.packs.registry_rows import TABLES, dictionary_rows, rows_of, tree_of
 from patra.ingest.packs.schema import Pack
 from patra.ingest.packs.yaml.removed_fields import without_removed_fields
+from patra.ingest.vocabulary.reasons import Reason
 from patra.kernel.canonical import fingerprint
 from patra.kernel.db import Queries, Statement, Tx
 from patra.kernel.db.queries import statement
-from patra.kernel.errors import Permanent
+from patra.kernel.errors import Invalid, Permanent
 
 Q = Queries.load("patra.ingest")
 
@@ -169,6 +171,13 @@ def version_tree(tx: Tx, source: str, version_no: int) -> Tree | None:
     """The tree of a version, as it was loaded."""
     row = tx.fetch_one(Q["pack_version"], {"source": source, "version_no": version_no})
     return msgspec.json.decode(row[4]) if row else None
+
+
+def unknown_source(tx: Tx, source: str) -> Invalid:
+    """What is said where no such source is loaded; the nearest one is named."""
+    near = get_close_matches(source, [row["provenance_code"] for row in sources(tx)], 1)
+    advice = f"{f'did you mean {near[0]}? ' if near else ''}`patra ingest sources` lists those that are loaded"
+    return Invalid(Reason.SOURCE_UNKNOWN, f"{Reason.SOURCE_UNKNOWN.text}: {source}", advice=advice)
 
 
 def sources(tx: Tx) -> list[dict[str, Any]]:

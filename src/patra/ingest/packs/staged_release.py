@@ -110,6 +110,8 @@ def _results(tx: Tx, role: str, version_no: int, pack: LoadedPack, since: int) -
 def _known(tx: Tx, source: str) -> Staged:
     found = staged(tx, source)
     if found is None:
+        if not tx.fetch(Q["registry_source"], {"source": source}):
+            raise registry.unknown_source(tx, source)
         raise Invalid(
             Reason.NOT_STAGED, f"no version of {source} is on trial", advice="`patra ingest pack stage FILE` begins one"
         )

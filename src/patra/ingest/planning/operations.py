@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from patra.ingest.packs import staged_release
+from patra.ingest.packs import registry, staged_release
 from patra.ingest.packs.spec import Spec, decode_spec
 from patra.ingest.planning import plan_rows, store
 from patra.ingest.planning.limits.leg_quotas import legs_by_key, permits_by_key
@@ -222,17 +222,21 @@ def _subject(source: str, endpoint: str) -> str:
 
 def _known(tx: Tx, source: str, endpoint: str) -> None:
     if not tx.fetch(Q["known_endpoint"], {"source": source, "endpoint": endpoint}):
+        if not endpoint or not tx.fetch(Q["known_endpoint"], {"source": source, "endpoint": ""}):
+            raise registry.unknown_source(tx, source)
         raise Invalid(
-            Reason.ENDPOINT_UNKNOWN if endpoint else Reason.SOURCE_UNKNOWN,
-            f"there is no {_subject(source, endpoint)}",
-            advice="`patra ingest sources` lists them",
+            Reason.ENDPOINT_UNKNOWN,
+            f"{source} has no endpoint {endpoint!r}",
+            advice=f"`patra ingest pack show {source}` has its endpoints",
         )
 
 
 def promote_pack(tx: Tx, source: str, *, by: str, why: str, now: int, version: int | None = None) -> Act:
     """The version on trial is in force for all plans to come; with `version` only if it is the one on trial."""
+    on_trial = staged_release.compare(tx, source)[-1]
     number = staged_release.promote(tx, source, by=by, now=now, version=version).version_no
-    return Act(act="ingest.pack_promote", subject=source, changed=1, detail={"version": number, "why": why})
+    detail = {"version": number, "why": why, "trial_plans": on_trial.plans, "trial_failed": on_trial.failed}
+    return Act(act="ingest.pack_promote", subject=source, changed=1, detail=detail)
 
 
 def roll_back_pack(tx: Tx, source: str, *, why: str) -> Act:

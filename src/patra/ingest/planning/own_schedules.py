@@ -27,7 +27,10 @@ def scheduled(job: str, said: dict[str, Any], then: ScheduledExport | None, topi
         raise Invalid(Reason.SCHEDULE_INVALID, f"{job!r} is not a SOURCE/NAME", advice="crossref/nightly, say")
     for field, kind in (("cron", "cron"), ("jitter", "duration"), ("last", "duration")):
         if field in said:
-            KINDS[kind].check(said[field])
+            try:
+                KINDS[kind].check(said[field])
+            except Invalid as error:
+                raise Invalid(error.code, error.detail, place=field, advice=error.advice) from None
     try:
         schedule = msgspec.convert(said, Schedule)
     except msgspec.ValidationError as error:
@@ -64,7 +67,7 @@ def _check(tx: Tx, entry: Scheduled) -> None:
         )
     loaded = registry.read_pack(tx, entry.source)
     if loaded is None:
-        raise store.unknown(Reason.SOURCE_UNKNOWN, entry.source)
+        raise registry.unknown_source(tx, entry.source)
     said_here = msgspec.structs.replace(loaded, source=Source())
     _refuse(errors(list(check_schedule(said_here, entry.name, entry.schedule))), f"schedules.{entry.name}.")
     _refuse(errors(_compiled(tx, loaded, entry.schedule).problems))

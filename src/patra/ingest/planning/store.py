@@ -363,7 +363,6 @@ def raise_signals(
 
 
 _WHERE = {
-    Reason.SOURCE_UNKNOWN: "`patra ingest sources` lists those that are loaded",
     Reason.PLAN_UNKNOWN: "`patra ingest plans` lists them",
     Reason.SLICE_UNKNOWN: "`patra ingest lineage PLAN` lists those of a plan",
     Reason.TASK_UNKNOWN: "`patra ingest tasks` lists them",

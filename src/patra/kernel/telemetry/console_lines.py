@@ -59,9 +59,22 @@ def console_line(event: Mapping[str, Any]) -> str:
     shown = {name: value for name, value in event.items() if name not in hidden and value is not None}
     source, endpoint, op = (shown.pop(name, "") for name in WHERE)
     place = [str(part) for part in (f"{source}/{endpoint}" if endpoint else source, op) if part]
+    shown = _each_id_once(shown)
     written = _whole if level in GRAVE else _short
     fields = [f"{name}={written(shown[name])}" for name in sorted(shown, key=lambda name: _rank(name, shown[name]))]
     return " ".join([str(event.get("at", ""))[11:19], f"{level:<7}", str(event.get("event", "")), *place, *fields])
+
+
+def _each_id_once(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Without an id that stands in another one: the run `p1.t2.r1` names its task and its plan, too."""
+    ids = {name: value for name, value in fields.items() if name in IDS or name == "task"}
+    longest = {str(value): name for name, value in sorted(ids.items(), key=lambda one: one[0] != "run_id")[::-1]}
+    return {
+        name: value
+        for name, value in fields.items()
+        if name not in ids
+        or (longest[str(value)] == name and not any(whole.startswith(f"{value}.") for whole in longest))
+    }
 
 
 def _rank(name: str, value: Any) -> int:

@@ -177,6 +177,7 @@ def _refusal(
     headers = {"Retry-After": str(retry_after)} if retry_after is not None else {}
     if code is Reason.APP_KEY_MISSING:
         headers["WWW-Authenticate"] = 'Bearer realm="patra attribution"'
+        why = f"{code.text}: send `Authorization: Bearer KEY`; `patra attribution app add APP` prints a key"
     if close:
         headers["Connection"] = "close"
     return problem_response(

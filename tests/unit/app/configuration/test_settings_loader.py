@@ -80,7 +80,7 @@ def test_a_wrong_value_is_reported_with_file_key_and_what_to_do(tmp_path: Path) 
 
     assert error.code == "config_wrong_value"
     assert error.place == f"{config}: web.port"
-    assert error.detail == "expected `int`, got `str` (it is 'eighty')"
+    assert error.detail == "expected a whole number, got text (it is 'eighty')"
     assert error.advice.startswith("web.port: Port to listen on")
 
 

@@ -303,4 +303,7 @@ def test_a_release_survives_its_file():
 
 def test_an_objection_names_type_version_and_place():
     found = objections(release(catalogue(event_type())), catalogue(event_type(versions=[version("1.0", WITH_FIELD)])))
-    assert str(found[0]) == "thing.happened 1.0/properties/extra: b_evolution_needs_minor: an optional field was added"
+    assert str(found[0]) == (
+        "thing.happened 1.0/properties/extra: b_evolution_needs_minor: an optional field was added: "
+        'make the version "1.1" and mark the field with `since: "1.1"`'
+    )

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import click
 
 from patra.cli.main import cli
-from patra.cli.terminal.empty import ADVICE
+from patra.cli.terminal.empty import ADVICE, explanation
+from tests.unit.cli.conftest import Patra
 
 NEVER_EMPTY = {
     *("attribution closure", "attribution period close", "attribution reasons", "attribution reconcile"),
@@ -50,3 +51,16 @@ def test_every_command_that_lists_says_what_to_do_when_nothing_is_found() -> Non
     lists = {path for path, command in every.items() if any("--wide" in option.opts for option in command.params)}
     assert lists - NEVER_EMPTY - ADVICE.keys() == set()
     assert (NEVER_EMPTY | ADVICE.keys()) - every.keys() == set()
+
+
+def test_an_option_that_was_given_several_times_is_told_as_words(patra: Patra) -> None:
+    assert patra("migrate").code == 0
+    command = dict(commands(cli))["ingest works"]
+    root = click.Context(cli, info_name="patra")
+    ingest = click.Context(click.Group("ingest"), info_name="ingest", parent=root)
+    with command.make_context("works", ["--source", "pubmd", "--source", "crossref"], parent=ingest):
+        assert explanation() == (
+            "nothing found: patra ingest works with --source pubmd, crossref\n"
+            "There is no source 'pubmd'. There is none yet.\n"
+            "There is no source 'crossref'. There is none yet."
+        )

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 
 from patra.ingest.packs.compiler import LoadedPack, load_pack
-from patra.ingest.packs.problems import errors
+from patra.ingest.packs.problems import errors, unknown_name
 from patra.ingest.packs.schema import Pack
 from patra.ingest.packs.yaml.yaml_document import read_document
 from patra.kernel.errors import Invalid
@@ -23,7 +23,7 @@ def names() -> tuple[str, ...]:
 def text(name: str) -> str:
     """The YAML of a pack. Raises Invalid where there is none of that name."""
     if name not in names():
-        raise Invalid("pack_unknown", f"there is no pack {name!r}", advice=f"known: {', '.join(names())}")
+        raise Invalid("pack_unknown", f"there is no pack {name!r}", advice=unknown_name(name, names()))
     return files(__name__).joinpath(f"{name}.yaml").read_text(encoding="utf-8")
 
 
