@@ -19,7 +19,7 @@ from patra.studio.script.scenes import Beat, Scene
 from patra.studio.script.sentences import Sentence
 from patra.studio.script.shots import Figure, Picture, Reading, Shot
 
-SCENE = 0.52  # a shot whose claims hold less likely is a card
+SCENE = 0.47  # a shot whose claims hold less likely is a card
 PART = 0.85  # a part of a card that is less certain is left out
 SOMEONE = "someone"  # the kind of a figure that is drawn as a silhouette
 LAYOUTS = 3
@@ -105,7 +105,8 @@ def _card_of(
         card = Card(kind="quote", title=quote, items=(_shown(speaker, reading),) if named else ())
         portraits = (named,) if named else ()
     else:
-        band = here and not missing
+        asked = any(claim.evidence == "asked_about" for claim in people)
+        band = here and not missing and not asked
         card = Card(kind="page" if portraits or band else "things", title=text)
     return msgspec.structs.replace(
         picture,

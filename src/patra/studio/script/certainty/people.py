@@ -21,6 +21,7 @@ from patra.studio.script.shots import Figure, Reading, Shot
 
 _PRONOUNS = frozenset("she he her him his hers herself himself they them their 他 她 他们 她们".split())
 GENERIC_PRONOUNS = frozenset({"man", "woman"})  # whom a pronoun stands for that fits nobody
+_KIN_ENDS = frozenset("伯叔爷奶婶姨嫂公婆哥姐弟妹")
 _FAMILIAR = frozenset("小阿老大")
 _NEAR = 4  # sentences in which a pronoun looks for whom it means
 _CHILDISH = re.compile(
@@ -189,8 +190,10 @@ def _sex(figure: Figure, reading: Reading) -> str:
             else "sex_by_text"
         )
     if reading.language == "zh":
-        hers, his = "她" in reading.text, re.search("他(?!们)", reading.text) is not None
-        agrees = (hers and not his) if figure.kind in FEMALE else (his and not hers)
+        if name[-1] in _KIN_ENDS:
+            return "word_of_one_sex"
+        near = re.findall(rf"{name}[^他她]{{0,40}}([他她])(?!们)", reading.text)
+        agrees = bool(near) and near.count("她" if figure.kind in FEMALE else "他") * 4 >= len(near) * 3
         return "sex_by_text" if agrees else "sex_by_letters"
     words = name.split()
     if TITLES.get(words[0].rstrip(".")):
