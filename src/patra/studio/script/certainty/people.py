@@ -51,7 +51,7 @@ _MANY_EN = re.compile(
     re.IGNORECASE,
 )
 _SOMEONE_ZH = re.compile(
-    r"[\u4e00-\u9fff](?:叔|伯|婶|姨|嫂|匠|夫|先生|小姐|女士|师傅|大爷|大妈|村民)(?!路|街|店)|民夫|工匠|队员|同伴|向导|学家"
+    r"[\u4e00-\u9fff](?:叔|伯|婶|姨|嫂|匠|夫|先生|小姐|女士|师傅|大爷|大妈|村民)(?!路|街|店)|民夫|工匠|队员|同伴|向导|学家|经理|负责人"
 )
 _NAME_EN = re.compile(
     r"(?<=[a-z,;] )([A-Z][a-zé]{2,})\b(?! (?:Street|Road|Lane|River|Island|Sea|Ocean|Square|Bridge|Hill|Valley|Lake))"
@@ -168,6 +168,8 @@ def _naming(name: str, reading: Reading) -> str:
         return "repeated_name" if often and (name[0] in _FAMILIAR or len(set(name)) == 1) else "guessed_name"
     if words[0].rstrip(".") in TITLES:
         return "title"
+    if re.search(rf"\b(?:[Ii]n|at|near|to) {re.escape(name)}\b", reading.text):
+        return "word_as_name"
     if given_name_votes(words[0]):
         return "listed_name"
     return (
@@ -213,6 +215,8 @@ def _age(figure: Figure, shot: Shot, reading: Reading) -> str:
         return "offspring"
     if name not in people.names:
         return "word_of_an_age" if figure.kind in CHILDREN or figure.kind in {"old", "granny"} else "grown_role"
+    if figure.kind in CHILDREN and name.split()[0].rstrip(".") in TITLES:
+        return "child_with_title"
     told = rf"(?:{re.escape(name.split()[-1])}|{re.escape(name.split()[0])})"
     if figure.kind in CHILDREN | {"old", "granny"}:
         near = re.search(
