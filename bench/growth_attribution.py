@@ -44,6 +44,7 @@ class AttributionGrowth:
             "find a key": lambda tx: find(tx, key),
             "find a key that nothing has": lambda tx: find(tx, "nothing-has-this-key"),
             "closures, open": lambda tx: closures(tx, state="open", after=b"", limit=PAGE_ROWS),
+            "closures, failed": lambda tx: closures(tx, state="closed_failure", after=b"", limit=PAGE_ROWS),
             "refused": lambda tx: refused(tx, limit=PAGE_ROWS),
         }
         for by in ("app", "day", "placement"):

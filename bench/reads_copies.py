@@ -34,9 +34,15 @@ _decode = msgspec.json.Decoder(list[PendingDecision]).decode
 _COMMON = [*APPS, "at-1", "ra-1", *(f"ev-{attempt:03}-{i}" for attempt in range(40) for i in range(10))]
 
 
+KEY_BYTES = 16
+
+
 def _turned(column: str) -> str:
-    """A hash with its first bytes at its end."""
-    turned = f"CAST(substr({column}, :turn + 1) || substr({column}, 1, :turn) AS {{blob}})"
+    """A hash turned by some bytes; after as many turns as it has bytes, its reverse turned."""
+    reverse = " || ".join(f"substr({column}, {place}, 1)" for place in range(KEY_BYTES, 0, -1))
+    source = f"CASE WHEN :turn < {KEY_BYTES} THEN {column} ELSE CAST({reverse} AS {{blob}}) END"
+    by = f":turn % {KEY_BYTES}"
+    turned = f"CAST(substr({source}, {by} + 1) || substr({source}, 1, {by}) AS {{blob}})"
     return f"CASE WHEN length({column}) > 0 THEN {turned} ELSE {column} END"
 
 

@@ -122,6 +122,7 @@ class AttributionStore:
         lists: dict[str, Callable[[Tx], Any]] = {
             "newest decisions": lambda tx: newest_decisions(tx, lambda _, __: True, limit=50),
             "closures, open": lambda tx: closures(tx, state="open", after=b"", limit=50),
+            "closures, failed": lambda tx: closures(tx, state="closed_failure", after=b"", limit=50),
             "rejects": lambda tx: rejects(tx, limit=50),
             "refused": lambda tx: refused(tx, limit=50),
         }

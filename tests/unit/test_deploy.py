@@ -8,14 +8,19 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+import crossplane
 import kubernetes_validate
 import promql_parser
 import pytest
 import yaml
 
-from patra.app.configuration.settings import every_setting
+from patra.app.configuration.settings import WebSettings, every_setting
+from patra.attribution.intake.decompress import MAX_BODY_BYTES, MAX_ENCODING_OVERHEAD_BYTES
+from patra.client import ROUTE_HEADER
 from patra.kernel.telemetry import METRICS
+from patra.web.api import studio
 from tests.source_tree import sources
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -184,3 +189,65 @@ def test_the_nightly_unit_of_the_documentation_runs_where_the_store_is() -> None
     [script] = re.findall(r"ExecStart=/bin/sh -c '(.*)'", unit)
     stand_in = f"patra() {{ [ $4 != crossref/otters ] || return 5; }}; {script.replace('$$', '$')}"
     assert subprocess.run(["/bin/sh", "-c", stand_in], check=False).returncode == 5, "one that fails is told"
+
+
+Directive = dict[str, Any]
+MEGABYTE = 1024 * 1024
+
+
+@pytest.fixture(name="nginx")
+def _nginx(tmp_path: Path) -> list[Directive]:
+    """The directives of deploy/nginx as nginx would include them; each one known, in its place, with its arguments."""
+    main = tmp_path / "nginx.conf"
+    main.write_text(f"events {{ }} http {{ include {DEPLOY / 'nginx' / 'patra.conf'}; }}")
+    found = crossplane.parse(str(main), combine=True)
+    [http] = [one for one in found["config"][0]["parsed"] if one["directive"] == "http"]
+    values = {inner["line"] for one in http["block"] if one["directive"] == "map" for inner in one["block"]}
+    errors = crossplane.parse(str(main), strict=True, combine=True)["errors"]
+    assert [one for one in errors if one["line"] not in values] == [], (
+        "but for the values of a map, which are no directives"
+    )
+    return http["block"]
+
+
+def block(directives: list[Directive], *words: str) -> list[Directive]:
+    """The one block that begins so."""
+    [found] = [one["block"] for one in directives if [one["directive"], *one["args"]][: len(words)] == list(words)]
+    return found
+
+
+def arguments(directives: list[Directive]) -> dict[str, list[str]]:
+    return {one["directive"]: one["args"] for one in directives if "block" not in one}
+
+
+def test_nginx_hashes_clients_by_the_header_that_they_send_and_others_by_their_address(nginx: list[Directive]) -> None:
+    header = "$http_" + ROUTE_HEADER.lower().replace("-", "_")
+    assert arguments(block(nginx, "map", header, "$patra_client")) == {"": ["$remote_addr"], "default": [header]}
+    upstream = block(nginx, "upstream", "patra_web")
+    assert arguments(upstream)["hash"] == ["$patra_client", "consistent"]
+    servers = [one["args"] for one in upstream if one["directive"] == "server"]
+    assert len({address for address, *_ in servers}) == len(servers) > 1
+    assert f'"{ROUTE_HEADER}"' in (DEPLOY.parent / "clients" / "javascript" / "src" / "core.js").read_text("utf-8")
+
+
+def test_nginx_sends_a_batch_again_and_nothing_else_that_changes_something(nginx: list[Directive]) -> None:
+    server = block(nginx, "server")
+    events, others = arguments(block(server, "location", "=", "/events")), arguments(block(server, "location", "/"))
+    assert events.pop("proxy_next_upstream") == ["error", "timeout", "non_idempotent"]
+    assert events.pop("proxy_next_upstream_tries") == ["2"]
+    assert events == others == {"proxy_pass": ["http://patra_web"]}
+    assert "proxy_next_upstream" not in arguments(server)
+    assert "proxy_next_upstream" not in arguments(nginx)
+
+
+def test_nginx_bounds_nothing_more_narrowly_than_patra_does(nginx: list[Directive]) -> None:
+    server, upstream, web = arguments(block(nginx, "server")), arguments(block(nginx, "upstream")), WebSettings()
+    largest = max(MAX_BODY_BYTES + MAX_ENCODING_OVERHEAD_BYTES, studio.MAX_BODY_BYTES, web.max_body_bytes)
+    assert int(server["client_max_body_size"][0].removesuffix("m")) * MEGABYTE >= largest
+    assert int(server["proxy_read_timeout"][0].removesuffix("s")) > web.request_seconds
+    assert int(upstream["keepalive_timeout"][0].removesuffix("s")) < web.idle_seconds
+
+
+def test_nginx_passes_the_host_on_and_says_itself_who_asks(nginx: list[Directive]) -> None:
+    sent = {one["args"][0]: one["args"][1] for one in block(nginx, "server") if one["directive"] == "proxy_set_header"}
+    assert sent == {"Connection": "", "Host": "$http_host", "X-Forwarded-For": "$remote_addr"}

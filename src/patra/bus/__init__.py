@@ -15,6 +15,7 @@ Folders in the order in which an event passes; a later one may import an earlier
 | `transports/` | outbox, NATS, webhooks, notification of waiting workers |
 | `operations`, `bulk_acts` | what operators may do: one by one, and to all that a query finds |
 | `timeline`, `tail` | the history of an event; events as they come |
+| `last_handled` | a dead letter beside the last event of its type that its group handled |
 | `asyncapi` | AsyncAPI 3 and pages for people |
 | `runtime`, `embedded` | the bus with its loops; the bus in a program of your own |
 """

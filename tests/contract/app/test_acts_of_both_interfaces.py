@@ -36,7 +36,7 @@ BY_HTTP = {
     "ingest pause": "ingest.pause",
     "ingest plan": "ingest.plan",
     "ingest replay": "ingest.replay",
-    "ingest requeue": "ingest.requeue_task ingest.requeue_failed",
+    "ingest requeue": "ingest.requeue_task ingest.requeue_tasks ingest.requeue_failed",
     "ingest reread": "ingest.reread",
     "ingest resume": "ingest.resume",
     "ingest schedule add": "ingest.add_schedule",

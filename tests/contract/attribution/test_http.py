@@ -476,3 +476,8 @@ def test_the_latest_decisions_are_read_first_by_app_type_and_code(house: House) 
     following = house.get(f"/attribution/newest?limit=1&before={first['next']}")
     assert first["decisions"] != following["decisions"]
     assert house.get("/attribution/archive")["where"] == "store"
+    at = first["decisions"][0]["audit"]["decidedAt"]
+    assert house.get(f"/attribution/newest?until={at}")["decisions"] == []
+    assert len(house.get(f"/attribution/newest?since={at}&type=impression")["decisions"]) == 1
+    for wrong in ("since=yesterday", "until=2026-01-01"):
+        assert house.get(f"/attribution/newest?{wrong}").status == 400

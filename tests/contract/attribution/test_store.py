@@ -46,6 +46,26 @@ def test_open_closures_are_listed_page_by_page_without_those_that_are_closed(dat
     assert sorted(found) == [f"ref|ra{n}" for n in (0, 2, 3, 5)]
 
 
+def test_failed_closures_are_listed_page_by_page_without_those_that_are_open_or_succeeded_later(database: Database):
+    migrate(database, PACKAGES)
+    failed = [event("error", f"e{n}", errorClass="terminal", renderAttemptId=f"ra{n}") for n in range(6)]
+    waiting = event("ad_filled", "f6", renderAttemptId="ra6")
+    shown = [event("impression", f"i{n}", renderAttemptId=f"ra{n}") for n in (1, 4, 7)]
+    replay([sent(0, *failed, waiting), sent(1, *shown)], database)
+    found: list[str] = []
+    after = b""
+    while page := database.read(lambda tx, after=after: closures(tx, state="closed_failure", after=after, limit=3)):
+        found += [view.closureKey for _, view in page]
+        after = page[-1][0]
+    stays = {view.closureKey: view.state for _, view in database.read(_all_closures)}
+    assert sorted(found) == [key for key, state in sorted(stays.items()) if state == "closed_failure"]
+    assert len(found) >= 4
+
+
+def _all_closures(tx):
+    return closures(tx, state=None, after=b"", limit=100)
+
+
 def test_a_fault_at_any_statement_leaves_what_one_more_run_completes():
     counting = FaultyDatabase(fresh())
     whole = replay(STORY, counting)

@@ -3,6 +3,7 @@
 from patra.bus import operations
 from patra.bus.catalogue.reasons import Reason
 from patra.bus.consuming.dead_letter import DeadLetterState, Filter, violations
+from patra.bus.last_handled import comparison
 from patra.bus.publishing.envelope import Refused, decode, to_wire
 from patra.bus.publishing.publish import Published
 from patra.bus.store import dead_letters, deliveries, events, groups
@@ -340,3 +341,70 @@ def test_a_handler_that_a_freeze_keeps_from_publishing_waits_for_the_thaw_and_do
     assert (total.waiting, total.dead) == (1, 0)
     site.run(operations.thaw, "ordered.happened", by="ann")
     assert site.pump("one")["handled"] == 1
+
+
+def beside(site, made):
+    letter = open_letters(site, event_id=made.event_id)[0]
+    return site.db.read(lambda tx: comparison(tx, letter))
+
+
+def test_a_dead_letter_stands_beside_the_last_event_that_its_group_handled(site):
+    site.listen("one")
+    site.listen("two")
+    well = [envelope(payload={"key": f"well{n}", "n": n}) for n in range(3)]
+    for one in well:
+        site.publish(one)
+        site.pump()
+        site.clock.advance(SECOND)
+    made = bad()
+    bury(site, made)
+    foreign = envelope(payload={"key": "foreign", "n": 9}, tenant_id="another")
+    site.publish(foreign)
+    site.pump()
+    found = beside(site, made)
+    assert (found.payload, found.last_handled.event_id) == ({"key": "bad0"}, well[-1].event_id)
+    assert found.last_handled.payload == {"key": "well2", "n": 2}
+    assert found.last_handled.handled_at < made.occurred_at + 3600 * SECOND
+    assert (found.letters, found.handled) == (1, 3)
+    assert [(one.path, one.letters, one.handled) for one in found.shared] == [("/n", "missing", "number")]
+
+
+def test_what_was_discarded_or_failed_is_not_taken_for_handled(site):
+    site.listen("one")
+    first, second = bad(1), bad(2)
+    bury(site, first, second)
+    site.run(operations.discard, "one", [first.event_id], by="ann", reason="of no use")
+    found = beside(site, second)
+    assert (found.last_handled, found.handled, found.shared) == (None, 0, [])
+
+
+def test_what_a_replay_handled_is_handled(site):
+    site.listen("one")
+    first, second = bad(1), bad(2)
+    bury(site, first, second)
+    site.fail = {"bad2"}
+    site.run(operations.replay, "one", [first.event_id], by="ann", confirm="one")
+    site.pump()
+    assert beside(site, second).last_handled.event_id == first.event_id
+
+
+def test_when_dead_letters_failed_is_counted_in_parts_of_a_span(site):
+    site.listen("one")
+    began = site.clock.now()
+    first = bad(1)
+    bury(site, first)
+    bury(site, bad(2))
+    late = open_letters(site)[0].last_failed_at
+    early = open_letters(site)[1].last_failed_at
+    step = late - early
+
+    def read(function, wanted, *more):
+        return site.db.read(lambda tx: function(tx, wanted, *more))
+
+    everything = Filter(state=None)
+    assert read(dead_letters.reach, everything) == (early, 2)
+    assert read(dead_letters.reach, Filter(group="two")) == (None, 0)
+    assert read(dead_letters.over_time, everything, early, early + 2 * step, 2) == [1, 1]
+    assert read(dead_letters.over_time, everything, early, early + 4 * step, 2) == [2, 0]
+    assert read(dead_letters.over_time, everything, began - 100, early, 3) == [0, 0, 0]
+    assert read(dead_letters.over_time, Filter(event_id=first.event_id), early, late + 1, 1) == [1]

@@ -258,6 +258,38 @@ def test_dead_letters_are_listed_shown_replayed_and_discarded(house):
     assert {"bus.replay", "bus.discard"} <= {a["act"] for a in audit["acts"]}
 
 
+def test_dead_letters_are_listed_and_counted_by_when_they_failed(house):
+    house.bury()
+    (letter,) = house.call("GET", "/bus/dead-letters")[1]["dead_letters"]
+    at = letter["last_failed_at"]
+    assert house.call("GET", f"/bus/dead-letters?until={at}")[1]["dead_letters"] == []
+    assert len(house.call("GET", f"/bus/dead-letters?since={at}")[1]["dead_letters"]) == 1
+    found = house.call("GET", "/bus/dead-letters/over-time?parts=5")[1]
+    assert (sum(found["counts"]), len(found["counts"]), found["more"]) == (1, 5, False)
+    assert found["since"] <= at < found["until"]
+    assert house.call("GET", f"/bus/dead-letters/over-time?until={at}")[1]["counts"] == [0] * 60
+    for wrong in ("since=yesterday", "until=x", "state=lost"):
+        assert house.call("GET", f"/bus/dead-letters/over-time?{wrong}")[0] == 400
+
+
+def test_a_dead_letter_is_compared_with_what_its_group_handled(house):
+    made = house.bury()
+    path = f"/bus/dead-letters/orchestrator/{made.event_id}/beside"
+    status, found = house.call("GET", path)
+    assert (status, found["last_handled"], found["letters"], found["handled"]) == (200, None, 1, 0)
+    assert found["payload"] == made.payload
+    assert house.call("GET", "/bus/dead-letters/orchestrator/nothing/beside")[0] == 404
+    house.engine.bus.consumers.clear()
+    house.engine.bus.consumer("task.submitted", group="orchestrator")(lambda tx, event: None)
+    house.patra.db.run(house.engine.bus.join)
+    well = house.envelope(idempotency_key="well")
+    house.patra.db.run(lambda tx: house.engine.bus.publish(tx, well))
+    Dispatcher(house.patra.db, house.engine.bus, "orchestrator").run_once()
+    last = house.call("GET", path)[1]["last_handled"]
+    assert (last["event_id"], last["payload"]) == (well.event_id, well.payload)
+    assert last["handled_at"].endswith("Z")
+
+
 def test_what_handlers_and_senders_wrote_is_shown_without_secrets_and_replayed_as_it_is(house):
     planted = {"contact": "ann@example.org", "password": "hunter2-planted"}
     made = house.bury("api_key=sk-planted-1234567890 of bob@example.org", extensions=planted)
@@ -267,12 +299,13 @@ def test_what_handlers_and_senders_wrote_is_shown_without_secrets_and_replayed_a
         for path in (
             "/bus/dead-letters",
             f"/bus/dead-letters/orchestrator/{made.event_id}",
+            f"/bus/dead-letters/orchestrator/{made.event_id}/beside",
             "/bus/health",
             f"/bus/timeline/{made.event_id}",
             "/bus/refusals",
         )
     ]
-    assert [status for status, _ in answers] == [200] * 5
+    assert [status for status, _ in answers] == [200] * 6
     assert answers[0][1]["dead_letters"][0]["envelope"]["event_id"] == made.event_id
     assert answers[0][1]["dead_letters"][0]["trace_id"] == "trace-1"
     told = json.dumps([body for _, body in answers])

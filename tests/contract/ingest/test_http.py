@@ -496,3 +496,17 @@ def test_a_pack_that_is_broken_foreign_or_new_is_not_put_on_trial(client):
     assert foreign["detail"] == "text: this is a pack of atomlike, not of oailike"
     assert post(client, "/ingest/packs/stage", 404, text=text_of("token"))["code"] == "i_source_unknown"
     assert get(client, "/audit")["acts"] == []
+
+
+def test_chosen_tasks_are_tried_again_together_or_none_of_them(client):
+    plan = post(client, "/ingest/plans", **WISH)["plan"]
+    first, second = (f"{plan}.t00000{number}" for number in (1, 2))
+    assert post(client, "/ingest/tasks/requeue", tasks=[first])["changed"] == 0  # it did not fail
+    client.patra.db.run(lambda tx: tx.execute(FAILED, {}))
+    assert post(client, "/ingest/tasks/requeue", 404, tasks=[first, "nope.t1"])["code"] == "i_task_unknown"
+    assert {line["status"] for line in get(client, "/ingest/tasks")["tasks"]} == {"FAILED"}
+    done = post(client, "/ingest/tasks/requeue", tasks=[second, first, first], why="the provider is back")
+    assert (done["act"], done["subject"], done["changed"]) == ("ingest.requeue_tasks", plan, 2)
+    assert {line["status"] for line in get(client, "/ingest/tasks")["tasks"]} == {"QUEUED"}
+    (row,) = [entry for entry in get(client, "/audit")["acts"] if entry["act"] == "ingest.requeue_tasks"][:1]
+    assert row["detail"]["tasks"] == [first, second]

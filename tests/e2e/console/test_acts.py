@@ -1,11 +1,15 @@
 """What operators do in the browser: asked once more, done once, written into the audit; refused to those who may not."""
 
 import urllib3
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from patra.kernel.clock import DAY, SECOND, format_instant
+from patra.kernel.db.queries import statement
 from tests.e2e.console.test_views import VIEWS, address
 from tests.e2e.console.world import TOKENS, World
+
+TOUCH = statement("touch", "UPDATE bus_dead_letter SET attempts = 91 WHERE group_name = 'search-index'")
+FAIL_ALL = statement("fail_all", "UPDATE ing_task SET status_code = 'FAILED' WHERE status_code = 'QUEUED'")
 
 
 def sign_in(page: Page, world: World, role: str, path: str = "/") -> None:
@@ -221,3 +225,68 @@ def test_everything_works_without_script(acting: World, browser):
     page.get_by_role("button", name="Pause").click()
     expect(page.locator("tr", has_text="search-index")).to_contain_text("paused")
     context.close()
+
+
+def test_rows_are_chosen_by_box_key_and_span_and_replayed_with_one_confirmation(acting: World, page: Page):
+    """The choice stays while the page is live; the row's own link is not followed."""
+    letters = [acting.known[name] for name in ("letter-0", "letter-1")]
+    page.goto(f"{acting.url}/console/bus/dead-letters")
+    expect(page.locator(".choose-among")).to_contain_text("mail-out, search-index")
+    page.locator(".choose-among").get_by_role("link", name="search-index").click()
+    bar = page.locator(".choose")
+    expect(bar).to_contain_text("none chosen")
+    expect(bar.get_by_role("button", name="Replay…")).to_be_disabled()
+    page.get_by_label(f"Choose {letters[0]}").check()
+    expect(bar).to_contain_text("1 of 2 chosen")
+    page.keyboard.press("x")  # of the row whose box has the focus
+    expect(bar).to_contain_text("none chosen")
+    page.keyboard.press("k")
+    page.keyboard.press("x")
+    expect(bar).to_contain_text("1 of 2 chosen")
+    expect(page.locator("#letters input").first).to_be_checked()
+    page.locator("#letters input").last.click(modifiers=["Shift"])
+    expect(bar).to_contain_text("2 of 2 chosen")
+    bar.get_by_label("All").uncheck()
+    expect(bar).to_contain_text("none chosen")
+    bar.get_by_label("All").check()
+    expect(bar).to_contain_text("2 of 2 chosen")
+    acting.patra.db.run(lambda tx: tx.execute(TOUCH, {}))
+    expect(page.locator("#letters tr").first).to_contain_text("91")  # the page is live
+    expect(page.locator("#letters input:checked")).to_have_count(2)
+    expect(page.locator("#letters tr[aria-selected=true]")).to_have_count(2)
+    page.keyboard.press("r")
+    dialog = page.get_by_role("dialog")
+    expect(dialog.locator("[name=event_ids]")).to_have_value("\n".join(sorted(letters, reverse=True)))
+    dialog.locator("[name=confirm]").fill("search-index")
+    dialog.get_by_role("button", name="Replay").click()
+    expect(page.locator(".banner")).to_contain_text("2 dead letters of search-index")
+    assert acting.audit()[0] == ("local", "bus.replay", "search-index")
+    states = {one["state"] for one in acting.get("/bus/dead-letters?group=search-index&state=all")["dead_letters"]}
+    assert states == {"replaying"}
+
+
+def test_without_script_the_same_rows_ask_the_same_confirmation(acting: World, browser: Browser):
+    context = browser.new_context(java_script_enabled=False, viewport={"width": 390, "height": 844})
+    page = context.new_page()
+    acting.patra.db.run(lambda tx: tx.execute(FAIL_ALL, {}))
+    page.goto(f"{acting.url}/console/ingest/tasks?status=FAILED")
+    boxes = page.locator("#tasks input[type=checkbox]")
+    count = boxes.count()
+    assert count > 2
+    for number in range(2):
+        boxes.nth(number).check()
+    page.get_by_role("button", name="Requeue…").click()
+    expect(page.locator("h1")).to_have_text("Requeue failed tasks")
+    assert len(page.locator("[name=tasks]").input_value().splitlines()) == 2
+    page.get_by_role("button", name="Requeue").click()
+    expect(page.locator(".banner")).to_contain_text("2 tasks are queued.")
+    expect(boxes).to_have_count(count - 2)
+    context.close()
+
+
+def test_who_may_not_act_sees_no_boxes(guarded: World, page: Page):
+    sign_in(page, guarded, "viewer")
+    for path in ("/bus/dead-letters?group=search-index", "/ingest/tasks?status=FAILED", "/ingest/quarantine"):
+        page.goto(f"{guarded.url}/console{path}")
+        expect(page.locator("tbody tr").first).to_be_visible()
+        assert page.locator(".choose, .choose-among, .pick, input[type=checkbox]").count() == 0

@@ -104,6 +104,11 @@ def _period(made: World) -> Form:
     return {"app": "shop", "period": format_instant(made.clock.now() - 2 * DAY)[:10], "unpriced": "yes"}
 
 
+def _failed_tasks(made: World) -> Form:
+    _run(made, FAIL_ALL)
+    return {"tasks": "\n".join(one["task"] for one in made.get("/ingest/tasks?status=FAILED&limit=2")["tasks"])}
+
+
 def _ended_film(made: World) -> Form:
     return {"run_id": made.known["film"]}
 
@@ -139,10 +144,11 @@ TABLE: tuple[tuple[str, Callable[[World], Form]], ...] = (
     ("ingest.pack_stage", _new_version),
     ("ingest.pack_rollback", lambda _: {"source": "atomlike", "why": "no better"}),
     ("ingest.pack_promote", _on_trial),
-    ("ingest.signal", lambda _: {**QUERY, "ids": "10.5555/boats.1\n10.5555/boats.2", "why": "retracted"}),
+    ("ingest.signal", lambda _: {**QUERY, "keys": "10.5555/boats.1\n10.5555/boats.2", "why": "retracted"}),
     ("ingest.evidence", lambda made: {"run": made.known["run"], "batch": "2", "why": "TICKET-7"}),
     ("ingest.cancel_slice", lambda made: {"slice": made.known["queued"].replace(".t", ".s"), "why": "x"}),
     ("ingest.requeue_task", lambda made: {"task": made.known["task"]}),
+    ("ingest.requeue_tasks", _failed_tasks),
     ("ingest.cancel_task", lambda made: {"task": made.known["task"], "why": "x"}),
     ("ingest.requeue_failed", _with(FAIL_ALL, {"source": "atomlike", "why": "the provider is back"})),
     ("ingest.cancel_plan", lambda made: {"plan": made.known["plan"], "why": "x"}),
@@ -227,5 +233,5 @@ PREVIEWS = {
     "ingest.plan": {**QUERY, **SPAN, "operation": "BACKFILL", "activity": "january"},
     "ingest.reread": {**QUERY, **SPAN},
     "ingest.dismiss": {**QUERY, "keys": "a b; touch x"},
-    "ingest.signal": {**QUERY, "ids": "a b; touch x"},
+    "ingest.signal": {**QUERY, "keys": "a b; touch x"},
 }

@@ -1,6 +1,9 @@
 """Every view opens in a real browser: in light, in dark and on a phone, without findings of axe, without a stranger's
 markup coming to life."""
 
+import re
+from typing import Literal
+
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
@@ -200,3 +203,106 @@ def test_a_key_is_copied_whole(site: World, page: Page, context):
     page.locator("h1 .copy").click()
     expect(page.locator("#toast")).to_contain_text("Copied")
     assert page.evaluate("navigator.clipboard.readText()") == site.known["letter-0"]
+
+
+def test_a_view_is_saved_under_a_name_opened_again_and_forgotten(site: World, page: Page):
+    """By keyboard and by pointer; a name is text whatever it holds, and a page of a list is not kept."""
+    page.goto(f"{site.url}/console/ingest/tasks?status=FAILED&after=")
+    page.keyboard.press("g")
+    page.keyboard.press("v")
+    views = page.get_by_role("dialog", name="Saved views")
+    expect(views).to_contain_text("None yet.")
+    views.get_by_label("Save this page as").fill(HOSTILE[:60])
+    page.keyboard.press("Enter")
+    expect(views.get_by_role("link")).to_have_text(HOSTILE[:60])
+    page.goto(f"{site.url}/console/bus/dead-letters?group=mail-out&state=all&before=x")
+    page.get_by_role("button", name="Views", exact=True).click()
+    views.get_by_label("Save this page as").fill("mail that failed")
+    views.get_by_role("button", name="Save", exact=True).click()
+    expect(views.get_by_role("link")).to_have_count(2)
+    page.goto(f"{site.url}/console/")
+    page.get_by_role("button", name="Views", exact=True).click()
+    views.get_by_role("link", name="mail that failed").click()
+    expect(page).to_have_url(f"{site.url}/console/bus/dead-letters?group=mail-out&state=all")
+    page.get_by_role("button", name="mail that failed").click()  # the page says which view it is
+    views.get_by_role("button", name="Forget mail that failed").click()
+    expect(views.get_by_role("link")).to_have_text(HOSTILE[:60])
+    page.keyboard.press("Escape")
+    expect(views).to_be_hidden()
+    assert page.evaluate("window.pwned") is None
+
+
+@pytest.mark.parametrize(
+    "kept",
+    ['[{"name":"x","href":"javascript:window.pwned=1"}]', '[{"name":"x","href":"//other.example/console/"}]', "{", "7"],
+)
+def test_what_else_stands_in_the_storage_is_no_view(site: World, page: Page, kept: str):
+    page.goto(f"{site.url}/console/")
+    page.evaluate("(text) => localStorage.setItem('patra_views', text)", kept)
+    page.reload()
+    page.get_by_role("button", name="Views", exact=True).click()
+    expect(page.get_by_role("dialog", name="Saved views")).to_contain_text("None yet.")
+    expect(page.get_by_role("dialog", name="Saved views").get_by_role("link")).to_have_count(0)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_saved_views_fit_a_phone_and_axe_finds_nothing_serious(
+    site: World, browser: Browser, scheme: Literal["light", "dark"]
+):
+    context = browser.new_context(viewport={"width": 390, "height": 844}, color_scheme=scheme, has_touch=True)
+    page = context.new_page()
+    page.goto(f"{site.url}/console/bus/dead-letters?group=mail-out")
+    page.get_by_label("Choose").first.check()
+    page.get_by_role("button", name="Views", exact=True).click()
+    page.get_by_label("Save this page as").fill("mail")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("dialog").get_by_role("link", name="mail (this one)")).to_be_in_viewport(ratio=1)
+    found = Axe().run(page, options=RULES).response["violations"]
+    assert [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in {"serious", "critical"}] == []
+    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+    context.close()
+
+
+def test_what_fingers_point_at_is_large_enough_where_keys_and_codes_stand_close(site: World, browser: Browser):
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page = context.new_page()
+    for name in (
+        "story-of-a-closure",
+        "story-of-a-plan",
+        "event-beside-the-list",
+        "rejects",
+        "task",
+        "dead-letters",
+        "film",
+    ):
+        page.goto(address(site, name), wait_until="domcontentloaded")
+        found = Axe().run(page, options={"runOnly": ["target-size"]}).response["violations"]
+        assert [(name, node["html"]) for one in found for node in one["nodes"]] == []
+    context.close()
+
+
+def test_keys_go_to_the_next_tab_the_next_window_that_is_not_done_and_back_to_the_newest(site: World, page: Page):
+    page.goto(address(site, "dead-letter"))
+    page.keyboard.press("v")
+    expect(page.get_by_role("navigation", name="Letter").locator("[aria-current]")).to_have_text("Against the contract")
+    page.goto(address(site, "source"))
+    page.keyboard.press("h")
+    expect(page.locator(".strips a:focus")).to_have_attribute("aria-label", re.compile("failed|queued"))
+    first = page.evaluate("document.activeElement.getAttribute('aria-label')")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") != first
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == first
+    page.goto(address(site, "events") + "?before=3")
+    page.keyboard.press("Home")
+    page.wait_for_url(lambda url: "before" not in url)
+
+
+def test_the_queue_is_filtered_by_what_there_is(site: World, page: Page):
+    page.goto(f"{site.url}/console/ingest")
+    expect(page.locator("#queue tr")).not_to_have_count(0)
+    page.get_by_label("Operation").select_option("UPDATE")
+    page.get_by_role("button", name="Filter").click()
+    expect(page.locator("#content")).to_contain_text("No tasks match operation UPDATE")
+    page.get_by_role("link", name="Clear", exact=True).click()
+    expect(page.locator("#queue tr")).not_to_have_count(0)

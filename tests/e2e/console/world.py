@@ -280,21 +280,22 @@ def _run_of(world: World, plan: str, task: str) -> str:
 
 
 def _bus(world: World) -> None:
-    """Two dead letters of each of two groups whose handlers repeat what clients wrote."""
+    """Two dead letters of each of two groups whose handlers repeat what clients wrote, and an event that they handled."""
     bus, db = bus_of(world.patra).bus, world.patra.db
 
     def fails(tx: Any, event: Any) -> None:
-        raise ValueError(f"cannot index {HOSTILE}")
+        if event.payload["chapter"]["title"] == HOSTILE:
+            raise ValueError(f"cannot index {HOSTILE}")
 
     for group in ("search-index", "mail-out"):
         bus.consumer("task.submitted", group=group)(fails)
     db.run(bus.join)
     example = dict(bus.catalogue.types["task.submitted"].contracts[1].examples[0])
-    example["chapter"] = {**example["chapter"], "title": HOSTILE}
-    for number in range(2):
+    hostile = {**example, "chapter": {**example["chapter"], "title": HOSTILE}}
+    for number, payload in enumerate((hostile, hostile, example)):
         made = bus.envelope(
             "task.submitted",
-            {**example, "task_id": f"task-{number}"},
+            {**payload, "task_id": f"task-{number}"},
             tenant_id="t",
             project_id="p",
             trace_id=f"trace-{number}",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from playwright.sync_api import BrowserContext, Page, expect
 
 from patra.app.components.studio import StudioEngine
 from patra.app.configuration.engine_settings import StudioSettings
@@ -26,7 +27,7 @@ def settings(folder: Path) -> Settings:
     )
 
 
-def test_a_film_is_made_over_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_film_is_made_over_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, context: BrowserContext) -> None:
     monkeypatch.setitem(QUALITIES, "draft", TINY)
     with served(settings(tmp_path)) as client:
         client.patra.start(["studio"])
@@ -44,6 +45,7 @@ def test_a_film_is_made_over_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         (tmp_path / "film.mp4").write_bytes(film.data)
         assert probe(tmp_path / "film.mp4").streams == ("Video", "Audio", "Subtitle")
         _shown_in_parts(client, links["run"])
+        _played_by_shots(client, links["run"].rpartition("/")[2], context.new_page())
         _edited(client, links["run"])
         ended = client.post(f"{links['run']}/cancel")
         assert (ended.status, msgspec.json.decode(ended.data)["code"]) == (409, "s_run_not_running")
@@ -77,6 +79,27 @@ def _shown_in_parts(client: Client, run: str) -> None:
     nothing = client.get(f"{run}/shots/shot_nothing/still")
     assert (nothing.status, msgspec.json.decode(nothing.data)["code"]) == (404, "s_artifact_missing")
     assert msgspec.json.decode(client.get("/studio/runs/run_x/captions").data)["code"] == "s_run_unknown"
+
+
+def _played_by_shots(client: Client, run_id: str, page: Page) -> None:
+    """The bar of shots, the pictures, the keys and the address lead to the places where shots begin."""
+    starts = msgspec.json.decode(client.get(f"/studio/runs/{run_id}/manifest").data)["facts"]["starts_ms"]
+    now = "document.querySelector('#film').currentTime"
+    page.goto(f"{client.url}/console/studio/run/{run_id}?shot=2")
+    bar = page.locator("#shotbar a")
+    expect(bar).to_have_count(len(starts))
+    expect(bar.nth(1)).to_have_attribute("aria-current", "true")
+    assert abs(page.evaluate(now) - starts[1] / 1000) < 0.1
+    expect(page.locator(".shots li").nth(1)).to_have_attribute("aria-current", "true")
+    page.keyboard.press(",")
+    expect(bar.nth(0)).to_have_attribute("aria-current", "true")
+    page.keyboard.press(".")
+    expect(bar.nth(1)).to_have_attribute("aria-current", "true")
+    page.get_by_label("Play shot 1").click()
+    expect(bar.nth(0)).to_have_attribute("aria-current", "true")
+    bar.nth(1).click()
+    expect(page).to_have_url(re.compile(r"\?shot=2$"))
+    assert abs(page.evaluate(now) - starts[1] / 1000) < 0.1
 
 
 def _edited(client: Client, run: str) -> None:

@@ -7,6 +7,7 @@ from urllib.parse import quote
 from hypothesis import given
 from hypothesis import strategies as st
 
+from patra.kernel.safety.excerpt import redacted_excerpt
 from patra.kernel.safety.redact import redact, redact_text, redact_url
 
 ALPHABET = "abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"
@@ -143,3 +144,19 @@ def test_redaction_of_data_never_fails_and_is_not_changed_again(value: Any) -> N
 def test_json_text_stays_json(telling: dict[str, str], plain: dict[str, int]) -> None:
     text = json.dumps(telling | plain)
     assert json.loads(redact_text(text)).keys() == json.loads(text).keys()
+
+
+SHAPED = st.sampled_from(
+    ["eyJhbGciOi.eyJzdWIi.c2ln", "ghp_0123456789abcdefgh", "a.b@mail.example", "+49 171 2345678", "(555) 123-4567", "%40host.org",
+     "-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----", "https://u:p@h.example/a,b", "://x:", "Basic dTpwYXNz",
+     "bearer abc.def", "440308199901011234", '","', '",', ">", "><", "=>", '\\"', "[", "{", "]", "}", "\n", '"', ", "]
+)  # fmt: skip
+PIECES = st.lists(
+    st.one_of(SHAPED, WORDS, st.tuples(NAME, PAIR).map(lambda p: p[1].format(n=p[0], s="Zx9"))), max_size=12
+)
+
+
+@given(PIECES, st.integers(0, 60))
+def test_an_excerpt_is_the_beginning_of_the_text_redacted_as_a_whole(pieces: list[str], size: int) -> None:
+    text = "".join(pieces)
+    assert redacted_excerpt(text.encode(), size) == redact_text(text)[:size]

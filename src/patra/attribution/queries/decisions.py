@@ -38,6 +38,14 @@ from patra.kernel.db import Tx
 _LAST_NUMBER = 2**62
 
 
+class Span(msgspec.Struct, frozen=True, kw_only=True):
+    """Instants that decisions lie between: `since` included, `until` not; None: no bound."""
+
+    since: int | None = None
+    until: int | None = None
+
+
+ALWAYS = Span()
 What = Literal["billable", "attribution", "audits", "records"]
 
 
@@ -219,19 +227,44 @@ NEWEST_ITEMS = 20
 """Items of the log that a page of the newest decisions looks at in one step, at most: the first step looks at one."""
 
 
+def first_item_from(tx: Tx, at: int) -> int:
+    """The first item of the log that was decided at an instant or later: items are numbered as time goes by.
+
+    Found by halving, so that it needs no index of its own; where the clock was set back, it is near.
+    """
+    low, high = 0, tx.fetch(Q["last_item"])[0][0] + 1
+    while low < high:
+        middle = (low + high) // 2
+        found = tx.fetch(Q["item_at_or_after"], {"item": middle})
+        if not found or found[0][1] >= at:
+            high = middle
+        else:
+            low = found[0][0] + 1
+    return low
+
+
 def newest_decisions(
-    tx: Tx, meets: Callable[[int, Decision], bool], *, before: int = _LAST_NUMBER, limit: int, steps: int = 10
+    tx: Tx,
+    meets: Callable[[int, Decision], bool],
+    *,
+    before: int = _LAST_NUMBER,
+    limit: int,
+    steps: int = 10,
+    span: Span = ALWAYS,
 ) -> Timeline:
     """The latest decisions first, those that meet what is asked for; `next` is the number to go on before.
 
     A page looks at a bounded part of the log: it may hold fewer than `limit`, and `next` says that there is more.
     """
     found: list[Archived] = []
+    if span.until is not None:
+        before = min(before, first_item_from(tx, span.until) << ITEM_BITS)
+    lowest = 0 if span.since is None else first_item_from(tx, span.since)
     item = (before - 1 >> ITEM_BITS) + 1
     left, size = steps * NEWEST_ITEMS, 1
     while left > 0:
         asked_items = {"before": item, "limit": min(size, left)}
-        items = [number for (number,) in tx.fetch(Q["items_before"], asked_items)]
+        items = [number for (number,) in tx.fetch(Q["items_before"], asked_items) if number >= lowest]
         if not items:
             return Timeline(decisions=_newest_views(tx, found))
         item, left, size = items[-1], left - len(items), min(2 * size, NEWEST_ITEMS)

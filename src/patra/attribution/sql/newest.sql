@@ -1,3 +1,9 @@
+-- name: item_at_or_after
+SELECT item, at FROM att_decision WHERE item >= :item ORDER BY item LIMIT 1
+
+-- name: last_item
+SELECT coalesce(max(item), 0) FROM att_decision
+
 -- name: items_before
 SELECT item FROM att_decision WHERE item < :before ORDER BY item DESC LIMIT :limit
 

@@ -1,3 +1,7 @@
+-- name: joins_by_hash
+-- For the rest of the transaction: taken for one row by statistics that are behind, a page would be walked for each placement.
+SELECT set_config('enable_nestloop', 'off', true)
+
 -- name: commits_under_way
 -- Those that hold the lock of `enter`, which they take before they draw a number.
 SELECT virtualtransaction FROM pg_locks

@@ -11,10 +11,31 @@ SELECT count(*), max(decision_id), min(CASE WHEN status = 'new' THEN decision_id
 SELECT fact_hour, app_id, billable_type, count(*) FROM att_billable
 WHERE decision_id > :after AND decision_id <= :bound AND status = 'committed' GROUP BY fact_hour, app_id, billable_type
 
+-- name: joins_by_hash
+-- Only PostgreSQL: SQLite has no statistics here that could mislead it.
+SELECT 1
+
 -- name: placement_facts_to_sum
-SELECT b.fact_hour, b.app_id, b.billable_type, o.placement, CASE WHEN o.placement IS NULL THEN b.opportunity END, count(*)
-FROM att_billable b LEFT JOIN att_opportunity o ON o.key = b.opportunity
-WHERE b.decision_id > :after AND b.decision_id <= :bound AND b.status = 'committed' GROUP BY 1, 2, 3, 4, 5
+-- Summed in the database: one row a placement comes back, not one a fact. Of an opportunity that is not carried yet the
+-- earliest of the placements that wait says, in one pass over those: they have no tree by key.
+WITH page AS MATERIALIZED (
+  SELECT f.*, (SELECT o.placement FROM att_opportunity o WHERE o.key = f.opportunity) AS placement FROM (
+    SELECT fact_hour, app_id, billable_type, opportunity, count(*) AS facts FROM att_billable
+    WHERE decision_id > :after AND decision_id <= :bound AND status = 'committed'
+    GROUP BY fact_hour, app_id, billable_type, opportunity
+  ) AS f
+), waiting AS MATERIALIZED (
+  SELECT key, placement FROM (
+    SELECT key, placement, row_number() OVER (PARTITION BY key ORDER BY decision_id) AS place FROM att_placement
+    WHERE decision_id <= :complete AND key IN (SELECT opportunity FROM page WHERE placement IS NULL)
+  ) AS each WHERE place = 1
+), placed AS (
+  SELECT page.fact_hour, page.app_id, page.billable_type, page.opportunity, page.facts,
+    coalesce(page.placement, waiting.placement) AS placement
+  FROM page LEFT JOIN waiting ON waiting.key = page.opportunity
+)
+SELECT fact_hour, app_id, billable_type, placement, CASE WHEN placement IS NULL THEN opportunity END, CAST(sum(facts) AS BIGINT)
+FROM placed GROUP BY 1, 2, 3, 4, 5
 
 -- name: facts_pending
 SELECT decision_id FROM att_billable WHERE decision_id > :after AND decision_id <= :bound AND status <> 'committed'

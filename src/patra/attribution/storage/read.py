@@ -202,10 +202,13 @@ def closures_after(tx: Tx, after: bytes, limit: int, state: str = "") -> list[Cl
     """Closures that follow a place, of one state or of any, in the order in which the store has them."""
     number = min(int.from_bytes(after, "big"), _LAST)
     asked = {"number": number, "key": after, "limit": limit}
-    if state == ClosureState.OPEN.value:
-        rows = tx.fetch(Q["open_closures_page"], asked)
-    else:
-        rows = tx.fetch(Q["closures_page"], {**asked, "state": state})
+    match state:
+        case ClosureState.OPEN.value:
+            rows = tx.fetch(Q["open_closures_page"], asked)
+        case ClosureState.CLOSED_FAILURE.value:
+            rows = tx.fetch(Q["failed_closures_page"], asked)
+        case _:
+            rows = tx.fetch(Q["closures_page"], {**asked, "state": state})
     return [closure_of(row) for row in rows]
 
 

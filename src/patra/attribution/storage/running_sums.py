@@ -87,12 +87,16 @@ class RunningSums:
         if new is not None and not tx.fetch(Q["some_fact_beyond"], {"after": was, "skip": MAX_NEW_FACTS}):
             bound = new - 1
         span = {"after": was, "bound": max(bound, was)}
-        counts, pending = (
-            (tx.fetch(Q[f"{self._sums}_facts_to_sum"], span), tx.fetch(Q["facts_pending"], span)) if facts else ([], [])
-        )
-        counts = self._placed(tx, counts, complete)
+        counts, pending = (self._facts(tx, span, complete), tx.fetch(Q["facts_pending"], span)) if facts else ([], [])
         summed = sum(count for *_, count in counts) + len(pending)
         return _Page(was=was, reached=span["bound"], facts=summed, counts=counts, pending=pending)
+
+    def _facts(self, tx: Tx, span: Mapping[str, int], complete: int) -> list[Row]:
+        """The facts of a page by hour, app and type, and by placement; nothing up to `complete` can still come."""
+        if self._sums == "hour":
+            return tx.fetch(Q["hour_facts_to_sum"], span)
+        tx.fetch(Q["joins_by_hash"])
+        return tx.fetch(Q["placement_facts_to_sum"], {**span, "complete": complete})
 
     def _without_gaps(self, tx: Tx, after: int) -> int:
         """The last decision number before the first number of the log that may still be committed (PostgreSQL).

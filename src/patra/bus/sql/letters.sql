@@ -44,6 +44,26 @@ WHERE (:group_name = '' OR l.group_name = :group_name) AND (:event_type = '' OR 
 GROUP BY l.group_name, l.event_type, l.error_code, l.error_shape ORDER BY count(*) DESC, l.group_name, l.event_type,
   l.error_code, l.error_shape LIMIT :limit
 
+-- name: letters_reach
+SELECT min(last_failed_at), count(*) FROM (
+  SELECT l.last_failed_at FROM bus_dead_letter l WHERE (:group_name = '' OR l.group_name = :group_name) AND (:event_type = '' OR l.event_type = :event_type)
+    AND (:event_id = '' OR l.event_id = :event_id) AND (:error_code = '' OR l.error_code = :error_code)
+    AND (:trace_id = '' OR l.trace_id = :trace_id) AND (:tenant_id = '' OR l.tenant_id = :tenant_id)
+    AND (:state = '' OR l.state = :state) AND (:error_shape = '' OR l.error_shape = :error_shape)
+    AND l.last_failed_at >= :failed_from AND l.last_failed_at < :failed_to
+  ORDER BY l.last_failed_at DESC LIMIT :most
+) latest
+
+-- name: letters_over_time
+SELECT (last_failed_at - :since) / :step, count(*) FROM (
+  SELECT l.last_failed_at FROM bus_dead_letter l WHERE (:group_name = '' OR l.group_name = :group_name) AND (:event_type = '' OR l.event_type = :event_type)
+    AND (:event_id = '' OR l.event_id = :event_id) AND (:error_code = '' OR l.error_code = :error_code)
+    AND (:trace_id = '' OR l.trace_id = :trace_id) AND (:tenant_id = '' OR l.tenant_id = :tenant_id)
+    AND (:state = '' OR l.state = :state) AND (:error_shape = '' OR l.error_shape = :error_shape)
+    AND l.last_failed_at >= :failed_from AND l.last_failed_at < :failed_to
+  ORDER BY l.last_failed_at DESC LIMIT :most
+) latest GROUP BY 1
+
 -- name: letters_of_events
 -- rows: event_id text
 SELECT l.* FROM rows JOIN bus_dead_letter l ON l.event_id = rows.event_id ORDER BY l.last_failed_at LIMIT :limit

@@ -134,6 +134,22 @@ def by_error(tx: Tx, wanted: Filter, *, limit: int) -> list[ErrorGroup]:
     return [ErrorGroup(**row) for row in tx.fetch_dicts(Q["letters_by_error"], _params(wanted) | {"limit": limit})]
 
 
+def reach(tx: Tx, wanted: Filter) -> tuple[int | None, int]:
+    """When the first of the latest dead letters failed, and how many those are, up to a bound."""
+    ((first, count),) = tx.fetch(Q["letters_reach"], _params(wanted) | {"most": MAX_COUNTED_LETTERS})
+    return first, count
+
+
+def over_time(tx: Tx, wanted: Filter, since: int, until: int, parts: int) -> list[int]:
+    """How many failed last in each of so many equal parts of a span; of very many, the latest are counted."""
+    bounds = {"failed_from": since, "failed_to": until, "most": MAX_COUNTED_LETTERS}
+    step = max(-(-(until - since) // parts), 1)
+    counts = [0] * parts
+    for part, count in tx.fetch(Q["letters_over_time"], _params(wanted) | bounds | {"since": since, "step": step}):
+        counts[part] += count
+    return counts
+
+
 def _params(wanted: Filter) -> dict[str, str | int]:
     return {
         "group_name": wanted.group or "",

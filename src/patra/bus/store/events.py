@@ -17,6 +17,9 @@ from patra.kernel.db import Queries, Tx
 Q = Queries.load("patra.bus")
 LATEST = 2**62
 PAGE_SCAN_ROWS = 20_000
+MAX_LATEST_SCAN = 2_000
+MAX_LATEST = 200
+"""Of the newest events of a type: so many are looked at, and so many of one tenant and major given."""
 """How much of the log a page looks through for events that pass its filter."""
 
 
@@ -261,6 +264,12 @@ def page_before(tx: Tx, before: int = LATEST, *, limit: int, event_type: str = "
     found = _stored(tx.fetch(Q["events_before"], asked))
     following = found[-1].seq if len(found) == limit else lowest
     return EventsPage(events=found, next=following if following > 1 else None)
+
+
+def latest_of_type(tx: Tx, event_type: str, major: int, tenant_id: str) -> list[Stored]:
+    """The newest events of a type in one major version and of one tenant, with their bodies; a bounded look back."""
+    asked = {"event_type": event_type, "major": major, "tenant_id": tenant_id}
+    return _stored(tx.fetch(Q["events_of_type"], {**asked, "scanned": MAX_LATEST_SCAN, "limit": MAX_LATEST}))
 
 
 def last_seq(tx: Tx) -> int:

@@ -10,7 +10,7 @@ from patra.cli.terminal.options import config_option, json_option, opened, outco
 if TYPE_CHECKING:
     from patra.app.wiring import Patra
     from patra.bus.bus import Bus
-    from patra.bus.consuming.dead_letter import Filter
+    from patra.bus.consuming.dead_letter import DeadLetter, Filter
     from patra.bus.store.deliveries import Retrying
     from patra.kernel.db import Tx
 
@@ -68,7 +68,9 @@ def dead_letters(
     event_id: str, state: str, group_name: str, by_error: bool, event_type: str, error_code: str, trace: str,
     error_shape: str, limit: int, config: str | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """List dead letters, or show one EVENT_ID whole: envelope, errors, and the payload compared with its schema."""
+    """List dead letters, or show one EVENT_ID whole: envelope, errors, and the payload compared with its schema and
+    with the last event of its type that the group handled.
+    """
     import msgspec
 
     from patra.bus import operations
@@ -113,12 +115,28 @@ def dead_letters(
                 **told,
                 **written,
                 "envelope": redact(msgspec.json.decode(letter.envelope)),
+                **_beside(patra, letter),
                 "violations": redact([msgspec.to_builtins(v) for v in violations(bus_in(patra).catalogue, letter)]),
             }
             click.echo(msgspec.json.format(msgspec.json.encode(whole), indent=2).decode())
         if not found:
             click.echo(f"no dead letter of {event_id}", err=True)
             raise SystemExit(1)
+
+
+def _beside(patra: "Patra", letter: "DeadLetter") -> dict[str, Any]:
+    """The last event of its type that the group handled, and what the letters of the cause share."""
+    import msgspec
+
+    from patra.bus.last_handled import comparison
+    from patra.kernel.clock import format_instant
+
+    found = patra.db.read(lambda tx: comparison(tx, letter))
+    last = None if found.last_handled is None else msgspec.structs.asdict(found.last_handled)
+    if last is not None:
+        last |= {name: format_instant(last[name]) for name in ("published_at", "handled_at")}
+    shared = [msgspec.structs.asdict(one) for one in found.shared]
+    return {"last_handled": last, "shared": shared, "compared": {"letters": found.letters, "handled": found.handled}}
 
 
 def _cause(one: Any) -> dict[str, Any]:

@@ -29,6 +29,7 @@ OUTCOMES = {
     "ingest.pause": "{subject} is paused",
     "ingest.remove_schedule": "schedule {subject} is removed",
     "ingest.requeue_failed": "{changed} failed tasks of {subject} are queued again",
+    "ingest.requeue_tasks": "{changed} failed tasks of {subject} are queued again",
     "ingest.requeue_task": "task {subject} is queued again",
     "ingest.resume": "{subject} is resumed",
     "ingest.signal": "{changed} records of {subject} will be fetched again by the next UPDATE",
@@ -155,7 +156,7 @@ def cancel(which: str, why: str, config: str | None) -> None:
 
 
 @click.command()
-@click.argument("task", default="")
+@click.argument("tasks", metavar="[TASK]...", nargs=-1)
 @click.option("--source", default="", help="All failed tasks of this source.")
 @click.option("--endpoint", default="", help="All failed tasks of this endpoint.")
 @click.option("--operation", default="", help="All failed tasks of this operation.")
@@ -164,21 +165,23 @@ def cancel(which: str, why: str, config: str | None) -> None:
 @why_option
 @config_option
 @outcome_option
-def requeue(task: str, why: str, config: str | None, *, dry_run: bool, **filters: str) -> None:
-    """Let a failed task be tried again, or all failed tasks that the options name.
+def requeue(tasks: tuple[str, ...], why: str, config: str | None, *, dry_run: bool, **filters: str) -> None:
+    """Let failed tasks be tried again: those that are named, or all failed tasks that the options name.
 
     Those of plans that were cancelled or failed are left out unless --plan names theirs.
     """
-    from patra.ingest.operations.requeue import TaskFilter, preview, requeue_failed
+    from patra.ingest.operations.requeue import TaskFilter, preview, requeue_failed, requeue_tasks
     from patra.ingest.planning import operations
 
     wanted = TaskFilter(**filters)
-    if bool(task) == any(filters.values()):
-        raise click.UsageError("name a task, or all of them by --source, --endpoint, --operation or --plan")
-    if task and dry_run:
+    if bool(tasks) == any(filters.values()):
+        raise click.UsageError("name tasks, or all of them by --source, --endpoint, --operation or --plan")
+    if tasks and dry_run:
         raise click.UsageError("--dry-run counts the tasks of --source, --endpoint, --operation or --plan")
-    if task:
-        act(config, lambda tx, _by, now: operations.requeue_task(tx, task, why=why, now=now))
+    if len(tasks) == 1:
+        act(config, lambda tx, _by, now: operations.requeue_task(tx, tasks[0], why=why, now=now))
+    elif tasks:
+        act(config, lambda tx, _by, now: requeue_tasks(tx, tasks, why=why, now=now))
     elif dry_run:
         with opened(config) as patra:
             found = patra.db.read(lambda tx: preview(tx, wanted))

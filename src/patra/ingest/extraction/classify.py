@@ -24,7 +24,7 @@ from patra.ingest.vocabulary.codes import EmptyPage, MissingItems, Outcome, Pagi
 from patra.ingest.vocabulary.run_reasons import RunReason
 from patra.kernel.clock import parse_duration
 from patra.kernel.pattern import Pattern, pattern
-from patra.kernel.safety.redact import redacted_excerpt
+from patra.kernel.safety.excerpt import redacted_excerpt
 
 PATTERN_CHARS = 4096  # characters of a body that a rule's pattern looks at
 EXCERPT_CHARS = 300

@@ -28,8 +28,8 @@ from patra.ingest.vocabulary.codes import AuthType, ClientAuth
 from patra.ingest.vocabulary.run_reasons import RunReason
 from patra.kernel.clock import SECOND, parse_duration
 from patra.kernel.errors import Invalid
+from patra.kernel.safety.excerpt import redacted_excerpt
 from patra.kernel.safety.known_secrets import know_secret
-from patra.kernel.safety.redact import redacted_excerpt
 
 SECRET_NAMES: dict[AuthType, tuple[str, ...]] = {
     AuthType.API_KEY: ("apiKey",),

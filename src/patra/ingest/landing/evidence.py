@@ -19,7 +19,8 @@ from patra.ingest.fetching.sender import Tally
 from patra.ingest.http.request import Position
 from patra.ingest.landing.page_records import Landing
 from patra.ingest.landing.records import Sorted
-from patra.kernel.safety.redact import redact, redact_text, redact_url, redacted_excerpt
+from patra.kernel.safety.excerpt import redacted_excerpt
+from patra.kernel.safety.redact import redact, redact_text, redact_url
 
 SAMPLE_BYTES = 1024
 _HINTS = ("retry-after", "x-ratelimit-remaining", "x-ratelimit-limit", "x-ratelimit-reset", "x-rate-limit-limit",

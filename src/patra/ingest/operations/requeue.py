@@ -1,7 +1,7 @@
 """Failed tasks that a filter finds, tried again together, with a count of them before it is done (ch. 5.9, 14.7)."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -9,7 +9,7 @@ import msgspec
 from patra.ingest.operations.reads.listing import MAX_PAGE_ROWS, page
 from patra.ingest.operations.reads.read_models import TASKS
 from patra.ingest.planning import store
-from patra.ingest.planning.operations import Act
+from patra.ingest.planning.operations import Act, requeue_task
 from patra.ingest.planning.states import TASK, TaskStatus, TaskTransition
 from patra.ingest.vocabulary.reasons import Reason
 from patra.kernel.db import Row, Tx
@@ -82,6 +82,20 @@ def requeue_failed(tx: Tx, wanted: TaskFilter, *, why: str, now: int) -> Act:
     subject = wanted.plan or "/".join(part for part in (wanted.source, wanted.endpoint, wanted.operation) if part)
     detail = {"why": why, "filter": given, "more": more, "left_out": left_out}
     return Act(act="ingest.requeue_failed", subject=subject, changed=len(moved), detail=detail)
+
+
+def requeue_tasks(tx: Tx, tasks: Sequence[str], *, why: str, now: int) -> Act:
+    """Let some tasks that failed be tried again, now. Raises Invalid where one of them is unknown."""
+    chosen = sorted(set(tasks))
+    changed = sum(requeue_task(tx, task, why=why, now=now).changed for task in chosen)
+    detail = {"why": why, "tasks": chosen}
+    return Act(act="ingest.requeue_tasks", subject=_subject(chosen), changed=changed, detail=detail)
+
+
+def _subject(tasks: Sequence[str]) -> str:
+    """The task, or the plan that all of them are of."""
+    plans = {task.partition(".")[0] for task in tasks}
+    return tasks[0] if len(tasks) == 1 else plans.pop() if len(plans) == 1 else f"{len(plans)} plans"
 
 
 def _failed(tx: Tx, wanted: TaskFilter) -> tuple[list[dict[str, Any]], bool, int]:

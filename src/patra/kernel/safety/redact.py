@@ -25,11 +25,9 @@ from uuid import UUID
 
 import msgspec
 
-from patra.kernel.safety.known_secrets import EXCERPT_MARGIN_BYTES, MASK, WORDLIKE_CHARACTERS, scrub_known
+from patra.kernel.safety.known_secrets import MASK, WORDLIKE_CHARACTERS, scrub_known
 
 _MAX_DEPTH = 64
-SHAPE_CHARS = 2400
-"""Behind the end of an excerpt: where a text that has the shape of a secret has shown it, the longest in a URL."""
 _UNTOUCHED = (bool, int, float, type(None), date, time, timedelta, Decimal, UUID)
 
 # --- names -----------------------------------------------------------------------------------------------------------
@@ -158,18 +156,6 @@ def _holds_address_or_key(text: str) -> bool:
         or _without_schemes(text) != text
         or any(_LABEL_VALUE(run) for start, end, _ in _named_spans(text) for run in text[start:end].split())
     )
-
-
-def redacted_excerpt(body: bytes, size: int) -> str:
-    """The beginning of a body as one may show it: redacted first and cut then, lest half a secret stay at the end.
-
-    A secret of this process is looked for whole, however long; what has the shape of one shows it within `SHAPE_CHARS`.
-    """
-    text = scrub_known(body[: size + EXCERPT_MARGIN_BYTES].decode("utf-8", "replace"), WORDLIKE_CHARACTERS)
-    shown = redact_text(text[: size + SHAPE_CHARS])
-    if len(shown) < size + SHAPE_CHARS // 2:  # masks have drawn the cut end near to what is shown
-        shown = redact_text(text)
-    return shown[:size]
 
 
 def _settled(once: Callable[[str], str], text: str) -> str:

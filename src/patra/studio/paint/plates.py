@@ -85,11 +85,18 @@ def is_drawn(motif: str, picture: Picture) -> bool:
     return motif in _OUTSIDE or picture.place in _PLACES.get(motif, ())
 
 
+def _certain(thing: str, glyph: str, picture: Picture) -> str:
+    """The pictogram of a thing; none where it may show another one."""
+    return "" if thing in picture.uncertain else glyph
+
+
 def plates_of(picture: Picture) -> list[tuple[str, str]]:
     """What is shown on plates beside a scene: the pictogram, or nothing, and the text's own word for each thing."""
     words = dict(picture.captions)
-    motifs = [(MOTIF_GLYPHS.get(motif, ""), words.get(motif, "")) for motif in undrawn(picture)]
-    named = [(name, words.get(name, "")) for name in picture.pictograms]
+    motifs = [
+        (_certain(motif, MOTIF_GLYPHS.get(motif, ""), picture), words.get(motif, "")) for motif in undrawn(picture)
+    ]
+    named = [(_certain(name, name, picture), words.get(name, "")) for name in picture.pictograms]
     shown = [(name if name and has_glyph(name) else "", word) for name, word in (*named, *motifs)]
     shown += [("", word) for word in picture.labels]
     found: dict[str, tuple[str, str]] = {}

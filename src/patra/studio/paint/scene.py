@@ -11,6 +11,7 @@ from patra.studio.paint.canvas import Canvas, noise, vignette
 from patra.studio.paint.cards import paint_card
 from patra.studio.paint.figures import HEIGHT, YOUNG, Look, animal, person, umbrella
 from patra.studio.paint.inserts import paint_insert
+from patra.studio.paint.pages import PAGES, paint_page
 from patra.studio.paint.palette import Colour, Palette, mix, palette_for, scaled
 from patra.studio.paint.plates import MOST_PLATES, held, is_ship, paint_phrase, paint_plates, paint_sign, plates_of
 from patra.studio.paint.scenery.interiors import paint_interior
@@ -21,7 +22,7 @@ from patra.studio.script.signs import is_room, set_of
 
 ROOM = 1.2  # the painting is larger than the frame, so that the camera can move
 WIDE = 16 / 9
-PAINTER_VERSION = "painter-6"
+PAINTER_VERSION = "painter-7"
 BRIDGES = {"river": 0.56, "mountain": 0.67}  # where the deck is highest
 WET = frozenset({"sea", "lake", "river", "harbour", "island"})
 
@@ -49,7 +50,8 @@ def paint(picture: Picture, width: int, height: int, smooth: float = 1.6) -> Lay
     inside = picture.place in INSIDE or is_room(picture.sign)
     placed = bool(picture.place or set_of(picture.sign))
     if picture.framing == "card":
-        paint_card(back, picture)
+        paged = picture.card is not None and picture.card.kind in PAGES
+        paint_page(back, front, picture) if paged else paint_card(back, picture)
     elif picture.framing == "insert":
         paint_insert(back, picture)
     else:
@@ -76,7 +78,7 @@ def paint(picture: Picture, width: int, height: int, smooth: float = 1.6) -> Lay
     mouths = {
         name: (x * full - squeezed / 2, y * h, r * h, skin)
         for name, (x, y, r, skin) in front.mouths.items()
-        if picture.framing == "medium"
+        if picture.framing == "medium" or (picture.card is not None and picture.card.kind == "quote")
     }
     if full > w:
         for canvas in (back, front):

@@ -26,6 +26,7 @@ class People(msgspec.Struct, frozen=True, kw_only=True):
     names: tuple[str, ...] = ()  # those of the kinds that are names, not roles
     aliases: Mapping[str, str] = {}  # other words for those with names: 月琴, 老沈
     stages: tuple[Stage, ...] = ()  # who is a child there, or old
+    unsure: frozenset[str] = frozenset()  # of whom nothing says whether they are women or men
 
     def kind_at(self, name: str, place: int) -> str:
         """How someone is drawn at a place of the chapter."""
@@ -60,7 +61,9 @@ def people_of(chapter: Chapter) -> People:
     places = [(m.at, m.name) for m in mentions]
     stages, whole = stages_of(chapter.sentences, scan.told, places, scan.kinds, tuple(named))
     names = tuple(sorted(named, key=len, reverse=True))
-    return People(kinds=scan.kinds | whole, mentions=mentions, names=names, aliases=aliases, stages=stages)
+    return People(
+        kinds=scan.kinds | whole, mentions=mentions, names=names, aliases=aliases, stages=stages, unsure=scan.unsure
+    )
 
 
 __all__ = ["People", "people_of"]

@@ -10,6 +10,7 @@ import msgspec
 
 from patra.kernel.canonical import fingerprint
 from patra.kernel.clock import format_instant
+from patra.studio.script.certainty.cards import SCENE, settled
 from patra.studio.script.dialogue import utterances_of
 from patra.studio.script.edits import AppliedEdit, Edit, edited_shots, parts_of
 from patra.studio.script.people import people_of
@@ -19,7 +20,7 @@ from patra.studio.script.sentences import read_chapter
 from patra.studio.script.shots import Picture, Reading, Shot, shots_of
 from patra.studio.script.style import is_asking, is_episodic, is_explaining, is_instructing, is_step, is_verse
 
-PLANNER_VERSION = "planner-7"
+PLANNER_VERSION = "planner-8"
 WORKERS = ("llm", "audio", "lipsync", "video")
 """In the order in which a shot needs them: video waits for all others, lipsync for audio."""
 
@@ -66,9 +67,11 @@ def make_plan(
     form: str = "16:9",
     edits: Sequence[Edit] = (),
     stored: int = 0,
+    least: float = SCENE,
 ) -> Plan:
     """The whole plan of a chapter, under its own title where none is given. Empty when the text says nothing.
 
+    A scene that is less certain than `least` is a card; with 0 all that is understood is drawn.
     `workers` are the kinds of worker that each shot needs; a prompt is made for those only. The first
     `stored` of the edits were taken earlier. Raises Invalid where one of the others asks for what cannot be drawn.
     """
@@ -81,12 +84,13 @@ def make_plan(
     reading = Reading(
         language=chapter.language,
         people=people,
+        text=text,
         utterances=spoken,
         explains=explains,
         cards_only=explains and is_asking(chapter.title),
         bodily=is_bodily(text, chapter.language),
     )
-    drawn = shots_of(scenes, reading)
+    drawn = settled(shots_of(scenes, reading), scenes, reading, least)
     drawn = numbered(drawn, chapter.language) if explains and is_instructing(chapter) else drawn
     shots, applied = edited_shots(drawn, edits, people.kinds, chapter.language, stored)
     prompts: list[Prompt] = []

@@ -220,6 +220,10 @@ class Scan:
         self._roles[word] = name
         return name, False
 
+    @property
+    def unsure(self) -> frozenset[str]:
+        return frozenset(self._unsure)
+
     def joined(self, mentions: tuple[Mention, ...]) -> tuple[Mention, ...]:
         """`the girl` who opens a story and is named later is one person, if nobody calls her a girl after that."""
         self._same = (

@@ -68,6 +68,10 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
     phrase: str = ""  # a clause of which nothing is drawn, lettered below
     speaker: str = ""  # the figure that speaks
     absent: tuple[str, ...] = ()  # motifs that must not be seen
+    uncertain: tuple[str, ...] = ()  # motifs and pictograms that no card draws: its words say them
+    portraits: tuple[Figure, ...] = ()  # on a card: who certainly is meant, of the kind `someone` as a silhouette
+    vignette: bool = False  # on a card: a small picture of the place
+    layout: int = 0  # of a card
     seed: int = 0
 
 
@@ -82,6 +86,8 @@ class Shot(msgspec.Struct, frozen=True, kw_only=True):
     least_ms: int = 0  # what someone asked for; nothing: as long as what is said
     take: int = 0  # how often someone wanted another one
     fixed: tuple[str, ...] = ()  # fields of the picture that someone set: no chat model changes them
+    certainty: float = 1.0  # how likely all claims of the scene hold
+    doubts: tuple[str, ...] = ()  # what makes it uncertain, in words
     rewritten: bool = False  # someone changed what is said
 
     @property
@@ -94,6 +100,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 
     language: str
     people: People
+    text: str = ""
     utterances: tuple[Utterance, ...] = ()
     explains: bool = False
     cards_only: bool = False  # it asks how or why: no scene tells that

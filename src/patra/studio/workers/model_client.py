@@ -21,9 +21,9 @@ import urllib3
 
 from patra.kernel.errors import Permanent, Transient
 from patra.kernel.safety.egress import pool_for
+from patra.kernel.safety.excerpt import redacted_excerpt
 from patra.kernel.safety.known_secrets import know_secret
 from patra.kernel.safety.networks import networks_of
-from patra.kernel.safety.redact import redacted_excerpt
 from patra.studio.film.ffmpeg import Interrupted
 from patra.studio.profiles import Profile
 from patra.studio.vocabulary.reasons import Reason

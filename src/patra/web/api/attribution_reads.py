@@ -14,6 +14,7 @@ from patra.attribution.queries import (
     Deadlines,
     RefusedView,
     RejectsPage,
+    Span,
     Timeline,
     What,
     answer_of,
@@ -75,6 +76,8 @@ class NewestQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         Literal["", "accepted", "duplicate", "rejected", "timer"],
         Meta(description="Only events that were answered so; `timer`: what a deadline decided."),
     ] = ""
+    since: Annotated[str, Meta(description="Only decisions from this instant on.")] = ""
+    until: Annotated[str, Meta(description="Only decisions before this instant.")] = ""
     before: Annotated[int, Meta(ge=0, le=LATEST, description="`next` of the page before.")] = LATEST
     limit: Annotated[int, Meta(ge=1, le=200, description="How many to give.")] = 50
 
@@ -175,8 +178,11 @@ def _events(request: Request) -> Timeline:
     return _masked(found)
 
 
-def _newest(request: Request) -> Timeline:
+def _newest(request: Request) -> Timeline | Problem:
     asked: NewestQuery = request.query
+    span = Span(since=parse_instant(asked.since), until=parse_instant(asked.until))
+    if (asked.since and span.since is None) or (asked.until and span.until is None):
+        return _no_instant("since" if asked.since and span.since is None else "until")
 
     def meets(_: int, decision: Decision) -> bool:
         subject = decision.subject
@@ -187,7 +193,9 @@ def _newest(request: Request) -> Timeline:
             and asked.answer in ("", answer_of(decision))
         )
 
-    found = request.patra.db.read(lambda tx: newest_decisions(tx, meets, before=asked.before, limit=asked.limit))
+    found = request.patra.db.read(
+        lambda tx: newest_decisions(tx, meets, before=asked.before, limit=asked.limit, span=span)
+    )
     return _masked(found)
 
 

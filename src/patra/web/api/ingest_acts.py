@@ -51,6 +51,16 @@ class RequeueWish(RequeueQuery, frozen=True, kw_only=True, forbid_unknown_fields
     why: Annotated[str, Meta(max_length=500, description="The reason, for the audit.")] = ""
 
 
+class TasksWish(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which failed tasks, by their names, are tried again, and why."""
+
+    tasks: Annotated[
+        list[Annotated[str, Meta(min_length=1, max_length=80)]],
+        Meta(min_length=1, max_length=1000, description="The name of each."),
+    ]
+    why: Annotated[str, Meta(max_length=500, description="The reason, for the audit.")] = ""
+
+
 class SignalWish(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which records the next UPDATE fetches again, and why."""
 
@@ -90,6 +100,16 @@ def routes() -> list[Endpoint]:
         _act("/ingest/slices/{slice}/cancel", _cancel_slice, "ingest.cancel_slice", "Cancel a slice and its task"),
         _act("/ingest/tasks/{task}/cancel", _cancel_task, "ingest.cancel_task", "Cancel a task"),
         _act("/ingest/tasks/{task}/requeue", _requeue, "ingest.requeue_task", "Let a failed task be tried again"),
+        EndpointGroup(TAG).post(
+            "/ingest/tasks/requeue",
+            _requeue_tasks,
+            "ingest.requeue_tasks",
+            "Let some failed tasks be tried again",
+            description="All of them or none, where one is unknown; tasks that did not fail stay as they are.",
+            request=TasksWish,
+            response=Done,
+            problems=NOT_THERE,
+        ),
         EndpointGroup(TAG).get(
             "/ingest/requeue/preview",
             _requeue_preview,
@@ -182,6 +202,11 @@ def _cancel_task(request: Request) -> Done | Problem:
 def _requeue(request: Request) -> Done | Problem:
     why, now = request.body.why, request.patra.clock.now()
     return done(request, lambda tx: operations.requeue_task(tx, request.path["task"], why=why, now=now))
+
+
+def _requeue_tasks(request: Request) -> Done | Problem:
+    wish, now = request.body, request.patra.clock.now()
+    return done(request, lambda tx: requeue.requeue_tasks(tx, wish.tasks, why=wish.why, now=now))
 
 
 def _task_filter(asked: RequeueQuery) -> requeue.TaskFilter:

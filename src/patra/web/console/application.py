@@ -28,7 +28,7 @@ from patra.web.console.act import Act, Fields, command_of, lacking, path_of
 from patra.web.console.acts import ACTS
 from patra.web.console.assets import asset_response
 from patra.web.console.calls import Calls, Refusal
-from patra.web.console.forms import FORM_BYTES, LOGIN_BYTES, form_fields, handed_on
+from patra.web.console.forms import FORM_BYTES, LOGIN_BYTES, form_fields, handed_on, joined
 from patra.web.console.navigation import navigation
 from patra.web.console.outcomes import Outcome, Outcomes
 from patra.web.console.pages import ROUTES
@@ -123,7 +123,7 @@ class Console:
             case (("GET" | "HEAD"), "live"):
                 return "/console/live", self._stream(request, visitor)
             case "GET", "confirm" if name in ACTS:
-                form = Fields(request.query_params.items())
+                form = Fields(joined(request.query_params.multi_items()))
                 return "/console/confirm", await self._confirmation(request, visitor, name, form)
             case (("GET" | "HEAD"), "studio") if name.partition("/")[0] in MEDIA:
                 what, _, which = name.partition("/")
@@ -257,7 +257,7 @@ class Console:
         if isinstance(body, Problem):
             return body
         found = await self._in_thread(lambda: form_fields(body))
-        return found if isinstance(found, Problem) else Fields({**request.query_params, **found})
+        return found if isinstance(found, Problem) else Fields({**joined(request.query_params.multi_items()), **found})
 
     async def _act(self, request: Request, visitor: Visitor, name: str) -> Response:
         form = await self._form(request)

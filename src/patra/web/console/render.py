@@ -15,6 +15,7 @@ from patra.web.console.acts import ACTS
 from patra.web.console.assets import asset_url
 from patra.web.console.markup import drawings, formats, json_view
 from patra.web.console.markup.masked_text import masked_text, remembered
+from patra.web.console.markup.row_choice import choice_bar, choice_box
 from patra.web.console.markup.tones import tone_of
 from patra.web.console.reasons import reason_text
 
@@ -57,6 +58,8 @@ def environment() -> Environment:
         spark=drawings.spark,
         bars=drawings.bars,
         act=_act,
+        choice_bar=_choice_bar,
+        choice_box=choice_box,
         line_count=json_view.line_count,
     )
     functions["c"] = made.get_template("macros.html").module
@@ -123,6 +126,13 @@ def _act(context: Context, name: str, label: str, style: str = "", /, **fields: 
     return Markup(
         '<a class="btn {}" href="{}" hx-get="{}" hx-target="#dialog" hx-sync="#dialog:replace">{}</a>'
     ).format(style, href, href, label)
+
+
+@pass_context
+def _choice_bar(context: Context, name: str, acts: list[tuple[str, str]], /, **fields: Any) -> Markup:
+    """The form that does one act to the rows that are chosen, with the acts that the visitor may do; or nothing."""
+    allowed = [(act, label) for act, label in acts if context["may"](ACTS[act].method, ACTS[act].template)]
+    return choice_bar(name, fields, allowed, context["here"]) if allowed else Markup("")
 
 
 def plain(value: Any) -> Any:

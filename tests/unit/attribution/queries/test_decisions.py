@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from patra.attribution.queries import newest_decisions
+from patra.attribution.queries import Span, newest_decisions
 from patra.attribution.replay import replay
 from patra.attribution.storage import read
 from patra.attribution.storage.read import every_decision
@@ -64,3 +64,26 @@ def test_a_page_that_finds_nothing_says_where_to_go_on_after_a_bounded_part(stor
     assert page.decisions == []
     assert page.next is not None
     assert page.next >> 20 == BATCHES - 20 + 1
+
+
+@pytest.mark.parametrize(
+    ("first", "last"), [(0, BATCHES), (7, 9), (8, 8), (BATCHES - 1, BATCHES), (0, 1), (None, 3), (50, None)]
+)
+def test_a_span_gives_the_decisions_made_in_it_and_ends(store: Database, first: int | None, last: int | None) -> None:
+    every = {one.id: one.decision.at for one in every_decision(store)}
+    times = sorted(set(every.values()))
+    assert len(times) == BATCHES
+    times.append(times[-1] + 1)
+    since, until = (None if at is None else times[at] for at in (first, last))
+    wanted = [number for number, at in every.items() if (since or 0) <= at < (until or 2**62)]
+    seen: list[int] = []
+    before: int | None = 2**62
+    while before is not None:
+        page = store.read(
+            lambda tx, b=before: newest_decisions(
+                tx, lambda _, __: True, before=b, limit=7, span=Span(since=since, until=until)
+            )
+        )
+        seen += [one.number for one in page.decisions]
+        before = page.next
+    assert seen == sorted(wanted, reverse=True)

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from patra.kernel.safety.excerpt import redacted_excerpt
 from patra.kernel.safety.known_secrets import MAX_SECRETS, KnownSecrets, holds_secret, know_secret, scrub_known
-from patra.kernel.safety.redact import masked_label, redact, redact_text, redact_url, redacted_excerpt
+from patra.kernel.safety.redact import masked_label, redact, redact_text, redact_url
 
 SECRET = "zQ8/vd+Rt7=w yx&1Ä"
 

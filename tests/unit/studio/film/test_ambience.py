@@ -8,14 +8,14 @@ import pytest
 from patra.studio.film.ambience import DUCKED, LEVELS, mixed, sounds_of
 from patra.studio.film.loudness import TARGET_LUFS, gain_to_target, level, loudness
 from patra.studio.film.timeline import Clip, timeline_of
-from patra.studio.script.plan import make_plan
 from patra.studio.voice.narration import Said, Timing, wav
+from tests.support.understood import understood
 
 RATE = 22050
 
 
 def sounds(text: str) -> set[str]:
-    return {name for shot in make_plan(text).shots for name in sounds_of(shot.picture)}
+    return {name for shot in understood(text).shots for name in sounds_of(shot.picture)}
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_only_what_the_text_says_is_heard(text: str, heard: set[str]) -> None:
 
 
 def test_rain_is_softer_inside() -> None:
-    (shot,) = make_plan("In the kitchen they heard the rain.").shots
+    (shot,) = understood("In the kitchen they heard the rain.").shots
     assert sounds_of(shot.picture)["rain"] < LEVELS["rain"]
 
 

@@ -9,8 +9,8 @@ import yaml
 
 from patra.studio.script.dialogue import utterances_of
 from patra.studio.script.people import people_of
-from patra.studio.script.plan import make_plan
 from patra.studio.script.sentences import read_chapter
+from tests.support.understood import understood
 
 CHAPTERS = yaml.safe_load((Path(__file__).parent / "chapters.yaml").read_text("utf-8"))
 GENRES = ["story", "explainer", "recipe", "news", "letter", "biography", "dialogue", "poem", "instruction", "history"]
@@ -38,23 +38,23 @@ def test_everyone_is_known_by_name_and_kind(chapter):
     assert set(expected) <= set(kinds), kinds
     assert {name: kinds[name] for name, kind in expected.items() if kind} == {n: k for n, k in expected.items() if k}
     if not expected:
-        assert {f.name for s in make_plan(chapter["text"]).shots for f in s.picture.figures} == set()
+        assert {f.name for s in understood(chapter["text"]).shots for f in s.picture.figures} == set()
 
 
 @pytest.mark.parametrize("chapter", chapters_with("places"))
 def test_scenes_are_where_the_text_says(chapter):
-    places = [shot.picture.place for shot in make_plan(chapter["text"]).shots if shot.picture.framing != "card"]
+    places = [shot.picture.place for shot in understood(chapter["text"]).shots if shot.picture.framing != "card"]
     assert [place for place, _ in groupby(place for place in places if place)] == chapter["places"]
 
 
 @pytest.mark.parametrize("chapter", chapters_with("objects"))
 def test_things_that_are_there_are_shown(chapter):
-    assert set(chapter["objects"]) <= shown(make_plan(chapter["text"]))
+    assert set(chapter["objects"]) <= shown(understood(chapter["text"]))
 
 
 @pytest.mark.parametrize("chapter", chapters_with("absent"))
 def test_what_is_denied_or_compared_with_is_not_shown(chapter):
-    assert not set(chapter["absent"]) & shown(make_plan(chapter["text"]))
+    assert not set(chapter["absent"]) & shown(understood(chapter["text"]))
 
 
 @pytest.mark.parametrize("chapter", chapters_with("speakers"))
@@ -66,7 +66,7 @@ def test_each_quotation_has_its_speaker(chapter):
 
 @pytest.mark.parametrize("chapter", chapters_with("genre"))
 def test_what_explains_is_drawn_as_cards_and_a_story_is_not(chapter):
-    pictures = [shot.picture for shot in make_plan(chapter["text"]).shots]
+    pictures = [shot.picture for shot in understood(chapter["text"]).shots]
     cards = [picture.card.kind for picture in pictures if picture.card]
     if chapter.get("explains"):
         assert len(cards) == len(pictures)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from patra.studio.script.plan import make_plan
+from tests.support.understood import understood
 
 
 def people(text: str) -> list[list[tuple[str, str]]]:
-    return [[(f.name, f.kind) for f in shot.picture.figures] for shot in make_plan(text).shots]
+    return [[(f.name, f.kind) for f in shot.picture.figures] for shot in understood(text).shots]
 
 
 @pytest.mark.parametrize(
@@ -56,13 +56,13 @@ def test_a_girl_who_opens_the_story_is_the_one_who_is_named_later() -> None:
 
 
 def test_a_name_that_is_also_weather_is_no_weather() -> None:
-    (shot,) = make_plan("小雨站在村口，看着书包。").shots
+    (shot,) = understood("小雨站在村口，看着书包。").shots
     assert (shot.picture.weather, [f.name for f in shot.picture.figures]) == ("clear", ["小雨"])
-    assert make_plan("村口下着小雨。").shots[0].picture.weather == "rain"
+    assert understood("村口下着小雨。").shots[0].picture.weather == "rain"
 
 
 def test_several_people_are_a_crowd_and_no_single_one() -> None:
-    (shot,) = make_plan("二十个工人在河边造桥。").shots
+    (shot,) = understood("二十个工人在河边造桥。").shots
     assert (shot.picture.crowd, shot.picture.figures) == (True, ())
 
 

@@ -4,6 +4,7 @@ import msgspec
 
 from patra.studio.script.plan import NEEDS, WORKERS, make_plan
 from patra.studio.script.shots import INSERTS
+from tests.support.understood import understood
 
 EXAMPLES = Path(__file__).parents[4] / "docs" / "examples"
 ENGLISH = (EXAMPLES / "the-keeper.txt").read_text("utf-8")
@@ -44,12 +45,12 @@ def test_a_window_is_looked_through_without_leaving_the_room():
 
 
 def test_a_name_keeps_its_figure_and_pronouns_point_to_it():
-    plan = make_plan(ENGLISH)
+    plan = understood(ENGLISH)
     told = next(s for s in plan.shots if "Tomas took up the oars" in s.narration)
     assert [(f.kind, f.name) for f in told.picture.figures] == [("boy", "Tomas")]
     she = next(s for s in plan.shots if "she said to nobody" in s.narration)
     assert [f.name for f in she.picture.figures] == ["Mara"]
-    girl = next(s for s in make_plan(CHINESE).shots if "她害怕" in s.narration)
+    girl = next(s for s in understood(CHINESE).shots if "她害怕" in s.narration)
     assert [(f.kind, f.name) for f in girl.picture.figures] == [("girl", "小满")]
 
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from patra.studio.script.plan import make_plan
+from tests.support.understood import understood
 
 
 def seen(text: str) -> list[tuple[str, str, str]]:
-    return [(s.picture.place, s.picture.time, s.picture.framing) for s in make_plan(text).shots]
+    return [(s.picture.place, s.picture.time, s.picture.framing) for s in understood(text).shots]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_figures_of_a_report_are_a_card_and_those_of_a_story_are_not() -> None:
     ],
 )
 def test_words_that_only_look_like_a_thing_show_none(text: str, absent: str) -> None:
-    for shot in make_plan(text).shots:
+    for shot in understood(text).shots:
         assert absent not in (*shot.picture.motifs, *shot.picture.pictograms)
 
 
@@ -98,7 +98,7 @@ def test_a_sentence_of_which_nothing_can_be_drawn_is_lettered_and_not_shown_as_i
 
 def test_a_close_up_hides_nobody_and_nothing_that_the_sentence_names() -> None:
     text = "Anna stood in the kitchen with her old mother.\n\nOn the table Anna found a letter and an egg."
-    shot = make_plan(text).shots[-1].picture
+    shot = understood(text).shots[-1].picture
     assert (shot.framing, [f.name for f in shot.figures], dict(shot.captions)) == (
         "medium",
         ["Anna"],
@@ -120,7 +120,7 @@ def test_a_close_up_hides_nobody_and_nothing_that_the_sentence_names() -> None:
     ],
 )
 def test_words_that_only_look_like_a_place_are_none(text: str, place: str) -> None:
-    assert {shot.picture.place for shot in make_plan(text).shots} == {place}
+    assert {shot.picture.place for shot in understood(text).shots} == {place}
 
 
 def test_the_place_of_a_later_paragraph_is_not_that_of_the_first() -> None:
@@ -130,10 +130,10 @@ def test_the_place_of_a_later_paragraph_is_not_that_of_the_first() -> None:
 
 def test_a_title_that_asks_how_is_an_explanation_even_if_someone_is_in_it() -> None:
     text = "How a Zip Works\n\nA zip is a fastener of small teeth.\n\nEach tooth has a hook.\n\nA zip can carry a man."
-    pictures = [shot.picture for shot in make_plan(text).shots]
+    pictures = [shot.picture for shot in understood(text).shots]
     assert {picture.framing for picture in pictures} == {"card"}
     assert not any("tooth" in picture.pictograms for picture in pictures)
-    about = make_plan("How we hear\n\nThe ear sends a signal to the brain.").shots[0].picture
+    about = understood("How we hear\n\nThe ear sends a signal to the brain.").shots[0].picture
     assert about.pictograms == ("ear-hearing", "brain")
 
 
@@ -146,7 +146,7 @@ def test_a_title_that_asks_how_is_an_explanation_even_if_someone_is_in_it() -> N
     ],
 )
 def test_a_pictogram_shows_the_sense_that_is_meant(text: str, things: tuple[tuple[str, ...], ...]) -> None:
-    (shot,) = make_plan(text).shots
+    (shot,) = understood(text).shots
     assert (shot.picture.pictograms, shot.picture.labels) == things
 
 
@@ -161,7 +161,7 @@ def test_a_year_inside_of_a_sentence_leaves_the_night_behind() -> None:
 
 
 def test_a_fire_in_the_name_of_an_animal_is_no_fire() -> None:
-    (shot,) = make_plan("村子里飞来三只萤火虫。").shots
+    (shot,) = understood("村子里飞来三只萤火虫。").shots
     assert "fire" not in shot.picture.motifs
 
 
@@ -178,13 +178,13 @@ def test_a_fire_in_the_name_of_an_animal_is_no_fire() -> None:
     ],
 )
 def test_who_goes_out_is_outside_and_what_is_planned_is_not_here(text: str, places: list[tuple[str, str]]) -> None:
-    shots = make_plan(text).shots
+    shots = understood(text).shots
     found = [(shot.picture.place, shot.picture.sign) for shot in shots]
     assert list(dict.fromkeys(found)) == places
 
 
 def test_animals_of_speech_are_on_plates_and_crowds_of_pupils_are_children() -> None:
-    asked = make_plan('The boy sat in the kitchen. "Do you like dogs?" said Anna.').shots[-1].picture
+    asked = understood('The boy sat in the kitchen. "Do you like dogs?" said Anna.').shots[-1].picture
     assert asked.spoken == ("dog",)
-    crowd = make_plan("The pupils stood in the street.").shots[0].picture
+    crowd = understood("The pupils stood in the street.").shots[0].picture
     assert (crowd.crowd, crowd.young) == (True, True)

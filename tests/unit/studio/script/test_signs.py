@@ -2,11 +2,11 @@
 
 import pytest
 
-from patra.studio.script.plan import make_plan
+from tests.support.understood import understood
 
 
 def seen(text: str) -> list[tuple[str, str]]:
-    return [(shot.picture.place, shot.picture.sign) for shot in make_plan(text).shots]
+    return [(shot.picture.place, shot.picture.sign) for shot in understood(text).shots]
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_a_bed_in_a_prison_is_in_no_living_room() -> None:
 
 
 def test_places_that_are_named_beside_the_one_that_is_seen_are_lettered() -> None:
-    (shot,) = make_plan("河边慢慢出现了码头、市场和茶馆。").shots
+    (shot,) = understood("河边慢慢出现了码头、市场和茶馆。").shots
     assert (shot.picture.place, shot.picture.labels) == ("river", ("码头", "市场", "茶馆"))
 
 

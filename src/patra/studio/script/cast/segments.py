@@ -30,7 +30,8 @@ _PLAIN_POS = ("v", "a", "d", "t", "m", "r", "c", "p", "u", "f", "q", "s", "z", "
 
 
 @lru_cache(maxsize=8)
-def _words(text: str) -> tuple[tuple[int, str, str], ...]:
+def tagged_words(text: str) -> tuple[tuple[int, str, str], ...]:
+    """The words of a Chinese text: where each begins, the word, what it is."""
     import rjieba  # noqa: PLC0415  its dictionary takes 30 MB
 
     found: list[tuple[int, str, str]] = []
@@ -46,7 +47,7 @@ def segmented_names(text: str) -> Counter[str]:
     """Who acts like a person, with how often each is meant."""
     points: defaultdict[str, float] = defaultdict(float)
     human: Counter[str] = Counter()
-    words = _words(text)
+    words = tagged_words(text)
     for number, (at, _, _) in enumerate(words):
         for name, length in _candidates(words, number):
             own, acts = _evidence(text, words, number, at, length)
@@ -63,7 +64,7 @@ def segmented_names(text: str) -> Counter[str]:
 
 def is_plain_word(text: str, name: str) -> bool:
     """Whether a name would be only a word, or cuts words in two, wherever it is written."""
-    words = _words(text)
+    words = tagged_words(text)
     starts = {at for at, _, _ in words}
     whole = {kind for _, word, kind in words if word == name}
     if whole and all(kind.startswith(_PLAIN_POS) for kind in whole):

@@ -12,6 +12,8 @@ is refused is answered with its code and place.
 | events | a key, or a filter | events of the log and what happened to them |
 | reading | filters | groups, dead letters, refusals, contracts |
 | pulling | a group's pull, ack, nack and extend | events under leases, and what became of them |
+| over_time | filters | how many dead letters failed when |
+| beside | a dead letter | the last handled event of its type, and what its cause shares |
 | acting | an act of an operator | its result and its audit row |
 | bulk | a query over dead letters | causes, a preview, an act on all of them, its progress |
 """
@@ -20,7 +22,7 @@ from typing import Any
 
 from patra.app.access.actor import Role
 from patra.app.wiring import Patra
-from patra.web.api.bus import acting, bulk, events, flow, group_detail, pulling, reading
+from patra.web.api.bus import acting, beside, bulk, events, flow, group_detail, over_time, pulling, reading
 from patra.web.api.bus.publishing import ACT, publish
 from patra.web.api.bus.shapes import (
     AckAsked,
@@ -106,6 +108,8 @@ def routes(patra: Patra) -> list[Endpoint]:
         *flow.routes(TAG),
         *group_detail.routes(TAG),
         *bulk.routes(),
+        *over_time.routes(TAG),
+        *beside.routes(TAG),
         get("/bus/dead-letters", reading.letters, "Dead letters", Letters, query=LetterQuery, tenant_query="tenant_id"),
         get(
             "/bus/dead-letters/{group}/{event_id}",

@@ -16,6 +16,7 @@ from patra.bus.catalogue.reasons import Reason
 from patra.bus.catalogue.registered_types import shown_types
 from patra.bus.consuming.dead_letter import DeadLetter, DeadLetterState, Filter, letter_id, violations
 from patra.bus.store import dead_letters, events, groups
+from patra.kernel.clock import parse_instant
 from patra.kernel.safety.redact import redact, redact_text
 from patra.web.api.bus.shapes import (
     FreezeState,
@@ -23,6 +24,7 @@ from patra.web.api.bus.shapes import (
     Groups,
     Health,
     LetterDetail,
+    LetterFilter,
     LetterQuery,
     Letters,
     Refusal,
@@ -96,7 +98,12 @@ def refusals(request: Request) -> Refusals:
     return Refusals(refusals=[shown(row, Refusal) for row in found], next=following)
 
 
-def _bad_state(query: LetterQuery) -> Problem | None:
+def bad_query(query: LetterFilter) -> Problem | None:
+    wrong = next(
+        (name for name in ("since", "until") if (at := getattr(query, name)) and parse_instant(at) is None), ""
+    )
+    if wrong:
+        return Problem(400, "instant_invalid", f"{wrong} is not an RFC 3339 instant with an offset")
     if query.state in {*DeadLetterState, "all"}:
         return None
     return Problem(
@@ -104,7 +111,7 @@ def _bad_state(query: LetterQuery) -> Problem | None:
     )
 
 
-def _filter(query: LetterQuery) -> Filter:
+def letter_filter(query: LetterFilter) -> Filter:
     return Filter(
         group=query.group or None,
         event_type=query.type or None,
@@ -114,14 +121,16 @@ def _filter(query: LetterQuery) -> Filter:
         tenant_id=query.tenant_id or None,
         error_shape=query.error_shape or None,
         state=None if query.state == "all" else DeadLetterState(query.state),
+        failed_from=parse_instant(query.since),
+        failed_to=parse_instant(query.until),
     )
 
 
 def letters(request: Request) -> Letters | Problem:
     query: LetterQuery = request.query
-    if problem := _bad_state(query):
+    if problem := bad_query(query):
         return problem
-    wanted = _filter(query)
+    wanted = letter_filter(query)
     found = request.patra.db.read(
         lambda tx: operations.find_letters(tx, wanted, limit=query.limit, before=query.before or None)
     )

@@ -114,7 +114,9 @@ class LetterDetail(msgspec.Struct, frozen=True, kw_only=True):
     violations: list[Violation]
 
 
-class LetterQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class LetterFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which dead letters: every part that is given must hold."""
+
     group: Annotated[str, Meta(description="Only dead letters of this consumer group.")] = ""
     type: Annotated[str, Meta(description="Only dead letters of this event type.")] = ""
     event_id: Annotated[str, Meta(description="Only dead letters of this event.")] = ""
@@ -123,6 +125,11 @@ class LetterQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     tenant_id: Annotated[str, Meta(description="Only dead letters of this tenant.")] = ""
     error_shape: Annotated[str, Meta(description="Only dead letters with this error, as they are grouped.")] = ""
     state: Annotated[str, Meta(description="open (default), replaying, replayed, discarded, or all.")] = "open"
+    since: Annotated[str, Meta(description="Only those that last failed at this instant or later.")] = ""
+    until: Annotated[str, Meta(description="Only those that last failed before this instant.")] = ""
+
+
+class LetterQuery(LetterFilter, frozen=True, kw_only=True, forbid_unknown_fields=True):
     before: Annotated[str, Meta(description="Continue after this letter_id.")] = ""
     limit: Annotated[int, Meta(ge=1, le=MAX_PAGE_ROWS, description="How many dead letters to give.")] = 100
 

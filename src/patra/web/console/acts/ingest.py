@@ -112,6 +112,21 @@ INGEST: dict[str, Act] = {
         inputs=(REASON,),
         command="patra ingest requeue {task}",
     ),
+    "ingest.requeue_tasks": Act(
+        template="/ingest/tasks/requeue",
+        level=2,
+        title="Requeue failed tasks",
+        text="Each is tried again from its last checkpoint, with a full number of attempts.",
+        button="Requeue",
+        body=lambda form: {"tasks": keys_of(form, "tasks"), **filled(form, "why")},
+        done=lambda _, answer: f"{plural(answer['changed'], 'task is', 'tasks are')} queued.",
+        after=back_to,
+        inputs=(
+            Input(name="tasks", label="Tasks", hint="one in a line", rows=4, required=True, mono=True),
+            REASON,
+        ),
+        command='patra ingest requeue {tasks} --why "…"',
+    ),
     "ingest.requeue_failed": Act(
         template="/ingest/requeue",
         level=3,
@@ -191,16 +206,16 @@ INGEST: dict[str, Act] = {
         title="Fetch records of {source} {endpoint} again",
         text="The next UPDATE of the endpoint asks the provider for them and compares; nothing is sent before that.",
         button="Fetch again",
-        body=lambda form: {**filled(form, "source", "endpoint", "why"), "ids": keys_of(form, "ids")},
+        body=lambda form: {**filled(form, "source", "endpoint", "why"), "ids": keys_of(form, "keys")},
         done=lambda form, answer: (
             f"{plural(answer['changed'], 'record')} of {subject_of(form)} will be fetched again by the next UPDATE."
         ),
         after=back_to,
         inputs=(
-            Input(name="ids", label="Records", hint="one id in a line", rows=3, required=True, mono=True),
+            Input(name="keys", label="Records", hint="one id in a line", rows=3, required=True, mono=True),
             REASON,
         ),
-        command='patra ingest signal {source} {endpoint} {ids} --why "…"',
+        command='patra ingest signal {source} {endpoint} {keys} --why "…"',
     ),
     "ingest.enable_schedule": Act(
         template="/ingest/schedules/enable",

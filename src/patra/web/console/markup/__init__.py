@@ -11,5 +11,8 @@
 | `flow_drawing`, `story_axis`, `story_lanes` | the flow of events and the axis of a story as SVG |
 | `run_lane` | the batches of a run: waits, requests, answers of 429 |
 | `machine_drawing` | a state machine with the way that was taken, from its table |
+| `time_brush` | a drawing on an axis of time from which a span is taken |
+| `shot_bar` | the shots of a film on its length, each a link to its place |
+| `row_choice` | boxes of rows that are chosen, and the form that does one act to them |
 | `drawings` | sparks, bars and window strips as SVG without inline style |
 """

@@ -14,6 +14,9 @@ from patra.web.console.calls import Refusal
 from patra.web.console.markup.drawings import Part, bars, shares
 from patra.web.console.markup.formats import instant, number_text, plural, span_text
 from patra.web.console.markup.machine_drawing import machine_drawing
+from patra.web.console.markup.time_brush import time_brush
+from patra.web.console.pages.attribution_history import history
+from patra.web.console.pages.time_span import NO_PLACE, span_values, time_span
 from patra.web.console.view import PAGE_SIZE, Page, Route, View
 from patra.web.problem import Problem
 
@@ -38,13 +41,6 @@ SUGGESTED = {"types": (*sorted(KINDS), FAILURE), "codes": tuple(sorted(reason.va
 """What the filters of the list suggest."""
 EDGES = {(str(was), str(on)): str(to) for (was, on), to in CLOSURE.edges.items()}
 STATES = ("open", "closed_success", "closed_failure")
-HISTORY_COLUMNS = {
-    "log": ("kind", "app_id", "batch_id", "code"),
-    "audits": ("record_type", "record_status", "event_id", "closure_key", "decision_reason_code"),
-    "facts": ("record_type", "record_status", "event_id", "closure_key", "billing_key"),
-    "settled": ("app_id", "billable_type", "period", "statement", "closure_state"),
-}
-"""What the page of history shows of each kind of rows, beside their time."""
 
 
 def enriched(one: dict[str, Any]) -> dict[str, Any]:
@@ -73,6 +69,7 @@ def enriched(one: dict[str, Any]) -> dict[str, Any]:
 def events(view: View) -> Page:
     filters = view.filters("app", "type", "code", "answer")
     before, at = view.asked("before"), integer_of(view.asked("at"))
+    span = time_span(view)
     answer = view.asked("answer")
     page = view.ask(
         "/attribution/newest",
@@ -82,6 +79,7 @@ def events(view: View) -> Page:
         answer=answer if answer in ANSWERS else "",
         before="" if integer_of(before) is None else before,
         limit=PAGE_SIZE,
+        **span.asked(),
     )
     rates = view.series
     rate, rejected = rates.rate("events"), rates.rate("rejected")
@@ -105,7 +103,16 @@ def events(view: View) -> Page:
             "newest": view.here(before="") if before else "",
             "rate": number_text(round(rate, 1)),
             "rejected": number_text(round(rejected, 1)),
-            "all_bars": bars(columns, f"events a second, last {reach}"),
+            "all_bars": time_brush(
+                bars(columns, f"events a second, last {reach}"),
+                view.now - seconds * SECOND,
+                view.now,
+                len(columns),
+                view.here(**NO_PLACE, **{"from": "", "to": ""}),
+                "the events",
+            ),
+            **span_values(view, span),
+            "span_kept": filters,
             "rejected_bars": bars(rates.columns("rejected")[0], f"rejected events a second, last {reach}", "bad", 28),
             "reach": reach,
         },
@@ -356,32 +363,6 @@ def rejects_shown(rows: list[dict[str, Any]], *, refused: bool) -> str:
 def apps(view: View) -> Page:
     keys = view.ask("/attribution/apps")["keys"]
     return Page(title="Apps and keys", template="attribution/apps.html", values={"keys": keys})
-
-
-def history(view: View) -> Page:
-    """Files past their retention; of one kind, the rows in them."""
-    kind, key, after = view.asked("kind"), view.asked("key"), view.asked("after")
-    kind = kind if kind in HISTORY_COLUMNS else ""
-    span = {"begin": view.asked("from"), "end": view.asked("to")}
-    page = view.ask("/attribution/history", kind=kind, **span, after="" if kind else after, limit=PAGE_SIZE)
-    rows: dict[str, Any] = {"rows": [], "next": None, "files": 0}
-    if kind and page["files"]:
-        rows = view.ask("/attribution/history/rows", kind=kind, **span, key=key, after=after, limit=PAGE_SIZE)
-    following = rows["next"] if kind else page["next"]
-    return Page(
-        title="History",
-        template="attribution/history.html",
-        values={
-            "files": page["files"],
-            "rows": rows["rows"],
-            "opened": rows["files"],
-            "kind": kind,
-            "kinds": tuple(HISTORY_COLUMNS),
-            "columns": HISTORY_COLUMNS.get(kind, ()),
-            "filters": view.filters("key", "from", "to"),
-            "older": view.here(after=following) if following else "",
-        },
-    )
 
 
 ROUTES = (

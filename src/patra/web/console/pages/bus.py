@@ -2,20 +2,27 @@
 
 from typing import Any, cast
 
+from markupsafe import Markup
+
 from patra.bus.consuming.dead_letter import DeadLetterState
 from patra.bus.store.dead_letters import MAX_COUNTED_LETTERS
 from patra.web.console.calls import Refusal
-from patra.web.console.markup.drawings import Part, shares
+from patra.web.console.markup.drawings import Part, bars, shares
 from patra.web.console.markup.flow_drawing import Stream, flow_drawing
-from patra.web.console.markup.formats import instant, link, number_text, plural, span_text
-from patra.web.console.markup.json_view import json_lines
+from patra.web.console.markup.formats import clock_text, instant, link, number_text, plural, span_text
+from patra.web.console.markup.json_view import difference, json_lines, line_count
 from patra.web.console.markup.schema_diff import FieldDifference, differences
+from patra.web.console.markup.time_brush import time_brush
+from patra.web.console.pages.choice import choice
+from patra.web.console.pages.time_span import NO_PLACE, span_values, time_span
 from patra.web.console.reads.attention import dead_letters_waiting
 from patra.web.console.view import PAGE_SIZE, Page, Route, View
 from patra.web.problem import Problem
 
 LETTER_STATES = ("open", "replaying", "replayed", "discarded", "all")
 MAX_DRAWN_TYPES = 24
+OVER_TIME_PARTS = 60
+MAX_COMPARED_LINES = 1_000
 TEN = 10
 ACT_TONES = {"running": ("run", "running"), "done": ("ok", "done"), "stopped": ("off", "stopped")}
 
@@ -160,11 +167,14 @@ def contract_fields(contract: dict[str, Any]) -> list[FieldDifference]:
 def dead_letters(view: View) -> Page:
     filters = view.filters("group", "type", "error_code")
     state = view.asked("state", "open")
-    page = view.ask("/bus/dead-letters", **filters, state=state, before=view.asked("before"), limit=PAGE_SIZE)
+    span = time_span(view)
+    asked = {**filters, "state": state, **span.asked()}
+    page = view.ask("/bus/dead-letters", **asked, before=view.asked("before"), limit=PAGE_SIZE)
     letters = page["dead_letters"]
     waiting = dead_letters_waiting(view.calls)
     replaying = waiting[DeadLetterState.REPLAYING]
     ever = bool(letters) or bool(view.ask("/bus/dead-letters", **filters, state="all", limit=1)["dead_letters"])
+    open_groups = sorted({letter["group"] for letter in letters if letter["state"] == DeadLetterState.OPEN})
     return Page(
         title=letters_title(waiting[DeadLetterState.OPEN], replaying),
         template="bus/dead_letters.html",
@@ -175,10 +185,25 @@ def dead_letters(view: View) -> Page:
             "states": LETTER_STATES,
             "filters": filters,
             "ever": ever,
+            "when": view.part("times of failure", lambda: _over_time(view, asked)),
+            **span_values(view, span),
+            "span_kept": {**filters, "state": state},
+            **choice(view, open_groups, "bus.replay", "bus.discard"),
             "replaying": replaying,
             "older": view.here(before=page["next"]) if page["next"] else "",
         },
     )
+
+
+def _over_time(view: View, asked: dict[str, str]) -> Markup:
+    """When the dead letters of the list failed, as a drawing from which a span is taken."""
+    found = view.ask("/bus/dead-letters/over-time", **asked, parts=OVER_TIME_PARTS)
+    begin, end, counts = instant(found["since"]) or 0, instant(found["until"]) or 0, found["counts"]
+    first, last = (clock_text(at, view.now) for at in (begin, end))
+    drawing = bars([float(n) for n in counts], f"dead letters by their last failure, {first} to {last}", "bad")
+    href = view.here(**NO_PLACE, **{"from": "", "to": ""})
+    axis = Markup('<p class="axis"><span>{}</span><span>{}</span></p>').format(first, last)
+    return time_brush(drawing, begin, end, len(counts), href, "the dead letters") + axis
 
 
 def letters_title(open_count: int, replaying: int) -> str:
@@ -196,21 +221,32 @@ def _counted(count: int, one: str, many: str) -> str:
 def dead_letter(view: View) -> Page:
     path = {"group": view.path["group"], "event_id": view.path["event_id"]}
     found = view.ask("/bus/dead-letters/{group}/{event_id}", path)
-    letter, tab = found["dead_letter"], view.asked("tab", "contract")
+    letter, violations = found["dead_letter"], found["violations"]
+    tab = view.asked("tab", "contract" if violations else "handled")
     timeline = view.ask("/bus/timeline/{key}", {"key": letter["event_id"]})["entries"]
     return Page(
         title=f"Dead letter of {letter['group']}",
         template="bus/dead_letter.html",
         values={
             "letter": letter,
-            "violations": found["violations"],
-            "fields": _against_contract(view, letter, found["violations"]),
-            "lines": _marked(letter["envelope"].get("payload"), found["violations"]),
+            "violations": violations,
+            "fields": _against_contract(view, letter, violations),
+            "lines": _marked(letter["envelope"].get("payload"), violations),
             "tab": tab,
+            "beside": view.part("last handled", lambda: _beside(view, path)) if tab == "handled" else None,
             "timeline": timeline,
             "searched": letter["event_id"],
         },
     )
+
+
+def _beside(view: View, path: dict[str, str]) -> dict[str, Any]:
+    """The letter's payload beside that of the last handled event, line by line, unless they are too long for that."""
+    found = view.ask("/bus/dead-letters/{group}/{event_id}/beside", path)
+    last = found["last_handled"]
+    if last is None or max(line_count(found["payload"]), line_count(last["payload"])) > MAX_COMPARED_LINES:
+        return found | {"lines": []}
+    return found | {"lines": difference(found["payload"], last["payload"])}
 
 
 def acts(view: View) -> Page:

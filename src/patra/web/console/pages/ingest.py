@@ -2,12 +2,16 @@
 
 from typing import Any
 
+from markupsafe import Markup
+
 from patra.kernel.clock import DAY, format_instant
 from patra.web.console.acts.ingest_packs import parameter_lines
 from patra.web.console.calls import Refusal
 from patra.web.console.markup.drawings import WINDOW_WORDS, Part, Window, shares, strip
 from patra.web.console.markup.formats import clock_text, instant, link, plural, span_text
+from patra.web.console.markup.time_brush import time_brush
 from patra.web.console.markup.tones import tone_of
+from patra.web.console.pages.choice import choice
 from patra.web.console.pages.ingest_cursors import cursor, cursors, watermarks
 from patra.web.console.pages.ingest_rate import rate, with_traffic
 from patra.web.console.pages.ingest_runs import batch, run, task
@@ -21,6 +25,9 @@ OPERATIONS = ("HARVEST", "BACKFILL", "UPDATE")
 QUARANTINE_STATES = ("OPEN", "RESOLVED", "DISMISSED")
 ERROR_LEVELS = ("L1", "L2", "L3", "L4")
 TOP_SHOWN = 8
+RULER = Markup('<svg class="draw ruler" height="24" aria-hidden="true"><rect width="100%" height="100%"/></svg>')
+RULER_PARTS = 240
+"""Of the bar below the windows that a span of their time is taken from."""
 SIGNALS_SHOWN = 20
 NO_WINDOWS: dict[str, Any] = {"windows": [], "sum": {"open": 0}, "rereads": [], "after": ""}
 PLAN_STATES = ("DRAFT", "SLICING", "READY", "PARTIAL", "FAILED", "CANCELLED")
@@ -55,7 +62,12 @@ def board(view: View) -> Page:
     return Page(
         title=queue_title(waiting, running),
         template="ingest/board.html",
-        values={"rows": rows, "sources": with_traffic(view, sources, watermarks(view)), "filters": filters},
+        values={
+            "rows": rows,
+            "sources": with_traffic(view, sources, watermarks(view)),
+            "filters": filters,
+            "operations": OPERATIONS,
+        },
     )
 
 
@@ -87,6 +99,7 @@ def source(view: View) -> Page:
                 "now" if end == view.now else clock_text(end, view.now, seconds=False),
             ),
             **_spans(view, begin, end),
+            "ruler": time_brush(RULER, begin, end, RULER_PARTS, view.here(**{"from": "", "to": ""}), "the windows"),
             "quarantine": view.ask("/ingest/quarantine", source=name, limit=5),
             "errors": view.ask("/ingest/errors", source=name, limit=5)["rows"],
             "schedules": [one for one in _schedules(view) if one["source"] == name and one["on"] == "yes"],
@@ -213,7 +226,14 @@ def plan(view: View) -> Page:
 def tasks(view: View) -> Page:
     filters = view.filters("source", "endpoint", "operation", "status", "plan")
     page = view.ask("/ingest/tasks", **filters, after=view.asked("after"), limit=PAGE_SIZE)
-    values = {"tasks": page["tasks"], "filters": filters, "states": TASK_STATES, **_pages(view, page)}
+    failed = ["FAILED"] if any(one["status"] == "FAILED" for one in page["tasks"]) else []
+    values = {
+        "tasks": page["tasks"],
+        "filters": filters,
+        "states": TASK_STATES,
+        **choice(view, failed, "ingest.requeue_tasks"),
+        **_pages(view, page),
+    }
     return Page(title="Tasks", template="ingest/tasks.html", values=values)
 
 
@@ -230,6 +250,8 @@ def quarantine(view: View) -> Page:
     place = view.filters("source", "endpoint")
     status = view.asked("status", "OPEN")
     found = view.ask("/ingest/quarantine", **filters, status=status, after=view.asked("after"), limit=PAGE_SIZE)
+    is_open = status == "OPEN"
+    places = sorted({(row["provenance_code"], row["endpoint_name"]) for row in found["rows"]}) if is_open else []
     return Page(
         title=_quarantine_title(found, status, first=not view.asked("after")),
         template="ingest/quarantine.html",
@@ -239,6 +261,7 @@ def quarantine(view: View) -> Page:
             "status": status,
             "signals": view.ask("/ingest/signals", **place, limit=SIGNALS_SHOWN)["rows"],
             "states": QUARANTINE_STATES,
+            **choice(view, places, "ingest.signal", "ingest.dismiss"),
             **_pages(view, found),
         },
     )

@@ -6,12 +6,15 @@ from markupsafe import Markup
 
 from patra.web.console.calls import Refusal
 from patra.web.console.markup.formats import plural
+from patra.web.console.pages.choice import choice
 from patra.web.console.reads import operations as reads
 from patra.web.console.reasons import reasons_by_engine
 from patra.web.console.rules import rule
 from patra.web.console.view import PAGE_SIZE, Page, Route, View
 from patra.web.problem import Problem
 
+ARCHIVE = "attribution.archive"
+"""Its messages are sent again by the delivery itself, as long as its window lasts."""
 KEYS = (
     ("/", "find a key"),
     ("g o", "overview"),
@@ -25,13 +28,19 @@ KEYS = (
     ("Enter", "open the row"),
     ("1 9", "open the first to ninth thing that needs a person"),
     ("f", "to the filters"),
-    ("[ ]", "newest page, next page; on an axis of time later, earlier"),
+    ("[ ]", "newest page, next page; of a span of time earlier, later"),
+    ("Home", "back to the newest page of a list"),
+    ("v", "the next tab"),
+    ("h", "the next window of a source that is not done; arrows go from one to the next"),
+    ("x", "choose the row, where several can be handled together"),
     ("c", "copy the row's key"),
     ("s", "the story of the row's key"),
     ("n N", "next, previous problem of a story"),
     ("e", "open or close all entries of a story"),
     ("r d", "replay, discard the dead letter of the row"),
+    (", .", "the shot of a film before, after; Space plays it or pauses"),
     ("p", "pause live updates"),
+    ("g v", "saved views: filters under a name, in this browser"),
     ("g z", "times in UTC or in the zone of this browser"),
     ("t", "light or dark"),
     ("Esc", "close a dialog, or what stands beside a list"),
@@ -63,6 +72,7 @@ def outbox(view: View) -> Page:
         template="operations/outbox.html",
         values={
             "messages": found,
+            **choice(view, sorted({one["channel"] for one in found} - {ARCHIVE}), "outbox.requeue"),
             "filters": filters,
             "backlog": view.ask("/outbox/backlog")["backlog"],
             "older": view.here(after=page["next"]) if page["next"] else "",

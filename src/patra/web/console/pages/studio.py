@@ -2,9 +2,12 @@
 
 from typing import Any
 
+from markupsafe import Markup
+
 from patra.web.console.acts import ACTS
 from patra.web.console.markup.drawings import Part, shares
 from patra.web.console.markup.formats import instant, plural, span_text
+from patra.web.console.markup.shot_bar import shot_bar
 from patra.web.console.reads import studio as reads
 from patra.web.console.view import PAGE_SIZE, Page, Route, View
 
@@ -34,6 +37,7 @@ def run(view: View) -> Page:
     jobs = [(kind, _bar(counts), counts) for kind, counts in sorted(found["jobs"].items())]
     notes = reads.notes(view.patra, run_id)
     shots = reads.shots(view.patra, run_id)
+    manifest = view.ask("/studio/runs/{run_id}/manifest", {"run_id": run_id}) if found["film_uri"] else None
     return Page(
         title=found["title"] or run_id,
         template="studio/run.html",
@@ -45,11 +49,21 @@ def run(view: View) -> Page:
             "shots": shots,
             "newest": next((one["shot_id"] for one in reversed(shots) if one["state"] == "made"), ""),
             "retries": _retries(shots),
-            "manifest": view.ask("/studio/runs/{run_id}/manifest", {"run_id": run_id}) if found["film_uri"] else None,
+            "manifest": manifest,
+            "shot_bar": _shot_bar(run_id, manifest) if manifest else "",
             "notes": notes,
             "stages": _stages(notes, view.now),
         },
     )
+
+
+def _shot_bar(run_id: str, manifest: dict[str, Any]) -> Markup:
+    """Empty where the manifest does not say where each shot begins, as those of older composers."""
+    work: dict[str, Any] = manifest["work"]
+    facts: dict[str, Any] = manifest["facts"]
+    shots = [str(one["shot_id"]) for one in work.get("shots", ())]
+    starts = [int(at) for at in facts.get("starts_ms", ())]
+    return shot_bar(shots, starts, int(facts.get("duration_ms", 0)), f"/console/studio/film/{run_id}")
 
 
 def _stages(notes: list[dict[str, Any]], now: int) -> list[dict[str, Any]]:

@@ -30,7 +30,7 @@ document.addEventListener("click", async (event) => {
   const again = event.target.closest("[data-again]");
   if (again) { htmx.ajax("GET", again.dataset.again, { source: dialog, target: dialog, swap: "innerHTML" }); return; }
   const row = event.target.closest("tr[data-href]");
-  if (row && !event.target.closest("a, button, input")) location.href = row.dataset.href;
+  if (row && !event.target.closest("a, button, input, label")) location.href = row.dataset.href;
 });
 
 // On a phone the row of an engine's views scrolls sideways: the open one is brought into sight.
@@ -165,6 +165,7 @@ const pill = $("#newrows");
 const CONNECT_AGAIN_MS = 2000;
 let paused = false;
 let pressed = false; // between press and release a click must find what it was aimed at
+let brushing = false; // a span of time is being taken
 let held = false; // `latest` is not shown
 let latest = null;
 let isGap = false; // more rows came at once than a page holds
@@ -234,7 +235,7 @@ const show = (all) => {
   setCounts(fragment);
   htmx.swap({ text: textOf(fragment), sourceElement: content, target: content, swap: "innerMorph" });
 };
-const isHeld = () => paused || pressed || loading !== null || Boolean(dialog?.open);
+const isHeld = () => paused || pressed || brushing || loading !== null || Boolean(dialog?.open);
 const showHeld = () => { if (held && !isHeld()) show(false); };
 pill?.addEventListener("click", () => show(true));
 let release = 0; // the release that waits until the click it belongs to is handled
@@ -335,6 +336,10 @@ const problem = (step) => {
   next.scrollIntoView({ block: "center" });
 };
 const actOfRow = (row, word) => $$("a.btn", row ?? $(".head")).find((one) => one.textContent.startsWith(word))?.click();
+const nextTab = () => {
+  const tabs = $$(".tabs a");
+  if (tabs.length) tabs[(tabs.findIndex((tab) => tab.hasAttribute("aria-current")) + 1) % tabs.length].click();
+};
 const rows = () => $$("[data-rows] > [tabindex]");
 const places = {
   o: "/console/", s: "/console/story", e: "/console/attribution/events", i: "/console/ingest",
@@ -342,13 +347,14 @@ const places = {
 };
 let wentG = false;
 document.addEventListener("keydown", (event) => {
-  if (event.target.matches("input, textarea, select") || event.metaKey || event.ctrlKey || event.altKey) return;
+  if (event.target.matches("input:not([type=checkbox]), textarea, select") || event.metaKey || event.ctrlKey || event.altKey) return;
   if (dialog?.open || keysAreOff()) return;
   if (wentG && places[event.key]) { location.href = places[event.key]; return; }
+  if (wentG && event.key === "v") { wentG = false; event.preventDefault(); $("#views")?.togglePopover(); return; }
   if (wentG && event.key === "z") { wentG = false; zone?.click(); return; }
   wentG = event.key === "g";
   const list = rows();
-  const at = list.indexOf(document.activeElement);
+  const at = list.indexOf(document.activeElement.closest("[data-rows] > [tabindex]"));
   const row = list[at];
   const keys = {
     "/": () => $("#q").focus(),
@@ -360,18 +366,26 @@ document.addEventListener("keydown", (event) => {
     c: () => { if (row) $("[data-copy]", row)?.click(); },
     s: () => { const key = row && $("[data-copy]", row)?.dataset.copy; if (key) location.href = "/console/story?key=" + encodeURIComponent(key); },
     f: () => $(".filterform input:not([type=hidden]), .filterform select")?.focus(),
-    "[": () => $("a[data-to=newest]")?.click(),
-    "]": () => $("a[data-to=next]")?.click(),
+    "[": () => ($("a[data-to=earlier]") ?? $("a[data-to=newest]"))?.click(),
+    "]": () => ($("a[data-to=later]") ?? $("a[data-to=next]"))?.click(),
     n: () => problem(1),
     N: () => problem(-1),
     e: () => { const all = $$("#story-entries details"); const open = all.some((one) => !one.open); for (const one of all) one.open = open; },
-    r: () => actOfRow(row, "Replay"),
-    d: () => actOfRow(row, "Discard"),
+    x: () => chooseRow(row),
+    r: () => actOfChosen("Replay") || actOfRow(row, "Replay"),
+    d: () => actOfChosen("Discard") || actOfRow(row, "Discard"),
+    Home: () => $("a[data-to=newest]")?.click(),
+    v: () => nextTab(),
+    h: () => nextHole(),
+    ",": () => stepShot(-1),
+    ".": () => stepShot(1),
+    " ": () => playOrPause(),
     Escape: () => $("[data-leave]")?.click(),
     "?": () => { location.href = "/console/keys"; },
   };
   const nth = /^[1-9]$/.test(event.key) ? $$("#todo > li")[Number(event.key) - 1] : null;
   if (nth) { event.preventDefault(); $("a", nth).click(); return; }
   if (event.key === "Enter" && !row) return;
+  if (event.key === " " && (!film() || event.target.matches("button, a, summary, video, input, [tabindex]:not(main)"))) return;
   if (keys[event.key]) { event.preventDefault(); keys[event.key](); }
 });

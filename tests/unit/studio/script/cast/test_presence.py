@@ -9,8 +9,8 @@ import yaml
 from patra.studio.script.cast.presence import is_away, is_dead, is_far, is_workplace, unreported_part
 from patra.studio.script.dialogue import utterances_of
 from patra.studio.script.people import people_of
-from patra.studio.script.plan import make_plan
 from patra.studio.script.sentences import read_chapter
+from tests.support.understood import understood
 
 CHAPTERS = yaml.safe_load((Path(__file__).parent / "chapters.yaml").read_text("utf-8"))
 MOST_SEEN = 3
@@ -37,7 +37,7 @@ def test_who_is_in_a_chapter_and_who_is_seen_in_each_shot(chapter):
     assert {name: people.kinds.get(name) for name in chapter["people"]} == chapter["people"]
     if "speakers" in chapter:
         assert [said.speaker for said in utterances_of(read, text, people)] == chapter["speakers"]
-    for shot in make_plan(text).shots:
+    for shot in understood(text).shots:
         here = [who for a, b, who in expected if any(s.start < b and s.end > a for s in shot.sentences)]
         if any("?" in who for who in here) or shot.picture.framing == "card":
             continue

@@ -2,8 +2,8 @@
 
 import pytest
 
-from patra.studio.script.plan import make_plan
 from patra.studio.script.words.groups import groups_in
+from tests.support.understood import understood
 
 
 @pytest.mark.parametrize(
@@ -27,11 +27,11 @@ def test_a_small_group_is_so_many_people(sentence: str, language: str, kinds: tu
 
 
 def kinds_of(text: str) -> list[list[str]]:
-    return [[figure.kind for figure in shot.picture.figures] for shot in make_plan(text).shots]
+    return [[figure.kind for figure in shot.picture.figures] for shot in understood(text).shots]
 
 
 def test_a_group_is_no_crowd_and_its_owner_is_not_in_it() -> None:
-    (shot,) = make_plan("In the village Anna slept.\n\nHer parents sold tea in the village square until late.").shots[
+    (shot,) = understood("In the village Anna slept.\n\nHer parents sold tea in the village square until late.").shots[
         1:
     ]
     assert ([figure.kind for figure in shot.picture.figures], shot.picture.crowd) == (["woman", "man"], False)
@@ -46,7 +46,7 @@ def test_they_are_those_of_the_picture_before() -> None:
 
 def test_two_who_have_names_are_meant_by_their_kind() -> None:
     text = "Anna and Ruth lived in the village.\n\nThe two women kept a shop there for many long years."
-    assert [[f.name for f in shot.picture.figures] for shot in make_plan(text).shots][1] == ["Anna", "Ruth"]
+    assert [[f.name for f in shot.picture.figures] for shot in understood(text).shots][1] == ["Anna", "Ruth"]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,9 @@ def test_they_after_many_are_the_many() -> None:
     text = (
         "Ruth sat in the village.\n\nVolunteers with torches came at midnight.\n\nBy dawn they had counted forty boats."
     )
-    assert [(shot.picture.crowd, kinds) for shot, kinds in zip(make_plan(text).shots, kinds_of(text), strict=True)] == [
+    assert [
+        (shot.picture.crowd, kinds) for shot, kinds in zip(understood(text).shots, kinds_of(text), strict=True)
+    ] == [
         (False, ["woman"]),
         (True, []),
         (True, []),

@@ -1,0 +1,10 @@
+"""Decides what of a shot is certain: a scene is drawn only where its understanding is, else the shot is a card (C§2.3).
+
+| file | in | out |
+|---|---|---|
+| `evidence` | | the table of evidence, each with how often what it says is right |
+| `claims` | evidence | claims, and how likely they all hold |
+| `people` | a shot's sentences | claims on who is seen, of which sex and age, and on who is missing |
+| `surroundings` | a shot's sentences | claims on the place and the things |
+| `cards` | a shot and its claims | the shot as it is, or as a card with what of it is certain |
+"""

@@ -1,0 +1,143 @@
+"""Decides whether a shot stays a scene, or becomes a card with what of it is certain (C§2.3).
+
+On a card stand the sentence's own words, or what someone says in it; beside them a picture of the place, portraits
+and pictograms, each only where that claim is certain. Who is certain but of unknown sex or age is a silhouette with
+the name.
+"""
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from patra.kernel.canonical import sha256_hex
+from patra.studio.script.certainty.claims import Claim, certainty_of, doubts
+from patra.studio.script.certainty.people import figure_claims, people_claims
+from patra.studio.script.certainty.surroundings import place_claims, thing_claims
+from patra.studio.script.facts import Card
+from patra.studio.script.scenes import Beat, Scene
+from patra.studio.script.sentences import Sentence
+from patra.studio.script.shots import Figure, Picture, Reading, Shot
+
+SCENE = 0.52  # a shot whose claims hold less likely is a card
+PART = 0.85  # a part of a card that is less certain is left out
+SOMEONE = "someone"  # the kind of a figure that is drawn as a silhouette
+LAYOUTS = 3
+_QUOTED = re.compile(r"[“「『\"]([^”」』\"]{2,})[”」』\"]?")
+QUOTE_SHARE = 0.45  # of the sentence, from which on the card is the quotation
+
+
+def settled(shots: Sequence[Shot], scenes: Sequence[Scene], reading: Reading, least: float = SCENE) -> list[Shot]:
+    """The shots with their claims; those that are not certain enough as cards."""
+    beats = [beat for scene in scenes for beat in scene.beats]
+    places = {beat.sentence.start: number for number, beat in enumerate(beats)}
+    found: list[Shot] = []
+    for shot in shots:
+        first = places[shot.sentences[0].start]
+        own = beats[first : first + len(shot.sentences)]
+        found.append(_settled(shot, own, beats[:first], reading, least))
+    return found
+
+
+def _settled(shot: Shot, own: Sequence[Beat], before: Sequence[Beat], reading: Reading, least: float) -> Shot:
+    picture = shot.picture
+    things = thing_claims(shot, reading, scenic=False)
+    picture = msgspec.structs.replace(picture, uncertain=tuple(c.subject for c in things if c.confidence < PART))
+    shot = msgspec.structs.replace(shot, picture=picture)
+    if picture.framing == "insert":
+        return shot
+    if picture.framing == "card":
+        return _varied(shot, things)
+    earlier = [beat.sentence for beat in before]
+    people = people_claims(shot, earlier, reading)
+    place = place_claims(shot, own, before, reading)
+    scenic = thing_claims(shot, reading, scenic=True)
+    painted = [claim for claim in scenic if claim.subject in picture.motifs]  # a pictogram has its word below it
+    claims = [*people, *place, *painted]
+    if certainty_of(claims) >= least:
+        return msgspec.structs.replace(shot, certainty=round(certainty_of(claims), 2), doubts=tuple(doubts(claims)))
+    card = _card_of(shot, people, place, earlier, reading)
+    return msgspec.structs.replace(
+        _varied(msgspec.structs.replace(shot, picture=card), things),
+        certainty=round(certainty_of(claims), 2),
+        doubts=tuple(doubts(claims)),
+    )
+
+
+def _varied(shot: Shot, things: Sequence[Claim]) -> Shot:
+    """A card in one of the layouts, no two alike in a row; without pictograms it is lettering."""
+    picture = shot.picture
+    card = picture.card
+    if card is None:
+        return shot
+    drawn = [c for c in things if c.confidence >= PART]
+    if card.kind == "things" and not drawn:
+        card = msgspec.structs.replace(card, kind="words")
+    turn = (shot.index + int(sha256_hex(str(picture.seed))[:2], 16)) % LAYOUTS
+    camera = ("push_in", "pull_out", "")[shot.index % 3] if card.kind in {"words", "quote", "page"} else picture.camera
+    return msgspec.structs.replace(
+        shot, picture=msgspec.structs.replace(picture, card=card, layout=turn, camera=camera or "push_in")
+    )
+
+
+def _card_of(
+    shot: Shot, people: Sequence[Claim], place: Sequence[Claim], before: Sequence[Sentence], reading: Reading
+) -> Picture:
+    picture, text = shot.picture, shot.narration
+    portraits = tuple(
+        portrait for figure in picture.figures if (portrait := _portrait(figure, shot, before, reading)) is not None
+    )
+    if any(c.about == "missing" and c.evidence != "narrator_acts" for c in people) or any(
+        c.evidence == "asked_about" for c in people
+    ):
+        portraits = ()  # who is alone beside the words seems to be alone there
+    if len(portraits) < len(picture.figures):  # of several who are meant all are shown, or who is named
+        stated = {c.subject for c in people if c.evidence in {"named_here", "role_here"}}
+        portraits = tuple(one for one in portraits if one.name in stated)
+    here = all(claim.confidence >= PART for claim in place) and any(
+        c.evidence in {"place_here", "place_paragraph"} for c in place
+    )
+    missing = any(claim.about == "missing" for claim in people)
+    quote = _quotation(text, reading.language)
+    speaker = next((name for s in shot.sentences if (name := reading.speaker(s))), "")
+    if len(quote) >= QUOTE_SHARE * len(text):
+        named = next((p for p in portraits if p.name == speaker), None)
+        card = Card(kind="quote", title=quote, items=(_shown(speaker, reading),) if named else ())
+        portraits = (named,) if named else ()
+    else:
+        band = here and not missing
+        card = Card(kind="page" if portraits or band else "things", title=text)
+    return msgspec.structs.replace(
+        picture,
+        framing="card",
+        card=card,
+        figures=(),
+        crowd=False,
+        young=False,
+        speaker="",
+        phrase="",
+        portraits=portraits,
+        vignette=card.kind == "page" and here,
+        camera="push_in",
+        view=0,
+    )
+
+
+def _quotation(text: str, language: str) -> str:
+    """What is said in a shot, in one piece."""
+    pieces = [found[1].strip() for found in _QUOTED.finditer(text)]
+    whole = ("" if language == "zh" else " ").join(pieces)
+    return f"{whole[:-1]}{'。' if language == 'zh' else '.'}" if whole[-1:] in {",", "，"} else whole
+
+
+def _shown(name: str, reading: Reading) -> str:
+    return name if name in reading.people.names or reading.language == "zh" else f"the {name}"
+
+
+def _portrait(figure: Figure, shot: Shot, before: Sequence[Sentence], reading: Reading) -> Figure | None:
+    """Someone who certainly is there: as they look where that is certain, too, else as a silhouette."""
+    claims = figure_claims(figure, shot, before, reading)
+    if certainty_of(c for c in claims if c.about in {"person", "name"}) < PART:
+        return None
+    looks = certainty_of(c for c in claims if c.about in {"sex", "age"})
+    return figure if looks >= PART else msgspec.structs.replace(figure, kind=SOMEONE)

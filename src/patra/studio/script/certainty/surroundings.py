@@ -1,0 +1,153 @@
+"""Claims on the place and the things of a shot (C§2.3)."""
+
+# ruff: noqa: E501  patterns read better unbroken
+
+import re
+from collections.abc import Collection, Sequence
+
+from patra.studio.script.cast.ages import is_life
+from patra.studio.script.cast.presence import unreported_part
+from patra.studio.script.certainty.claims import Claim
+from patra.studio.script.depiction import here_part, without_speech
+from patra.studio.script.lexicon import named_places
+from patra.studio.script.scenes import Beat
+from patra.studio.script.shots import Reading, Shot
+from patra.studio.script.signs import OUTDOORS
+from patra.studio.script.tables.exact import is_exact
+
+_SOMEWHERE_EN = re.compile(
+    r"\b(?:in|into|inside|at|on|under|behind|beside|onto|through|across|up|down|against|below|above) (?:the|a|an|his|her|their|its|my|our|one) (?!(?:morning|evening|night|afternoon|end|moment|same|first|last|next|day|war|age|way|whole|back|dark|rain|wind|sun|name|voice|hand|hands|arms?|head|eyes?|mind|coin|letter|book|silence|time|week|year|month|hour|minute|second)\b)[a-z]+"
+)
+_SOMEWHERE_ZH = re.compile(
+    r"[在到进向往](?!了)[\u4e00-\u9fff]{1,7}(?:[里上中下内外前后边旁]|门口)|(?:爬上|走进|来到|站在|坐在|回到|住在)[\u4e00-\u9fff]{2}"
+)
+_NOT = re.compile(
+    r"\b(?:never|not|no|avoid|without|nor|n't|cannot)\b[^,.;]{0,40}$|n[’']t\b[^,.;]{0,40}$|(?:避免|切勿|别|不要|不能|不用|不会|别|没有|没|无|不)[^，。；]{0,5}$",
+    re.IGNORECASE,
+)
+
+
+def place_claims(shot: Shot, beats: Sequence[Beat], before: Sequence[Beat], reading: Reading) -> list[Claim]:
+    """Claims on where it is; also that nothing was said of it."""
+    picture, language = shot.picture, reading.language
+    told = " ".join(unreported_part(here_part(reading.narrated(b.sentence), language), language) for b in beats)
+    whole = " ".join(without_speech(b.sentence.text) for b in beats)
+    claims: list[Claim] = []
+    outdoors = picture.sign in OUTDOORS.values()
+    if not picture.place and not picture.sign:
+        lost = (_SOMEWHERE_ZH if language == "zh" else _SOMEWHERE_EN).search(told)
+        return [
+            Claim(
+                about="place", subject=lost[0] if lost else "", evidence="place_not_found" if lost else "place_unsaid"
+            )
+        ]
+    where = picture.sign or picture.place
+    stated = any(picture.place in b.tags.places or (picture.sign and b.tags.places) for b in beats)
+    if stated:
+        here = {word for _, word in named_places(told, language)}
+        there = {word for _, word in named_places(whole, language)}
+        words = {word for b in beats for word in b.tags.place_words}
+        only = bool(words) and not any(word in told for word in words) and not (here & there)
+        claims.append(
+            Claim(about="place", subject=where, evidence=_stated(told, words, only=only, life=is_life(reading.text)))
+        )
+    else:
+        claims.append(
+            Claim(
+                about="place",
+                subject=where,
+                evidence=_carried(picture.place, picture.sign, beats, before, outdoors=outdoors),
+            )
+        )
+        if _leaves(told, language):
+            claims.append(Claim(about="place", subject=where, evidence="place_beside"))
+    others = [
+        word
+        for tag, word in named_places(told, language)
+        if tag != picture.place
+        and not _near(tag, picture.place)
+        and word != picture.sign
+        and len(word) > (language == "zh")
+    ]
+    claims += [Claim(about="place", subject=word, evidence="other_place") for word in others[:1]]
+    if not picture.figures and not picture.crowd and not stated:
+        claims.append(Claim(about="place", subject=where, evidence="place_of_many"))
+    return claims
+
+
+_TOGETHER = (
+    frozenset({"sea", "harbour", "island"}),
+    frozenset({"village", "street", "road", "city", "garden"}),
+    frozenset({"mountain", "forest", "road", "field", "temple", "village"}),
+    frozenset({"river", "city", "village", "field"}),
+)
+"""Places of which one picture shows several."""
+
+
+_LIVES = re.compile(r"\b(?:lived|lives|grew up|was born)\b|住在|生活在|长大")
+_AS_PEOPLE = re.compile(
+    r"\b(?:city|town|village|island|school|hospital|museum|factory)(?: of [A-Z]\w+)? (?:has|have|had|will|said|says|plans?|hired|wants?|announced|decided|paid|printed)\b|(?:学校|医院|工厂|博物馆|公司)(?:表示|说|决定|计划|宣布|认为)"
+)
+
+
+def _passed(told: str, word: str) -> bool:
+    """Whether a place is only passed, looked at or on someone's way."""
+    name = re.escape(word.replace("-", " "))
+    return (
+        re.search(
+            rf"\b(?:past|towards?|beyond|looked at|looked out at|bus to|train to) (?:the |a |an )?(?:\w+ )?{name}|(?:经过|路过|望着|朝着?|看着|通往|开往)[^，。]{{0,4}}{name}",
+            told,
+        )
+        is not None
+    )
+
+
+def _near(place: str, other: str) -> bool:
+    return any({place, other} <= together for together in _TOGETHER)
+
+
+def _stated(told: str, words: Collection[str], *, only: bool, life: bool) -> str:
+    if only:
+        return "place_only_told"
+    if _AS_PEOPLE.search(told):
+        return "place_as_people"
+    if any(_passed(told, word) for word in words):
+        return "place_passed"
+    if _LIVES.search(told):
+        return "place_of_living"
+    return "place_in_life" if life else "place_here"
+
+
+def _leaves(told: str, language: str) -> bool:
+    """Whether a sentence that does not name the place where it is says where someone is."""
+    return (_SOMEWHERE_ZH if language == "zh" else _SOMEWHERE_EN).search(told) is not None
+
+
+def _carried(place: str, sign: str, beats: Sequence[Beat], before: Sequence[Beat], *, outdoors: bool) -> str:
+    paragraph = beats[0].sentence.paragraph
+    for back, beat in enumerate(reversed(before), 1):
+        if (place and place in beat.tags.places) or (sign and sign in beat.tags.place_words):
+            if _LIVES.search(beat.sentence.text):
+                return "place_implied"
+            if beat.sentence.paragraph == paragraph and back <= 3:
+                return "place_paragraph"
+            return "place_before" if back <= 2 else "place_far"
+    return "place_before" if outdoors else "place_implied"
+
+
+def thing_claims(shot: Shot, reading: Reading, *, scenic: bool) -> list[Claim]:
+    """A claim for each motif and pictogram, by the word of the text that it stands for; a scene tells more than a card."""
+    picture = shot.picture
+    words = dict(picture.captions)
+    claims: list[Claim] = []
+    for name in dict.fromkeys([*picture.motifs, *picture.pictograms]):
+        word = words.get(name, "")
+        at = shot.narration.lower().find(word.lower()) if word else -1
+        if scenic and name in picture.motifs:
+            evidence = "thing_painted"
+        elif at >= 0 and _NOT.search(shot.narration[:at]):
+            evidence = "thing_denied"
+        else:
+            evidence = "thing_exact" if is_exact(word, shot.narration, reading.language) else "thing_by_sense"
+        claims.append(Claim(about="thing", subject=name, evidence=evidence))
+    return claims
