@@ -8,12 +8,12 @@ from collections.abc import Collection, Sequence
 from patra.studio.script.cast.ages import is_life
 from patra.studio.script.cast.presence import unreported_part
 from patra.studio.script.certainty.claims import Claim
+from patra.studio.script.certainty.exact import is_exact
 from patra.studio.script.depiction import here_part, without_speech
 from patra.studio.script.lexicon import named_places
 from patra.studio.script.scenes import Beat
 from patra.studio.script.shots import Reading, Shot
 from patra.studio.script.signs import OUTDOORS
-from patra.studio.script.tables.exact import is_exact
 
 _SOMEWHERE_EN = re.compile(
     r"\b(?:in|into|inside|at|on|under|behind|beside|onto|through|across|up|down|against|below|above) (?:the|a|an|his|her|their|its|my|our|one) (?!(?:morning|evening|night|afternoon|end|moment|same|first|last|next|day|war|age|way|whole|back|dark|rain|wind|sun|name|voice|hand|hands|arms?|head|eyes?|mind|coin|letter|book|silence|time|week|year|month|hour|minute|second)\b)[a-z]+"
