@@ -83,7 +83,8 @@ def _fields(value: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, A
 def _kind(found: Mapping[str, Any], path: str) -> str:
     if path not in found:
         return MISSING
-    return "null" if found[path] is None else _KINDS.get(type(found[path]), "other")
+    kind: type[object] = type(found[path])
+    return "null" if kind is type(None) else _KINDS.get(kind, "other")
 
 
 def _text(value: Any) -> str:
