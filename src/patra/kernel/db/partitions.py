@@ -50,6 +50,8 @@ WAIT_MS = 50
 """How long dropping a partition, or making one too late, may stand in the queue for a lock, with others behind it."""
 LEAST_NUMBERS = 1 << 20
 MOST_NUMBERS = 1 << 28
+MARGIN = 4
+"""How many times the least width lies between the writers and a constraint on the partition that they write into."""
 SLICES_OF_A_COPY = 16
 _WHOLE = 1 << 62
 _NO_TIMEOUT = "SET LOCAL statement_timeout = 0"  # rows are read in a time that goes by their number
@@ -167,7 +169,7 @@ def step_ahead(tx: Tx, table: GrowingTable, now: int) -> tuple[int, int]:
         return 0, enough
     width = _width(tx, table, last, now)
     behind_rest = _rest_is_used(tx, table)
-    first = max(found[-1].end, last + width) if behind_rest and last >= found[-1].end else found[-1].end
+    first = last + max(width, MARGIN * LEAST_NUMBERS) if behind_rest and last >= found[-1].end else found[-1].end
     if behind_rest:
         _lock(tx, table.rest, "ACCESS EXCLUSIVE", nowait=nowait)
         key = identifier(table.key)
