@@ -4,6 +4,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import msgspec
@@ -287,6 +288,24 @@ def test_a_constraint_that_the_writers_have_reached_is_taken_back_before_it_refu
     send(store, 10)
     assert make_all(store) > 0
     assert numbers(store)[-1] == first + 1
+
+
+def test_where_partitions_ran_out_the_next_one_waits_its_turn_among_the_writers(store: Database, postgres_url: str):
+    """Else writers who come one after the other would keep it from ever being made."""
+    for number in range(1, 10):
+        send(store, number)
+    waiting = b"SELECT 1 FROM pg_locks WHERE relation = to_regclass('att_log_rest') AND NOT granted"
+    with psycopg.connect(postgres_url) as writer, psycopg.connect(postgres_url, autocommit=True) as observer:
+        writer.execute(b"INSERT INTO att_log (number, place, at, kind) VALUES (11, 0, 0, 'tick')")
+        made: list[int] = []
+        thread = Thread(target=lambda: made.append(maker(store).run_once().steps))
+        thread.start()
+        seen = False
+        while thread.is_alive() and not seen:
+            seen = observer.execute(waiting).fetchone() is not None
+        writer.commit()
+        thread.join()
+    assert seen
 
 
 def test_rows_of_the_default_partition_are_not_read_under_a_lock(store: Database, postgres_url: str):

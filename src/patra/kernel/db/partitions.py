@@ -3,10 +3,11 @@
     TABLE_first   numbers from `first` on, up to the next one
     TABLE_rest    the default partition: numbers that no other one takes
 
-Nothing here makes a writer wait. A partition is attached while it is empty, its locks are taken only where nobody holds
-them, and the default partition is not read: where it has rows, a constraint that says it has none of the new numbers is
-validated first, beside the writers. No number is lost where nobody makes partitions any more, as in a store with
-processes of an earlier release only: rows go to the default partition, which `patra doctor` reports.
+Making them stops no writer. A partition is attached while it is empty, its locks are taken only where nobody holds them
+(where the writers are in the default partition already: within the bound `WAIT_MS`), and the default partition is not
+read: where it has rows, a constraint that says it has none of the new numbers is validated first, beside the writers.
+No number is lost where nobody makes partitions any more, as in a store with processes of an earlier release only: rows
+go to the default partition, which `patra doctor` reports.
 
 A table that is not partitioned, as in stores of earlier releases and on SQLite, has none, and stays as it is.
 """
@@ -46,9 +47,11 @@ _BOUNDS = re.compile(r"FOR VALUES FROM \('(-?\d+)'\) TO \('(-?\d+)'\)")
 _WITHOUT = re.compile(r"_without_(\d+)_(\d+)$")
 
 WAIT_MS = 50
-"""How long dropping a partition may stand in the queue of those who want the table, who wait behind it."""
+"""How long dropping a partition, or making one too late, may stand in the queue for a lock, with others behind it."""
 LEAST_NUMBERS = 1 << 20
 MOST_NUMBERS = 1 << 28
+MARGIN = 4
+"""How many times the least width lies between the writers and a constraint on the partition that they write into."""
 SLICES_OF_A_COPY = 16
 _WHOLE = 1 << 62
 _NO_TIMEOUT = "SET LOCAL statement_timeout = 0"  # rows are read in a time that goes by their number
@@ -155,25 +158,27 @@ def step_ahead(tx: Tx, table: GrowingTable, now: int) -> tuple[int, int]:
     if not found:
         return 0, _WHOLE
     last = _last(tx, table)
+    if last >= found[-1].end:  # the writers are in the default partition: waiting a little, as they do for each other
+        log.warning("partitions_ran_out", table=table.name, last=last, end=found[-1].end)
+        tx.script(f"SET LOCAL lock_timeout = {WAIT_MS}")
+    nowait = last < found[-1].end
     if guard := _guard(tx, table):
-        return _step_behind_guard(tx, table, guard, last), -1
+        return _step_behind_guard(tx, table, guard, last, nowait=nowait), -1
     enough = _enough_until(found)
     if last <= enough:
         return 0, enough
-    if last >= found[-1].end:
-        log.warning("partitions_ran_out", table=table.name, last=last, end=found[-1].end)
     width = _width(tx, table, last, now)
     behind_rest = _rest_is_used(tx, table)
-    first = max(found[-1].end, last + width) if behind_rest and last >= found[-1].end else found[-1].end
+    first = last + max(width, MARGIN * LEAST_NUMBERS) if behind_rest and last >= found[-1].end else found[-1].end
     if behind_rest:
-        _lock(tx, table.rest, "ACCESS EXCLUSIVE")
+        _lock(tx, table.rest, "ACCESS EXCLUSIVE", nowait=nowait)
         key = identifier(table.key)
         tx.script(
             f"ALTER TABLE {table.rest} ADD CONSTRAINT {table.rest}_without_{first}_{first + width} "
             f"CHECK ({key} < {first} OR {key} >= {first + width}) NOT VALID"
         )
     else:
-        _attach(tx, table, first, first + width)
+        _attach(tx, table, first, first + width, nowait=nowait)
     return 1, -1
 
 
@@ -188,19 +193,19 @@ def _guard(tx: Tx, table: GrowingTable) -> tuple[str, bool] | None:
     return (found[0][0], bool(found[0][1])) if found else None
 
 
-def _step_behind_guard(tx: Tx, table: GrowingTable, guard: tuple[str, bool], last: int) -> int:
+def _step_behind_guard(tx: Tx, table: GrowingTable, guard: tuple[str, bool], last: int, *, nowait: bool) -> int:
     """The default partition has rows, and a constraint that keeps the numbers of the next partition out of it."""
     name, valid = guard
     match = _WITHOUT.search(name)
     first, end = (int(match[1]), int(match[2])) if match else (0, 0)
     if first <= last:  # the writers were faster: the constraint would refuse their rows
-        _lock(tx, table.rest, "ACCESS EXCLUSIVE")
+        _lock(tx, table.rest, "ACCESS EXCLUSIVE", nowait=nowait)
         tx.script(f"ALTER TABLE {table.rest} DROP CONSTRAINT {identifier(name)}")
     elif not valid:
         tx.script(_NO_TIMEOUT)
         tx.script(f"ALTER TABLE {table.rest} VALIDATE CONSTRAINT {identifier(name)}")
     else:
-        _attach(tx, table, first, end)
+        _attach(tx, table, first, end, nowait=nowait)
         tx.script(f"ALTER TABLE {table.rest} DROP CONSTRAINT {identifier(name)}")
     return 1
 
@@ -218,18 +223,18 @@ def _width(tx: Tx, table: GrowingTable, last: int, now: int) -> int:
     return min(1 << (numbers - 1).bit_length(), MOST_NUMBERS)
 
 
-def _attach(tx: Tx, table: GrowingTable, first: int, end: int) -> None:
-    _lock(tx, table.name, "SHARE UPDATE EXCLUSIVE")
-    _lock(tx, table.rest, "ACCESS EXCLUSIVE")
+def _attach(tx: Tx, table: GrowingTable, first: int, end: int, *, nowait: bool = True) -> None:
+    _lock(tx, table.name, "SHARE UPDATE EXCLUSIVE", nowait=nowait)
+    _lock(tx, table.rest, "ACCESS EXCLUSIVE", nowait=nowait)
     name = identifier(f"{table.name}_{first}")
     tx.script(f"CREATE TABLE {name} (LIKE {table.name} INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING STORAGE)")
     tx.script(f"ALTER TABLE {table.name} ATTACH PARTITION {name} FOR VALUES FROM ({first}) TO ({end})")
     log.info("partition_made", table=table.name, first=first, end=end)
 
 
-def _lock(tx: Tx, name: str, mode: str) -> None:
-    """Take a lock or give up at once: nobody waits behind one who does not wait."""
-    tx.script(f"LOCK TABLE {identifier(name)} IN {mode} MODE NOWAIT")
+def _lock(tx: Tx, name: str, mode: str, *, nowait: bool) -> None:
+    """Take a lock or give up, at once or when the bound is over: nobody waits behind one who does not wait."""
+    tx.script(f"LOCK TABLE {identifier(name)} IN {mode} MODE{' NOWAIT' if nowait else ''}")
 
 
 # --- dropped ----------------------------------------------------------------------------------------------------------
