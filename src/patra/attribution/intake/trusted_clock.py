@@ -59,9 +59,6 @@ class TrustedClock:
     def seconds_of_doubt(self) -> int:
         """How many seconds the intake should wait, since the clock runs ahead and is not believed; else 0."""
         self.now()
-        return 0 if self._doubted_since is None else self._seconds_left()  # every batch asks, and nearly always it is
-
-    def _seconds_left(self) -> int:
         with self._lock:
             if self._doubted_since is None or self._ahead < 0:
                 return 0
