@@ -22,9 +22,11 @@ from patra.app.access.audit import audit
 from patra.app.backup import Manifest, read_manifest, require_database, written
 from patra.app.integrity import Damage, Verified
 from patra.app.wiring import packages
+from patra.attribution.history.log_partitions import LOG
 from patra.kernel.clock import Clock, format_instant
 from patra.kernel.db import Database, Tx
 from patra.kernel.db.migrate import Applied, applied_migrations, make_tables, table_names
+from patra.kernel.db.partitions import make_for_copy
 from patra.kernel.errors import Invalid
 
 CONTENTS = "contents.json"
@@ -55,7 +57,8 @@ def back_up(db: Database, target: Path, clock: Clock) -> Manifest:
     """Write a copy of the store as of one moment, durable, and its manifest; both appear whole or not at all."""
 
     def write(part: Path) -> Manifest:
-        manifest = db.read(lambda tx: _write(tx, part, clock))
+        has_log = any(name.startswith("patra.attribution ") for name in db.read(_migrations))
+        manifest = db.read(lambda tx: _write(tx, part, clock, has_log=has_log))
         # COPY finds a table by its name of now: one that a migration has put in its place has no rows of the snapshot
         if db.read(_migrations) != manifest.migrations:
             raise Invalid("backup_migrated", "the store was migrated while it was copied", advice="take it again")
@@ -68,10 +71,12 @@ def _migrations(tx: Tx) -> list[str]:
     return [f"{one.package} {one.number:04}" for one in applied_migrations(tx, packages())]
 
 
-def _write(tx: Tx, part: Path, clock: Clock) -> Manifest:
+def _write(tx: Tx, part: Path, clock: Clock, *, has_log: bool) -> Manifest:
     """Runs again from the start where the connection was lost."""
     from patra.kernel.db.postgres_copy import sequences, tables  # noqa: PLC0415  (an extra: psycopg)
 
+    if has_log:  # before the snapshot is taken: no partition of it is dropped that the snapshot has rows of
+        tx.script(f"LOCK TABLE {LOG.name} IN ACCESS SHARE MODE")
     known = packages()
     migrations = applied_migrations(tx, known)
     if not migrations:
@@ -146,6 +151,8 @@ def _fill(tx: Tx, archive: zipfile.ZipFile) -> None:
         raise Invalid("backup_corrupt", "the backup's tables are not those that its migrations make")
     copies.empty_tables(tx, made)  # a migration may have written rows, which are in the backup as well
     for table in contents.tables:
+        if table.name == LOG.name:
+            make_for_copy(tx, LOG, rows=table.rows, last=contents.sequences.get(f"{LOG.name}.{LOG.key}", 0))
         blocks = _blocks(archive, table)
         copies.copy_in(tx, copies.CopiedTable(name=table.name, columns=table.columns), blocks)
     copies.set_sequences(tx, contents.sequences)

@@ -20,6 +20,7 @@ only into a file that takes its place.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -39,12 +40,14 @@ from patra.attribution.history.decisions import (
 )
 from patra.attribution.history.export import Exporter, Moved
 from patra.attribution.history.files import failing_kinds, note_failure
-from patra.attribution.history.kinds import LOG_LOST, LOG_PURGED, Kind, LogLines
+from patra.attribution.history.kinds import LOG_LOST, LOG_PURGED, Kind, LogLines, note_moved
+from patra.attribution.history.log_partitions import drop_past, past_partitions, stretches
 from patra.attribution.history.settled_facts import SettledFacts
 from patra.attribution.storage.dedup_keys import PURGED
 from patra.attribution.storage.sql import Q, mark, set_mark
 from patra.kernel.clock import HOUR
 from patra.kernel.db import Database, Tx
+from patra.kernel.db.partitions import Partition
 from patra.kernel.errors import PatraError, StoreBusy
 from patra.kernel.files import FilePlace, write_whole
 from patra.kernel.telemetry import get_logger
@@ -120,10 +123,13 @@ def purge_once(
     statements = _check_statements(db, now, retention)
     if history is not None:
         moved, failures = _move(db, history, now, retention)
+        if not moved.log:  # all that is past is in files; lines of a partition were counted when they came into one
+            _drop_partitions(db, now, retention.log, in_files=True)
         if failures and moved == Purged():  # else the next turn follows at once, and comes here when all else is done
             raise failures[0]
         return msgspec.structs.replace(moved, ledger=ledger, rejects=rejects, statements=statements)
-    log = db.run(lambda tx: _purge_log(tx, now, retention.log))
+    log = _drop_partitions(db, now, retention.log, in_files=False)
+    log += db.run(lambda tx: _purge_log(tx, now, retention.log))
     audits, passed_by = _purge_decisions(db, AUDITS, now, retention, keep)
     facts, passed = _purge_decisions(db, FACTS, now, retention, keep)
     return Purged(
@@ -154,11 +160,43 @@ def _purge_ledger(tx: Tx, now: int) -> int:
 
 def _purge_log(tx: Tx, now: int, kept: int | None) -> int:
     """Batches as received, but never the newest: numbers go on from it. Marks say that the beginning is gone."""
-    gone = tx.execute(Q["purge_log"], {"before": now - kept, "limit": PURGE_BATCH_SIZE}) if kept else 0
+    gone = 0
+    for one in stretches(tx, now - kept, into_files=False) if kept else ():
+        asked = {"before": one.before, "first": one.first, "end": one.end, "limit": PURGE_BATCH_SIZE - gone}
+        gone += tx.execute(Q["purge_log"], asked)
+        if gone >= PURGE_BATCH_SIZE:
+            break
     if gone and kept:
         set_mark(tx, LOG_PURGED, now - kept)
         set_mark(tx, LOG_LOST, now - kept)
     return gone
+
+
+def _drop_partitions(db: Database, now: int, kept: int | None, *, in_files: bool) -> int:
+    """Drop partitions of the log that are past; gives how many lines went.
+
+    One that a backup or another process reads is left to a later turn.
+    """
+    if not kept or db.dialect != "postgres":
+        return 0
+    before = now - kept
+
+    def work(tx: Tx, partition: Partition) -> int:
+        dropped = drop_past(tx, partition, before, now, in_files=in_files)
+        if dropped is None:
+            return 0
+        if in_files and dropped.until is not None:
+            note_moved(tx, dropped.until)
+        elif dropped.lines:
+            set_mark(tx, LOG_PURGED, before)
+            set_mark(tx, LOG_LOST, before)
+        return dropped.lines
+
+    lines = 0
+    with suppress(StoreBusy):
+        for one in db.read(lambda tx: past_partitions(tx, before)):
+            lines += db.run(lambda tx, one=one: work(tx, one))
+    return lines
 
 
 def _purge_rejects(tx: Tx, now: int, kept: int | None) -> int:

@@ -154,6 +154,11 @@ def advance(
     return moved
 
 
+_FORGET = statement(
+    "forget_moves",
+    "DELETE FROM krn_move WHERE moved_at < :before AND subject IN (SELECT subject FROM rows)",
+    "subject text",
+)
 _JOURNAL = ("subject", "machine", "was", "on_event", "became", "reason_code", "moved_at", "rule_version")
 
 
@@ -175,6 +180,11 @@ def history(tx: Tx, subjects: Iterable[str]) -> list[Move]:
         Move(subject=subject, machine=machine, was=was, on=on, to=to, reason=reason, at=at, rule_version=version)
         for _, subject, machine, was, on, to, reason, at, version in sorted(found)
     ]
+
+
+def forget(tx: Tx, subjects: Iterable[str], before: int) -> int:
+    """Delete what the journal has of some subjects from before an instant; gives how many moves went."""
+    return tx.execute(_FORGET, {"before": before}, rows=[(subject,) for subject in dict.fromkeys(subjects)])
 
 
 def _chains(machine: "Machine[S, E]", moves: Sequence[Move]) -> dict[str, list[Move]]:

@@ -304,6 +304,7 @@ class Composer:
                 "sounds": {clip.shot_id: sorted(clip.sounds) for clip in clips if clip.sounds and not clip.silent},
                 "captions": len(timeline.cues),
                 "left_out": work["left_out"],
+                "uncertain": {shot.shot_id: list(shot.doubts) for shot in parts.plan.shots if shot.doubts},
                 "planner": parts.plan.planner,
                 "requests": self._requests(parts),
             }

@@ -42,7 +42,8 @@ footer { position: fixed; inset: auto 0 0; background: #fff; border-top: 1px sol
 <datalist id="people">{% for name in people %}<option>{{ name }}</option>{% endfor %}</datalist>
 <ol>{% for shot in shots %}
 <li id="{{ shot.shot_id }}"><img src="data:image/jpeg;base64,{{ stills[loop.index0] }}" alt="{{ shot.seen }}">
-<div><p><strong>{{ loop.index }}</strong> {{ shot.narration }}</p><small>{{ shot.seen }}; {{ shot.seconds }} s{% for e in shot.edits %}; edited by {{ e.by }}{% endfor %}</small>
+<div><p><strong>{{ loop.index }}</strong> {{ shot.narration }}</p><small>{{ shot.seen }}; {{ shot.seconds }} s{% for e in shot.edits %}; edited by {{ e.by }}{% endfor %}</small>{% if shot.doubts %}
+<details><summary>{{ shot.certainty }} certain{% if shot.framing == "card" %}, so a card{% endif %}</summary><small>{{ shot.doubts | join("; ") }}</small></details>{% endif %}
 <details><summary>Change</summary>
 <label>said <textarea name="narration" rows="3" maxlength="{{ longest }}">{{ shot.narration }}</textarea></label>
 {% for name, values in choices.items() %}<label>{{ name }} <select name="{{ name }}">{% if shot[name] not in values %}<option selected>{{ shot[name] }}</option>{% endif %}{% for v in values %}<option{% if v == shot[name] %} selected{% endif %}>{{ v }}</option>{% endfor %}</select></label>

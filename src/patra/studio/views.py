@@ -102,6 +102,8 @@ class ShotDetail(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float  # estimated before it is made
     take: int
     edits: tuple[AppliedEdit, ...]
+    certainty: float = 1.0  # how likely all claims of the scene hold that was understood
+    doubts: tuple[str, ...] = ()  # what makes it uncertain; less certain than `SCENE` it is a card
 
     @property
     def edited_by(self) -> tuple[str, ...]:
@@ -146,5 +148,7 @@ def shot_detail(plan: Plan, shot: Shot, state: str = "waiting") -> ShotDetail:
         lettering=picture.card.title if picture.card else "",
         seconds=round(shot.estimated_ms / 1000, 1),
         take=shot.take,
+        certainty=shot.certainty,
+        doubts=shot.doubts,
         edits=tuple(edit for edit in plan.edits if edit.shot_id == shot.shot_id),
     )

@@ -77,6 +77,8 @@ class App:
             raise
 
     def _too_fast(self, scope: Scope) -> Problem | None:
+        if not self._rates.are_bounded:  # before the headers are read for it
+            return None
         request = RawRequest(scope)
         return self._rates.refusal(client_address(request, self.gate.exposure), request.headers)
 

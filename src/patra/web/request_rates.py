@@ -50,6 +50,7 @@ class RequestRates:
     def __init__(self, web: WebSettings, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._by_address = Buckets(web.requests_per_second_per_address, web.request_burst, monotonic)
         self._by_token = Buckets(web.requests_per_second_per_token, web.request_burst, monotonic)
+        self.are_bounded = bool(web.requests_per_second_per_address or web.requests_per_second_per_token)
 
     def refusal(self, address: str, headers: Mapping[str, str]) -> Problem | None:
         """429 where the client's address, or what it presents, has asked too often."""

@@ -54,7 +54,13 @@ Asked = dict[str, tuple[str, dict[str, Any]]]
 def grow(connection: psycopg.Connection[Any], table: str) -> None:
     """Rows for the planner alone, nobody reads them: a few when statistics are taken, then very many."""
     connection.execute(f"TRUNCATE {table}".encode())
-    connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = false)".encode())
+    leaves = connection.execute(
+        "SELECT c.oid::regclass::text FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid"
+        " WHERE (c.oid = to_regclass(%(table)s) OR i.inhparent = to_regclass(%(table)s)) AND c.relkind = 'r'",
+        {"table": table},
+    ).fetchall()
+    for (leaf,) in leaves:
+        connection.execute(f"ALTER TABLE {leaf} SET (autovacuum_enabled = false)".encode())
     rules = connection.execute(
         "SELECT conname FROM pg_constraint WHERE conrelid = to_regclass(%s) AND contype IN ('c', 'f')", [table]
     ).fetchall()
@@ -156,7 +162,7 @@ def plans(url: str, asked: Asked) -> Iterator[tuple[str, str, str]]:
 
 def test_no_page_reads_a_growing_table_as_a_whole(asked: tuple[str, Asked]) -> None:
     url, statements = asked
-    scanned = re.compile(rf"Seq Scan on ({'|'.join(GROWING)})\b")
+    scanned = re.compile(rf"Seq Scan on ({'|'.join(GROWING)})(?:_0)?\b")  # the partition that has rows
     found = [
         f"{place} reads {', '.join(sorted(set(scanned.findall(plan))))}:\n{text}\n{plan}"
         for place, text, plan in plans(url, statements)
@@ -171,4 +177,4 @@ def test_the_pages_ask_about_every_growing_table_and_a_scan_would_be_noticed(ask
     assert [table for table in GROWING if table not in texts] == []
     whole: Asked = {"SELECT count(*) FROM att_log": ("nowhere", {})}
     [(_, _, plan)] = plans(url, whole)
-    assert "Seq Scan on att_log" in plan or "Index Only Scan" in plan
+    assert "Seq Scan on att_log_0" in plan or "Index Only Scan" in plan

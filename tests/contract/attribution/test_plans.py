@@ -26,6 +26,8 @@ FILL = {
         FROM generate_series(1, 20000) n""",
 }
 
+SUMMED = ("att_billable", "att_placement")
+
 ASKED: list[tuple[str, str, dict[str, Any], list[Any]]] = [
     ("closures_by_key", "att_closure", {}, [(key,) for key in KEYS]),
     ("closures_by_key", "att_closure", {}, [(KEYS[0],)]),
@@ -106,3 +108,30 @@ def test_placements_of_sums_are_looked_up_by_key_however_many_sums_and_opportuni
     found = db.run(lambda tx: plan(tx, "sums_by_placement", {"first": 0, "last": 30_000}, []))
     assert "Seq Scan on att_opportunity" not in found, found
     assert "att_opportunity_pkey" in found, found
+
+
+@pytest.mark.parametrize("analysed", [False, True])
+def test_a_page_of_sums_reads_the_placements_that_wait_once_whatever_the_statistics_say(db: Database, analysed: bool):
+    """Also when they are of a time when there was hardly a fact: a page taken for one row would be walked for each."""
+    facts = """INSERT INTO att_billable
+          (decision_id, app_id, billable_type, opportunity, fact_hour, fact_at, closure, status)
+        SELECT n, 'app', 'billable_click', substring(sha256(n::text::bytea) FROM 1 FOR 16), 1, 1, n::text::bytea, 'committed'
+        FROM generate_series({}, {}) n"""
+    placements = """INSERT INTO att_placement (decision_id, key, placement)
+        SELECT n, substring(sha256(n::text::bytea) FROM 1 FOR 16), 'pl' FROM generate_series({}, {}) n"""
+    few = [text.format(1, 5) for text in (facts, placements)]
+    learnt = [*few, "ANALYZE att_billable", "ANALYZE att_placement"] if analysed else few
+    db.run(lambda tx: [tx.script(f"ALTER TABLE {name} SET (autovacuum_enabled = false)") for name in SUMMED])
+    for text in [*learnt, *(text.format(6, 20_000) for text in (facts, placements))]:
+        db.run(lambda tx, text=text: tx.script(text))
+    asked = {"after": 10_000, "bound": 20_000, "complete": 20_000}
+
+    def planned_and_summed(tx: Tx) -> tuple[str, list[Any]]:
+        tx.fetch(Q["joins_by_hash"])
+        found = plan(tx, "placement_facts_to_sum", asked, [])
+        return found, tx.fetch(Q["placement_facts_to_sum"], asked)
+
+    found, sums = db.read(planned_and_summed)
+    assert "Nested Loop" not in found, found
+    assert found.count("Seq Scan on att_placement") <= 1, found
+    assert [(*row[:3], bytes(row[3]), *row[4:]) for row in sums] == [(1, "app", "billable_click", b"pl", None, 10_000)]

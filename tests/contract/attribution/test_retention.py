@@ -10,11 +10,13 @@ import pytest
 import zstandard
 
 from patra.attribution.commit import commit
+from patra.attribution.contract.keys import half
 from patra.attribution.decision.output_records import Record
 from patra.attribution.history.decisions import rewrite_items
 from patra.attribution.intake.batch import Tick, read_batch
 from patra.attribution.log_export import exported
 from patra.attribution.queries import events_of_batch, rejects, timeline
+from patra.attribution.replay import replay
 from patra.attribution.retention import MAX_TRANSIT_TIME, Purged, Retention, into_files, purge_once
 from patra.attribution.storage.dedup_keys import PURGED, Keys, carry_once
 from patra.attribution.storage.key_index import INDEXED, MAX_TRANSACTION_TIME, RUN_TIMEOUT, Indexer
@@ -25,7 +27,7 @@ from patra.kernel.clock import DAY, HOUR, SECOND
 from patra.kernel.db import Database, Tx, migrate
 from patra.kernel.db.queries import statement
 from patra.kernel.testing import ManualClock
-from tests.unit.attribution.said import ALL_DUE_CLOSURES, PACKAGES, T0, at, envelope, event, replayed, sent
+from tests.unit.attribution.said import ALL_DUE_CLOSURES, PACKAGES, T0, at, envelope, event, replayed, sent, tick
 
 
 class House:
@@ -99,6 +101,20 @@ def numbers(house: House, table: str) -> list[int]:
     column = "item" if table in ("att_gap", "att_decision") else "run"
     text = f"SELECT DISTINCT {column} FROM {table} ORDER BY {column}"
     return [number for (number,) in house.db.read(lambda tx: tx.fetch(statement("numbers", text)))]
+
+
+def test_the_journal_of_a_record_goes_with_its_decision_unless_another_may_have_its_key(house: House):
+    filled = [sent(0, event("ad_filled", one, renderAttemptId=one), batch=f"fill-{one}") for one in "ab"]
+    late = [sent(4001, event("impression", f"i{one}", renderAttemptId=one), batch=f"late-{one}") for one in "ab"]
+    replay([*filled, tick(4000), *late], house.db)
+    moved = "SELECT DISTINCT subject FROM krn_move ORDER BY subject"
+    subjects = [key for (key,) in house.db.read(lambda tx: tx.fetch(statement("moved", moved)))]
+    assert len(subjects) == 2  # the timeouts' records, which gave way to impressions
+    shared = {"key": half(subjects[0]), "digest": "x", "decision_id": 0}
+    house.db.run(lambda tx: tx.insert("att_record_key", [shared]))
+    house.wait(40 * DAY)
+    assert house.purge(facts=30 * DAY).facts > 0
+    assert house.db.read(lambda tx: tx.fetch(statement("moved", moved))) == [(subjects[0],)]
 
 
 def test_a_number_drawn_earlier_and_committed_later_is_indexed_when_it_turns_up(house: House):

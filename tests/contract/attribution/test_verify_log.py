@@ -88,7 +88,10 @@ def _tables(db: Database) -> list[str]:
     """The tables of the rows that verification looks at."""
     listed = "SELECT name FROM sqlite_master WHERE type = 'table'"
     if db.dialect == "postgres":
-        listed = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
+        listed = (
+            "SELECT relname FROM pg_class "
+            "WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition"
+        )
     names = [name for (name,) in db.read(lambda tx: tx.fetch(statement("tables", listed)))]
     return [name for name in names if name == "krn_ledger" or name.startswith("att_")]
 

@@ -25,7 +25,8 @@ POSTGRES_COLUMNS = statement(
     "columns",
     "SELECT table_name, column_name, data_type, CASE is_nullable WHEN 'NO' THEN 1 ELSE 0 END "
     "FROM information_schema.columns JOIN information_schema.tables USING (table_schema, table_name) "
-    "WHERE table_schema = current_schema() AND table_type = 'BASE TABLE'",
+    "WHERE table_schema = current_schema() AND table_type = 'BASE TABLE' "
+    "AND NOT EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = to_regclass(table_name))",
 )
 SQLITE_KEYS = statement(
     "keys",
@@ -41,6 +42,7 @@ POSTGRES_KEYS = statement(
     " LEFT JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = k.number) "
     "FROM pg_index i JOIN pg_class t ON t.oid = i.indrelid "
     "WHERE t.relnamespace = current_schema()::regnamespace "
+    "AND NOT t.relispartition "
     "AND NOT EXISTS (SELECT 1 FROM pg_constraint c WHERE c.conindid = i.indexrelid AND c.contype = 'p')",
 )
 POSTGRES_KEYS_ALONE = {("att_billable", 1, 0, "closure,billable_type"), ("att_closure", 0, 1, "?")}

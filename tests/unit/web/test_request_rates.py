@@ -75,3 +75,9 @@ def test_behind_a_trusted_proxy_the_client_is_counted_whatever_headers_it_sends_
     headers = [(b"x-forwarded-for", b"198.51.100.1"), (b"x-forwarded-for", b"192.0.2.7")]  # the proxy appends its own
     request = Request({"type": "http", "client": ("10.0.0.1", 1), "headers": headers})
     assert client_address(request, exposure(web)) == "192.0.2.7"
+
+
+def test_either_rate_bounds_requests_and_without_both_nothing_is_looked_at() -> None:
+    assert RequestRates(WebSettings(requests_per_second_per_address=1.0)).are_bounded
+    assert RequestRates(WebSettings(requests_per_second_per_token=1.0)).are_bounded
+    assert not RequestRates(WebSettings()).are_bounded

@@ -17,6 +17,7 @@ from patra.attribution.app_keys import Keyring
 from patra.attribution.delivery.port import Archive
 from patra.attribution.delivery.relay import Delivery, handing, open_archive
 from patra.attribution.history.files import failing_kinds, history_place
+from patra.attribution.history.log_partitions import LOG
 from patra.attribution.history.parquet_rows import load_duckdb
 from patra.attribution.intake.envelope import legal_id
 from patra.attribution.intake.fair_share import AppLimits
@@ -36,6 +37,7 @@ from patra.attribution.verify_slices import ScheduledVerification
 from patra.attribution.writer import Engine, Limits
 from patra.bus.runtime import BusEngine
 from patra.kernel.clock import DAY, HOUR, MINUTE, SECOND, format_instant
+from patra.kernel.db.partitions import PartitionMaker, Shape, shape
 from patra.kernel.errors import ConfigInvalid, Invalid, Transient
 from patra.kernel.files import FilePlace
 from patra.kernel.safety.redact import redact_url
@@ -81,6 +83,7 @@ def join(ground: Context) -> BuiltComponent:
         turned_away=TurnedAway(ground.db, clock),
         signing=_signing(settings),
     )
+    in_postgres = ground.db.dialect == "postgres"
     placements = Carrier(ground.db, clock, engine.busy)
     retention, keep, history = _retention(settings)
 
@@ -116,6 +119,9 @@ def join(ground: Context) -> BuiltComponent:
         Loop(name="attribution.turned_away", run_once=built.turned_away.run_once, every=SECOND, role=LoopRole.INTAKE),
         Loop(name="attribution.retention", run_once=purge, every=10 * MINUTE, role=LoopRole.UPKEEP),
     ]
+    if in_postgres:  # beside every intake: who writes makes room for what he writes
+        maker = PartitionMaker(ground.db, ground.clock, LOG)
+        loops.append(Loop(name="attribution.partitions", run_once=maker.run_once, every=SECOND, role=LoopRole.INTAKE))
     if built.delivery is not None:
         loops.append(
             Loop(name="attribution.archive", run_once=built.delivery.run_once, every=SECOND // 2, role=LoopRole.RELAY)
@@ -127,6 +133,7 @@ def join(ground: Context) -> BuiltComponent:
             lambda: _archive_check(settings.archive, ground.db.read(deliveries)),
             lambda: _verification_check(ground.db.read(last_verification)),
             lambda: _billing_check(ground.db.read(billed_twice)),
+            *([lambda: log_check(ground.db.read(lambda tx: shape(tx, LOG)))] if in_postgres else []),
             *([lambda: _history_check(ground.db.read(failing_kinds))] if history is not None else []),
         ],
         stop_intake=built.engine.close,
@@ -262,6 +269,22 @@ def _billing_check(twice: int) -> Check:
         found=f"{twice} facts of keys that were billed before; settlement leaves them out",
         advice="close no period; `patra attribution verify` names the keys, `find` shows the decisions",
     )
+
+
+def log_check(found: Shape) -> Check:
+    """Whether the log's partitions are ahead of its writers."""
+    name = "attribution log"
+    if not found.partitions:
+        return Check(name=name, health=Health.OK, found="one table, as stores of 0.2.0 have it")
+    text = f"{len(found.partitions)} partitions, {max(found.ahead, 0):,} lines ahead"
+    if found.beyond:
+        return Check(
+            name=name,
+            health=Health.WARNING,
+            found=f"{text}; {found.beyond:,} lines in none of them",
+            advice="lines that were brought back leave by themselves; else let a process of this release take batches",
+        )
+    return Check(name=name, health=Health.OK, found=text)
 
 
 def _history_check(failing: Mapping[str, int]) -> Check:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from patra.studio.pipeline import Studio
     from patra.studio.profiles import Profile
 
-NEEDED = ("numpy", "PIL", "imageio_ffmpeg", "espeakng_loader", "zhplot", "qtawesome", "faker", "rjieba")
+NEEDED = ("numpy", "PIL", "imageio_ffmpeg", "espeakng_loader", "zhplot", "qtawesome", "rjieba")
 POLL_INTERVAL = SECOND // 4
 
 

@@ -5,6 +5,7 @@
 | `parquet_rows` | rows as the bytes of a Parquet file, and back |
 | `files` | the files of a place: written, verified, read; one row for each in the store |
 | `kinds` | what a kind of rows has to say; lines of the log |
+| `log_partitions` | partitions of the log on PostgreSQL, which leave the store whole |
 | `decisions` | decisions past their retention: which go, their records, their deletion |
 | `settled_facts` | billable facts of closed periods, and what is left of their closures |
 | `export` | the steps: fix a span, write its file, verify it, delete its rows |

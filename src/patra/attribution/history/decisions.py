@@ -22,6 +22,7 @@ from patra.attribution.storage.key_index import INDEXED
 from patra.attribution.storage.read import Archived, decisions_after, decisions_by_id, untold
 from patra.attribution.storage.sql import Q, mark, set_mark
 from patra.kernel.db import Database, Row, Tx
+from patra.kernel.machine import forget
 
 AUDITS, FACTS = "purge_scanned_audits", "purge_scanned_facts"
 """The marks: the decisions that were looked at already. Each kind has its own, since it has its own time."""
@@ -206,6 +207,7 @@ class DecisionRecords:
         gone = [row for row in rows if row[0] < stop]
         if gone:
             delete_decisions(tx, sorted({(row[0], bytes(row[3])) for row in gone}))
+            _forget_moves(tx, [key for one in page if one.id < stop for key in one.moves])
             self._move_mark(tx, max(row[0] for row in gone))  # with them: `verify` asks for decisions past the mark
         return len(gone)
 
@@ -214,6 +216,13 @@ class DecisionRecords:
 
     def _move_mark(self, tx: Tx, reached: int) -> None:
         set_mark(tx, self._scanned, max(reached, mark(tx, self._scanned)))
+
+
+def _forget_moves(tx: Tx, record_keys: Sequence[str]) -> None:
+    """Delete the journal of records that are gone, but for keys that another decision's record may have."""
+    asked: list[Row] = [(half(key),) for key in record_keys]
+    shared = {bytes(key) for (key,) in tx.lookup("att_record_key", columns=("key",), key=("key",), keys=asked)}
+    forget(tx, [key for key in record_keys if half(key) not in shared], _NO_LIMIT)
 
 
 def _items_of(numbers: Collection[int]) -> list[Row]:

@@ -18,7 +18,8 @@ from patra.attribution.history.files import (
     write_index,
     write_rows,
 )
-from patra.attribution.history.kinds import Kind, in_batches
+from patra.attribution.history.kinds import Kind, LogLines, in_batches
+from patra.attribution.history.log_partitions import leave_to_partition, waits_for_partition
 from patra.attribution.history.parquet_rows import digest_of
 from patra.attribution.storage.sql import Q
 from patra.kernel.db import Database, Row, Tx
@@ -95,6 +96,8 @@ class Exporter:
         self._db.run(lambda tx: enter_file(tx, timed, written, now))
 
     def _delete(self, kind: Kind, span: Span, rows: Sequence[Row], now: int) -> int:
+        if isinstance(kind, LogLines) and self._left_to_partition(span, now):
+            return len(rows)
         done = 0
         for batch in in_batches(rows):
             gone = self._db.run(lambda tx, batch=batch: kind.delete(tx, batch) if _under_way(tx, span) else None)
@@ -111,6 +114,13 @@ class Exporter:
 
         self._db.run(end)
         return len(rows)
+
+    def _left_to_partition(self, span: Span, now: int) -> bool:
+        """Whether the lines of a span, whose file was read back, leave with their partition of the log."""
+        if not self._db.read(lambda tx: waits_for_partition(tx, span)):
+            return False
+        write_index(self._place, span)
+        return self._db.run(lambda tx: _under_way(tx, span) and leave_to_partition(tx, span, now))
 
     def _shortened(self, kind: Kind, span: Span, rows: Sequence[Row], done: int, now: int) -> bool:
         """End a span before rows that have to stay; a later one takes them. Its file is written again without them.

@@ -45,6 +45,8 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
     last_at: int = 0
     held_until: int | None = None
     deleted_at: int | None = None
+    verified_at: int | None = None
+    """When its file was last read back, where its rows wait to leave with their partition."""
 
 
 class HistoryFile(msgspec.Struct, frozen=True, kw_only=True):

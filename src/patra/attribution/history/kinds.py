@@ -9,6 +9,7 @@ from itertools import takewhile
 from typing import NamedTuple, Protocol
 
 from patra.attribution.history.files import Span
+from patra.attribution.history.log_partitions import stretches
 from patra.attribution.history.parquet_rows import Columns
 from patra.attribution.intake.zstd import compressed, decompressed
 from patra.attribution.storage.sql import Q, mark, set_mark
@@ -75,6 +76,16 @@ def log_lost_before(tx: Tx) -> int | None:
     return purged if lost is None else max(purged, lost)
 
 
+def note_moved(tx: Tx, until: int) -> None:
+    """Note that lines from before an instant left the store for files."""
+    lost = log_lost_before(tx)
+    purged = max(mark(tx, LOG_PURGED), until)
+    if lost is not None:  # noted before the marks are the same again
+        set_mark(tx, LOG_LOST, lost)
+    set_mark(tx, LOG_PURGED, purged)
+    set_mark(tx, LOG_MOVED, purged)
+
+
 def _instant(tx: Tx, name: str) -> int | None:
     found = tx.fetch(Q["log_mark"], {"name": name})
     return found[0][0] if found else None
@@ -88,15 +99,18 @@ class LogLines:
 
     def next_span(self, tx: Tx, before: int) -> Bounds | None:
         """Never the newest line: numbers go on from it."""
-        found = tx.fetch(Q["log_lines_to_export"], {"before": before, "limit": MAX_FILE_ROWS})
-        size = 0
-        numbers: list[int] = []
-        for number, _, length in found:
-            size += length
-            if numbers and size > MAX_FILE_BYTES:
-                break
-            numbers.append(number)
-        return Bounds(numbers[0], numbers[-1]) if numbers else None
+        for stretch in stretches(tx, before, into_files=True):
+            asked = {"before": stretch.before, "first": stretch.first, "end": stretch.end, "limit": MAX_FILE_ROWS}
+            size = 0
+            numbers: list[int] = []
+            for number, _, length in tx.fetch(Q["log_lines_to_export"], asked):
+                size += length
+                if numbers and size > MAX_FILE_BYTES:
+                    break
+                numbers.append(number)
+            if numbers:
+                return Bounds(numbers[0], numbers[-1])
+        return None
 
     def rows_of(self, tx: Tx, span: Span) -> list[Row]:
         asked = {"first": span.first, "last": span.last, "cutoff": span.cutoff}
@@ -107,12 +121,7 @@ class LogLines:
 
     def delete(self, tx: Tx, rows: Sequence[Row]) -> int:
         tx.execute(Q["purge_log_lines"], rows=[(row[0],) for row in rows])
-        lost = log_lost_before(tx)
-        purged = max(mark(tx, LOG_PURGED), max(row[1] for row in rows) + 1)
-        if lost is not None:  # noted before the marks are the same again
-            set_mark(tx, LOG_LOST, lost)
-        set_mark(tx, LOG_PURGED, purged)
-        set_mark(tx, LOG_MOVED, purged)
+        note_moved(tx, max(row[1] for row in rows) + 1)
         return len(rows)
 
     def finish(self, tx: Tx, span: Span) -> None:

@@ -1,5 +1,5 @@
 -- name: open_history_file
-SELECT number, kind, first, last, cutoff, file, row_count, sha256, first_at, last_at, held_until, deleted_at FROM att_history_file
+SELECT number, kind, first, last, cutoff, file, row_count, sha256, first_at, last_at, held_until, deleted_at, verified_at FROM att_history_file
 WHERE kind = :kind AND deleted_at IS NULL AND (held_until IS NULL OR held_until < :now) ORDER BY number LIMIT 1
 
 -- name: add_history_file
@@ -26,10 +26,22 @@ DELETE FROM att_history_file WHERE number = :number AND file IS NULL
 UPDATE att_history_file SET deleted_at = :now, held_until = NULL WHERE number = :number
 
 -- name: hold_history_file
-UPDATE att_history_file SET deleted_at = NULL, held_until = :until WHERE number = :number
+UPDATE att_history_file SET deleted_at = NULL, held_until = :until, verified_at = NULL WHERE number = :number
+
+-- name: verify_history_file
+-- Its rows wait to leave with their partition; where that does not come, they are deleted after the hold.
+UPDATE att_history_file SET verified_at = :now, held_until = :until WHERE number = :number
+
+-- name: verified_log_rows
+SELECT coalesce(sum(row_count), 0), max(last) FROM att_history_file
+WHERE kind = 'log' AND deleted_at IS NULL AND verified_at IS NOT NULL AND first >= :first AND last < :end
+
+-- name: end_verified_files
+UPDATE att_history_file SET deleted_at = :now, held_until = NULL
+WHERE kind = 'log' AND deleted_at IS NULL AND verified_at IS NOT NULL AND first >= :first AND last < :end
 
 -- name: history_files
-SELECT number, kind, first, last, cutoff, file, row_count, sha256, first_at, last_at, held_until, deleted_at FROM att_history_file
+SELECT number, kind, first, last, cutoff, file, row_count, sha256, first_at, last_at, held_until, deleted_at, verified_at FROM att_history_file
 WHERE file IS NOT NULL AND (:kind = '' OR kind = :kind) AND last_at >= :begin AND first_at < :end ORDER BY kind, first, number
 
 -- name: history_rows
@@ -38,7 +50,8 @@ SELECT kind, sum(row_count) FROM att_history_file WHERE deleted_at IS NOT NULL G
 -- name: log_lines_to_export
 -- Lines that were brought back from a file are in it already.
 SELECT l.number, l.at, coalesce(length(l.body), 0) FROM att_log l
-WHERE l.at < :before AND l.number < (SELECT max(number) FROM att_log) AND NOT EXISTS (
+WHERE l.at < :before AND l.number >= :first AND l.number < :end
+  AND l.number < (SELECT max(number) FROM att_log) AND NOT EXISTS (
   SELECT 1 FROM att_history_file h
   WHERE h.kind = 'log' AND h.file IS NOT NULL AND h.deleted_at IS NULL AND h.first <= l.number AND h.last >= l.number
 ) ORDER BY l.number LIMIT :limit

@@ -12,7 +12,8 @@ ON CONFLICT (key) DO UPDATE SET cycle = excluded.cycle
 
 -- name: purge_log
 DELETE FROM att_log WHERE number IN (
-  SELECT number FROM att_log WHERE at < :before AND number < (SELECT max(number) FROM att_log) ORDER BY at LIMIT :limit
+  SELECT number FROM att_log WHERE at < :before AND number >= :first AND number < :end
+    AND number < (SELECT max(number) FROM att_log) ORDER BY at LIMIT :limit
 )
 
 -- name: purge_rejects

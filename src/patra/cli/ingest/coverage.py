@@ -19,8 +19,8 @@ Examples:
 Exit code 0 when every window adds up, 1 when one does not."""
 
 COLUMNS = (
-    "endpoint", "operation", "leg", "since", "until", "status", "promised", "positions", "landed", "quarantined",
-    "gone", "missing", "detail",
+    "endpoint", "operation", "leg", "since", "until", "status", "proof", "promised", "positions", "landed",
+    "quarantined", "gone", "missing", "detail",
 )  # fmt: skip
 
 
@@ -49,6 +49,10 @@ def coverage(
     Promised is the provider's own total. Positions are the places of the list that were walked, repeats included. A
     source that lists ids first has two legs: LIST, then DETAIL for the records themselves.
 
+    Proof is what shows that nothing is missing: TOTAL (the provider's own, reached), ESTIMATE (reached but for its
+    tolerance), READINGS (two that gave the same), IDS (each has an outcome), or NONE: the list ended, and nothing
+    counts it.
+
     `coverage verify FILE` checks a certificate.
     """
     from patra.ingest.operations import coverage as stage
@@ -67,7 +71,10 @@ def coverage(
         if out is not None:
             made = patra.db.read(lambda tx: stage.certificate(tx, source, endpoint, now=now))
             _write(out, made)
+            some = unproven_line(made["sum"]["unproven"])
             click.echo(f"{len(made['windows'])} windows, {made['sum']['open']} open: {out} ({made['hash']})")
+            if some:
+                click.echo(some)
             return 1 if made["sum"]["open"] else 0
         found = patra.db.read(
             lambda tx: stage.coverage(tx, source, endpoint, operation=operation, limit=limit, after=after)
@@ -94,6 +101,8 @@ def _tell(found: "Coverage", source: str) -> None:
     s = found.sum
     if s.windows:
         click.echo(sum_line(found))
+    if s.unproven:
+        click.echo(unproven_line(s.unproven))
     for one in found.rereads:
         click.echo(words(one, source))
     if s.open:
@@ -110,6 +119,17 @@ def sum_line(found: "Coverage") -> str:
     return (
         f"{s.complete} of {s.windows} windows add up{legs}: {s.promised:,} promised, {s.positions:,} positions, "
         f"{s.landed:,} landed, {s.quarantined:,} in quarantine, {s.missing:,} missing"
+    )
+
+
+def unproven_line(count: int) -> str:
+    """What is to be known of windows that no total and no second reading proves; empty where there are none."""
+    if not count:
+        return ""
+    return (
+        f"{count} of them cannot be proven complete (proof NONE): the provider gives no total that counts, so records "
+        "that its lists leave out are not noticed; name `totalPath` if there is one, or declare "
+        "`pagination.verify: TWICE`"
     )
 
 
@@ -138,6 +158,8 @@ def _verify(file: str, *, as_json: bool) -> int:
             click.echo(problem, err=True)
     else:
         click.echo(f"{found.source}: {found.windows} windows, all add up ({found.hash})")
+        if found.unproven:
+            click.echo(unproven_line(found.unproven))
     return 1 if found.problems else 0
 
 

@@ -115,6 +115,8 @@ def _tell(done: "Drained") -> None:
             f"{p.done} of {p.windows} windows done in {took}: {p.inserted:,} new records, {p.updated:,} newer, "
             f"{p.skipped:,} known, {p.quarantined:,} in quarantine; {requests}"
         )
+    if done.unproven:
+        click.echo(f"{done.unproven} of them cannot be proven complete, no total counts them (`patra ingest coverage`)")
     if planned.note:
         click.echo(planned.note)
     if p.quarantined:

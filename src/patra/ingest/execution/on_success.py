@@ -9,7 +9,8 @@ import msgspec
 from msgspec.structs import replace
 
 from patra.ingest.execution.compiled_plan import TaskScope
-from patra.ingest.execution.growing_keys import DEEP_BY_KEY, RAISE_MAX_PAGE, above_what_is_known, from_the_last_key
+from patra.ingest.execution.end_of_list import lacking, verified
+from patra.ingest.execution.growing_keys import DEEP_BY_KEY, RAISE_MAX_PAGE, from_the_last_key
 from patra.ingest.expressions.paths import last_name
 from patra.ingest.extraction.completeness import Ledger, Shortfall, advice, fewest, with_shortfall
 from patra.ingest.extraction.key_ranges import KeyRanges, after_range, recounted
@@ -49,7 +50,7 @@ from patra.ingest.planning.slicing.slice_groups import Rest
 from patra.ingest.planning.slicing.slice_spec import expected_details
 from patra.ingest.planning.slicing.windows import Span
 from patra.ingest.planning.states import TaskTransition
-from patra.ingest.vocabulary.codes import Operation, PaginationType, TotalMeaning
+from patra.ingest.vocabulary.codes import Operation, PaginationType
 from patra.ingest.vocabulary.reasons import Reason
 from patra.ingest.vocabulary.run_reasons import RunReason
 from patra.kernel.clock import parse_duration
@@ -112,6 +113,7 @@ def move_on(
     items: int,
     *,
     overlaps: bool = False,
+    tally: int = 0,
 ) -> Move:
     """Where the list goes on after a page; `overlaps`: a record on it was on an earlier page of this reading."""
     listed = fetched.listed
@@ -120,7 +122,7 @@ def move_on(
         note = fetched.verdict.detail if fetched.verdict.code is RunReason.END_SHORT else ""
         end = End(fetched.verdict.code, replace(place, index=place.index + 1), note)
         return doubted(pagination, place, end, 0) or end
-    page = replace(page_of(line, listed, landing, items), overlaps=overlaps and not scope.spec.by_key)
+    page = replace(page_of(line, listed, landing, items), overlaps=overlaps and not scope.spec.by_key, tally=tally)
     pages = scope.slice.bounds.page
     last = pages.to_page - pages.from_page + 1 if pages is not None and pages.to_page is not None else None
     until = scope.window.end if scope.window else None
@@ -202,9 +204,7 @@ def after_page(
             if (cut := _cut_at_depth(scope, known, checkpoint, move, came)) is not None:
                 return cut
             pagination = scope.spec.pagination
-            own_end = move.code in {RunReason.END_RANGE, RunReason.END_WINDOW, RunReason.END_ORDERED}
-            short = None if own_end else short_of(pagination, move.place, items, distinct_ids)
-            short = short or _unreported(scope, move, items) or above_what_is_known(scope, checkpoint, move)
+            short = lacking(scope, checkpoint, move, items, distinct_ids)
             start = replace(scope.first, passes=place.passes)
             once_more = again(pagination, move, start, short=short is not None)
             if once_more is not None:
@@ -216,13 +216,19 @@ def after_page(
                     closing = part(RunReason.DRIFTED, detail, rest, move.place.total)
                     return Step(checkpoint=checkpoint, closing=closing, healed=(RunReason.RESLICE,))
                 short = short or Shortfall(missing=1, why="the list changed every time while it was read")
+            second = None if short is not None else verified(scope, move)
+            if isinstance(second, PagePosition):
+                checkpoint = replace(checkpoint, place=second)
+                return Step(checkpoint=checkpoint, has_next=True, following=second)
+            short = short or second
             last = last_again(scope.spec.pagination, place, len(landing.ids)) if _rereads(scope) else None
             if last is not None:
                 return Step(checkpoint=replace(checkpoint, place=last), has_next=True, following=last)
             ranges = after_range(checkpoint.ranges, checkpoint.ledger)
             if ranges.todo and short is None:
                 return Step(checkpoint=replace(checkpoint, place=scope.first, ranges=ranges), has_next=True)
-            ledger = with_shortfall(checkpoint.ledger, short, move.note)
+            agreed = move.place.earlier is not None and move.place.earlier == move.place.tally
+            ledger = with_shortfall(checkpoint.ledger, short, move.note, agreed=agreed)
             checkpoint = replace(checkpoint, place=move.place, over=True, ledger=ledger)
             return Step(checkpoint=checkpoint) if checkpoint.pending else finished(scope, checkpoint)
         case Stop(code, detail, following):
@@ -236,22 +242,6 @@ def after_page(
             return further or Step(checkpoint=checkpoint, closing=closing)
         case Probe():
             raise AssertionError("a probe lands nothing")
-
-
-def _unreported(scope: TaskScope, move: End, items: int) -> Shortfall | None:
-    """A list of several pages, or of a full one, on which the declared total is not a number: nothing counts it.
-
-    An end that the provider states (`hasMorePath`) needs no total, nor does a harvest by key, which goes on from its
-    largest one.
-    """
-    pagination, place, path = scope.spec.pagination, move.place, scope.course.listing.leg.response.total_path
-    counted = path is None or pagination.total is not TotalMeaning.EXACT or place.total is not None
-    stated = move.code not in {RunReason.END_NO_NEXT, RunReason.END_SHORT, RunReason.END_EMPTY, RunReason.END_REPEATED}
-    one = place.seen == items or (not items and place.index == 2)  # the second page may only show that it is over
-    several = not one or (place.size is not None and place.seen >= place.size)
-    if counted or stated or not several or scope.spec.by_key:
-        return None
-    return Shortfall(missing=1, why=f"no page gave a number at `totalPath` ({path}), and {place.seen} records came")
 
 
 def after_ranges(scope: TaskScope, checkpoint: Checkpoint, total: int | None, now: int) -> Step:

@@ -120,6 +120,12 @@ def window_wanted(tx: Tx, trigger: Trigger, spec: Spec, now: int) -> Span | None
     return None if isinstance(found, Idle) else found
 
 
+def unproven(tx: Tx, own: Own) -> int:
+    """Its windows that are done although nothing counts them."""
+    found = tx.fetch_one(Q["own_unproven"], own.params)
+    return 0 if found is None else int(found[0])
+
+
 def own_work(tx: Tx, trigger: Trigger, spec: Spec, window: Span | None, plan_id: str | None) -> Own:
     """What belongs to a trigger, once it has been planned."""
     update = spec.operation is Operation.UPDATE

@@ -23,10 +23,18 @@ from patra.ingest.extraction.pagination import End, Move, Next, PagePosition, Pr
 from patra.ingest.fetching.endpoint_client import EndpointClient
 from patra.ingest.fetching.fetch import Fetched, fetch
 from patra.ingest.fetching.sender import Deferred, Tally
-from patra.ingest.landing.page_records import Landing, ids_of, nothing, records_of, unreadable, with_missing
+from patra.ingest.landing.page_records import (
+    Landing,
+    ReadingTally,
+    ids_of,
+    nothing,
+    records_of,
+    unreadable,
+    with_missing,
+)
 from patra.ingest.landing.run_state import DONE, Checkpoint, Closing, Phase, Stats, deferred
 from patra.ingest.ratelimit.token_bucket import Sign, Signal
-from patra.ingest.vocabulary.codes import Dimension, MissingIds, PaginationType
+from patra.ingest.vocabulary.codes import Dimension, MissingIds, PaginationType, Verify
 from patra.ingest.vocabulary.run_reasons import RunReason
 from patra.kernel.telemetry import span
 
@@ -64,6 +72,8 @@ class Run:
         self._earlier: set[int] = set()
         """Records of the readings before this one."""
         self._nameless = NamelessItems()
+        self._readings = ReadingTally()
+        self._verifies = context.scope.spec.pagination.verify is Verify.TWICE
         self._refused: Fetched | None = None
         """The answer to a page that may lie behind the end of the list, which is asked for once more."""
         self._known_before = 0
@@ -221,7 +231,12 @@ class Run:
             met = self._nameless if place.index else NamelessItems()
             landing = replace(landing, without_id=met.fresh(landing.nameless))
         overlaps = place.index > 0 and not place.reread and not landing.keys.isdisjoint(self._keys)
-        move = on_success.move_on(scope, line, self.checkpoint, place, fetched, landing, len(items), overlaps=overlaps)
+        if place.index == 0:
+            self._readings = ReadingTally()
+        tally = self._readings.of(landing) if self._verifies else 0
+        move = on_success.move_on(
+            scope, line, self.checkpoint, place, fetched, landing, len(items), overlaps=overlaps, tally=tally
+        )
         if isinstance(move, End) and place.passes and self._keys | landing.keys <= self._earlier:
             move = replace(move, place=replace(move.place, overlapped=False))  # read again, and nothing else came
         if isinstance(move, Probe):
@@ -253,6 +268,8 @@ class Run:
         if len(self._keys) <= MAX_TRACKED_KEYS:
             self._keys |= landing.keys
         self._nameless.add(landing.nameless)
+        if self._verifies:
+            self._readings.add(landing)
         ledger = with_page(
             self.checkpoint.ledger,
             walked(self._run.plan.spec.pagination, move.place, places),

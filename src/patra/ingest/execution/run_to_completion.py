@@ -20,6 +20,7 @@ from patra.ingest.execution.progress import (
     counted,
     left_behind,
     own_work,
+    unproven,
     window_wanted,
 )
 from patra.ingest.fetching.runtime import Runtime
@@ -55,6 +56,8 @@ class Drained(msgspec.Struct, frozen=True, kw_only=True):
     more: int = 0
     """Left ones that are not named."""
     interrupted: bool = False
+    unproven: int = 0
+    """Windows that are done, as their lists ended, although nothing counts them."""
 
     @property
     def refused(self) -> bool:
@@ -115,6 +118,7 @@ class Drain:
             left=tuple(left[:MAX_TASKS_SHOWN]),
             more=max(len(left) - MAX_TASKS_SHOWN, 0),
             interrupted=interrupted,
+            unproven=min(self._db.read(lambda tx: unproven(tx, own)), last.done),
         )
 
     def _without_secret(self, spec: Spec) -> Planned | None:

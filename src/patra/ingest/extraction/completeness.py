@@ -21,6 +21,13 @@ MAX_TRACKED_KEYS = 2_000_000
 """Records of one window whose repetition is noticed; of a larger one only the positions are counted."""
 
 
+MAX_PAGES_ABOVE = 10
+"""A list that brings twice its exact total and so many pages more is followed no further."""
+
+MAX_PAGES_UNCOUNTED = 100_000
+"""Pages of one list that no total counts and whose pack names no `maxPage`."""
+
+
 class LegCount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one leg of a window has seen so far. LIST counts places of the list, DETAIL the ids that were asked for."""
 
@@ -46,6 +53,8 @@ class LegCount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     missing: int = 0
     """LIST: how many positions, or records, the total promises beyond what came."""
     why: str = ""
+    agreed: bool = False
+    """LIST: two readings gave the same records (`verify: TWICE`)."""
 
 
 class Ledger(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -68,6 +77,8 @@ class Walked(msgspec.Struct, frozen=True, kw_only=True):
     suppressed: int = 0
     skipped: int = 0
     """Places before the slice's own first page."""
+    perhaps_twice: int = 0
+    """Where pages may overlap: nulls and empty places that may have stood on an earlier one."""
 
 
 class Shortfall(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,6 +118,7 @@ def shortfall(
     if distinct_ids is None:
         return None
     known = walked.skipped + distinct_ids + walked.null_items + walked.without_id + walked.suppressed
+    known -= walked.perhaps_twice
     if known < least:
         again = f"{walked.positions} positions came for {total} promised, but some records stood there twice"
         return Shortfall(missing=least - known, why=again)
@@ -119,12 +131,12 @@ def shortfall_by_time(
     """What a list by time lacks of the total of its first page: its records are counted, each once.
 
     Pages overlap. Items without an id are distinguished by their content (`NamelessItems`); nulls and places that the
-    provider declares to be empty cannot be: one that stands on two pages counts twice, in favour of the window.
+    provider declares to be empty cannot be: only as many count as one page had, so that none counts twice.
     """
     least = fewest(pagination, total_first)
     if least is None or distinct_ids is None:
         return None
-    known = distinct_ids + walked.null_items + walked.without_id + walked.suppressed
+    known = distinct_ids + walked.null_items + walked.without_id + walked.suppressed - walked.perhaps_twice
     if known >= least:
         return None
     return Shortfall(missing=least - known, why=f"{known} records came for {total_first} promised at the beginning")
@@ -150,12 +162,12 @@ def wrong_total(pagination: Pagination, place: PagePosition, distinct_ids: int |
 
 
 def perhaps_capped(pagination: Pagination, place: PagePosition, page: Page, here: PagePosition) -> bool:
-    """Whether a short page may be a full one of a provider that gives no larger ones, with nothing else to go by.
+    """Whether a short page may have others behind it: the provider may give no larger ones, or have cut this one.
 
-    The pack does not say what a short page means, no total counts, and only short pages came: the next page is asked
-    for. Reading too much costs one request (I11). `here` is the place with the page counted.
+    The pack does not say what a short page means, and no total counts: the next page is asked for. Reading too much
+    costs one request (I11). `here` is the place with the page counted.
     """
-    if page.has_more is not None or not page.items or not (place.index == 0 or place.only_short_pages):
+    if page.has_more is not None or not page.items:
         return False
     if pagination.type is PaginationType.TIME:
         stuck = place.index == 0 and place.since is not None and (page.newest or 0) <= place.since
@@ -165,11 +177,42 @@ def perhaps_capped(pagination: Pagination, place: PagePosition, page: Page, here
 
 
 def looks_behind(pagination: Pagination, place: PagePosition) -> bool:
-    """Whether a page is asked for only because the short ones before it may have been full ones."""
-    counts = place.total is not None and pagination.total in {TotalMeaning.EXACT, TotalMeaning.UPPER_BOUND}
+    """Whether a page is asked for only because the short one before it may not have been the last."""
     kinds = {PaginationType.OFFSET, PaginationType.PAGE, PaginationType.TIME}
     declared = pagination.short_page is not None or pagination.max_page == 1
-    return pagination.type in kinds and not declared and not counts and place.only_short_pages
+    return pagination.type in kinds and not declared and not counted(pagination, place.total)
+
+
+def counted(pagination: Pagination, total: int | None) -> bool:
+    """Whether a total says how many records a list has at most, so that reaching it is the end."""
+    return total is not None and pagination.total in {TotalMeaning.EXACT, TotalMeaning.UPPER_BOUND}
+
+
+def endless(pagination: Pagination, place: PagePosition) -> str:
+    """Why a list is followed no further: a provider that invents records has no end; empty where it may go on."""
+    most = place.total_most
+    if pagination.type is PaginationType.TIME:
+        most = None
+    if most is not None and pagination.total is TotalMeaning.EXACT:
+        room = most + MAX_PAGES_ABOVE * (place.size or place.longest)
+        says = not place.total_of_page and not place.total_of_rest
+        return (
+            f"{place.seen} records came for {most} promised, and more follow"
+            if says and place.seen > most + room
+            else ""
+        )
+    if pagination.max_page is None and fewest(pagination, place.total) is None and place.index >= MAX_PAGES_UNCOUNTED:
+        return f"{place.index} pages, and no end or total in sight; name `pagination.maxPage` if it is really so long"
+    return ""
+
+
+def hole(pagination: Pagination, place: PagePosition) -> Shortfall | None:
+    """What a list lacks in which records stood behind a page that looked like its last one, with no total to ask."""
+    if not place.hole or counted(pagination, place.total):
+        return None
+    what = "emptyPage: CONTINUE" if place.hole.startswith("an empty") else "shortPage: CONTINUE"
+    why = f"records stood behind {place.hole}; if the provider filters after paging, declare `{what}`"
+    return Shortfall(missing=1, why=why)
 
 
 class NamelessItems:
@@ -223,10 +266,18 @@ def with_page(ledger: Ledger, walked: Walked, total: int | None, *, distinct_ids
     )
 
 
-def with_shortfall(ledger: Ledger, found: Shortfall | None, note: str = "") -> Ledger:
+def with_shortfall(ledger: Ledger, found: Shortfall | None, note: str = "", *, agreed: bool = False) -> Ledger:
     """The ledger at the end of the list; `note`: what is to be known of it although nothing is missing."""
-    missing, why = (0, note) if found is None else (found.missing, found.why)
-    return replace(ledger, listing=replace(ledger.listing, missing=missing, why=why))
+    was = ledger.listing
+    missing, why = (0, note or _nulls(was)) if found is None else (found.missing, found.why)
+    return replace(ledger, listing=replace(was, missing=missing, why=why, agreed=agreed))
+
+
+def _nulls(count: LegCount) -> str:
+    """Nulls count as places of the list, and nobody can say which records they stand for."""
+    if not count.null_items:
+        return ""
+    return f"{count.null_items} of {count.positions} places of the list hold null instead of a record or its id"
 
 
 def with_details(ledger: Ledger, asked: AbstractSet[str], came: AbstractSet[str], *, ignored: bool) -> Ledger:

@@ -5,8 +5,11 @@ from typing import TypeAlias
 import msgspec
 from msgspec.structs import replace
 
+from patra.ingest.packs.sections import Pagination
+from patra.ingest.vocabulary.codes import PaginationType, ShortPage
 from patra.ingest.vocabulary.run_reasons import RunReason
 
+MAX_TALLY = 2**62 - 1
 RECENT_PAGES = 16  # pages whose repetition is noticed at once; longer circles are noticed after a few turns
 
 
@@ -46,6 +49,8 @@ class PagePosition(msgspec.Struct, frozen=True, kw_only=True):
     null_items: int = 0
     without_id: int = 0
     suppressed: int = 0
+    most_blanks: int = 0
+    """Nulls and places that the provider leaves empty, on the page that had most of them."""
     total: int | None = None
     total_first: int | None = None
     """Its total when this reading began: by time, and where a list grows at its head. What came since stands above."""
@@ -69,11 +74,25 @@ class PagePosition(msgspec.Struct, frozen=True, kw_only=True):
     reread: bool = False
     """The last page was read, and is read once more."""
     trail: Trail = Trail()
+    longest: int = 0
+    """Places of the list on the longest page so far."""
+    tally: int = 0
+    """`verify: TWICE`: the sum of the hashes of the records of this reading, whatever their order."""
+    earlier: int | None = None
+    """The same of the reading before this one."""
+    hole: str = ""
+    """A page in the midst that looked like the last one: it was empty, or by page shorter than others."""
 
     @property
     def reached(self) -> int:
         """Places of the list up to here, those of other slices and those that the provider leaves empty among them."""
         return self.before + self.seen + self.suppressed
+
+    def may_overlap(self, pagination: Pagination) -> bool:
+        """Whether a place of the list may stand on two pages: by time, or by offset behind a short page."""
+        if pagination.type is PaginationType.OFFSET and self.offset is not None and self.size is not None:
+            return self.offset - pagination.initial.offset - self.before != (self.index - 1) * self.size
+        return pagination.type in {PaginationType.TIME, None}
 
     @property
     def only_short_pages(self) -> bool:
@@ -95,6 +114,8 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     url: str | None = None
     total: int | None = None
     digest: str = ""
+    tally: int = 0
+    """`verify: TWICE`: the sum of the hashes of its records that no earlier page of this reading had."""
     newest: int | None = None
     rising: bool = True
     """Its update times do not fall from one record to the next."""
@@ -147,3 +168,62 @@ class Stop(msgspec.Struct, frozen=True):
 
 
 Move: TypeAlias = Next | Probe | End | Stop
+
+
+def with_page_counted(pagination: Pagination, place: PagePosition, page: Page, bounds: Range) -> PagePosition:
+    total = page.total if page.total is not None else place.total
+    change = 0 if page.total is None or place.total is None else page.total - place.total
+    first = place.total if place.total_first is None else place.total_first
+    most = max((one for one in (page.total, place.total_most) if one is not None), default=None)
+    rest = page.total is not None and page.total + place.seen == most
+    empty = _suppressed(pagination, place, page, total)
+    return replace(
+        place,
+        index=place.index + 1,
+        seen=place.seen + page.items,
+        null_items=place.null_items + page.null_items,
+        without_id=place.without_id + page.without_id,
+        suppressed=place.suppressed + empty,
+        most_blanks=max(place.most_blanks, page.null_items + empty),
+        total=total,
+        total_first=(total if first is None else first) if _keeps_first(pagination, bounds) else None,
+        total_most=most,
+        total_of_page=page.total == page.items and (place.total_of_page or place.index == 0),
+        total_of_rest=rest and (place.total_of_rest or place.index == 0),
+        last=page.items,
+        longest=max(place.longest, page.items),
+        tally=(place.tally + page.tally) & MAX_TALLY,
+        hole=place.hole or _hole(pagination, place, page),
+        drifted=place.drifted or (change < 0 if bounds.grows else change != 0),
+        grew=place.grew or (bounds.grows and not bounds.grows_at_head and change > 0),
+        overlapped=place.overlapped or page.overlaps,
+        empties=0 if page.items else place.empties + 1,
+        trail=place.trail.after(page.digest) if page.items else place.trail,
+    )
+
+
+def _keeps_first(pagination: Pagination, bounds: Range) -> bool:
+    """Whether the total of the first page is the one to add up to: later ones say less, or more, of another list."""
+    return bounds.grows_at_head or pagination.type is PaginationType.TIME
+
+
+def _suppressed(pagination: Pagination, place: PagePosition, page: Page, total: int | None) -> int:
+    """Places of a page that the provider leaves empty, where the pack declares it; none lies beyond the total."""
+    if pagination.short_page is not ShortPage.SUPPRESSED or total is None or place.size is None:
+        return 0
+    left = total - place.before - place.seen - place.suppressed
+    return max(min(place.size, left) - page.items, 0)
+
+
+def _hole(pagination: Pagination, place: PagePosition, page: Page) -> str:
+    """The page before this one, where it looked like the last one and is not: nothing else shows what it left out.
+
+    By offset a short page is followed by what stands behind it. A token may lead past what the provider filtered.
+    """
+    if not page.items or place.last is None:
+        return ""
+    kinds = {PaginationType.OFFSET, PaginationType.PAGE}
+    if place.empties and pagination.empty_page is None and pagination.type in kinds:
+        return f"an empty page, behind the first {place.seen} records"
+    short = 0 < place.last < place.longest and pagination.type is PaginationType.PAGE and pagination.short_page is None
+    return f"a page of {place.last} records, where others held {place.longest}" if short else ""

@@ -11,13 +11,25 @@ from msgspec.structs import replace
 from patra.ingest.extraction.completeness import (
     Shortfall,
     Walked,
+    counted,
+    endless,
     fewest,
     perhaps_capped,
     shortfall,
     shortfall_by_time,
     wrong_total,
 )
-from patra.ingest.extraction.page_moves import End, Move, Next, Page, PagePosition, Probe, Range, Stop
+from patra.ingest.extraction.page_moves import (
+    End,
+    Move,
+    Next,
+    Page,
+    PagePosition,
+    Probe,
+    Range,
+    Stop,
+    with_page_counted,
+)
 from patra.ingest.packs.sections import Pagination
 from patra.ingest.vocabulary.codes import EmptyPage, PaginationType, RepeatedToken, ShortPage, Step, TotalMeaning
 from patra.ingest.vocabulary.run_reasons import RunReason
@@ -58,9 +70,10 @@ def _before(pagination: Pagination, from_page: int | None) -> int:
 def follow(pagination: Pagination, place: PagePosition, page: Page, bounds: Range | None = None) -> Move:
     """What comes after a page that was asked for at `place`."""
     bounds = bounds or Range()
-    here = _counted(pagination, place, page, bounds)
+    here = with_page_counted(pagination, place, page, bounds)
     if page.items and place.trail.has(page.digest):
-        if perhaps_capped(pagination, place, page, here) and page.digest == place.trail.recent[-1]:
+        short = place.size is not None and page.items < place.size
+        if short and perhaps_capped(pagination, place, page, here) and page.digest == place.trail.recent[-1]:
             return End(RunReason.END_SHORT, place)  # whatever page is asked for, it gives this one
         if not _pushed_down(here, page):
             return _repeated(pagination, place, page, here)
@@ -70,6 +83,8 @@ def follow(pagination: Pagination, place: PagePosition, page: Page, bounds: Rang
         end = doubted(pagination, place, end, page.items)
     if end is not None:
         return end
+    if why := endless(pagination, here):
+        return Stop(RunReason.LOOP, why, here)
     following = _next(pagination, place, page, here, bounds)
     if isinstance(following, End):
         return following
@@ -112,6 +127,7 @@ def walked(pagination: Pagination, place: PagePosition, items: int) -> Walked:
         without_id=place.without_id,
         suppressed=place.suppressed,
         skipped=place.before,
+        perhaps_twice=place.null_items + place.suppressed - place.most_blanks if place.may_overlap(pagination) else 0,
     )
 
 
@@ -207,46 +223,6 @@ def capped(pagination: Pagination, end: PagePosition, items: int, max_depth: int
     return end.seen >= max_depth or (items == 0 and end.seen > 0 and end.seen + (end.size or 0) > max_depth)
 
 
-def _counted(pagination: Pagination, place: PagePosition, page: Page, bounds: Range) -> PagePosition:
-    total = page.total if page.total is not None else place.total
-    change = 0 if page.total is None or place.total is None else page.total - place.total
-    first = place.total if place.total_first is None else place.total_first
-    most = max((one for one in (page.total, place.total_most) if one is not None), default=None)
-    rest = page.total is not None and page.total + place.seen == most
-    return replace(
-        place,
-        index=place.index + 1,
-        seen=place.seen + page.items,
-        null_items=place.null_items + page.null_items,
-        without_id=place.without_id + page.without_id,
-        suppressed=place.suppressed + _suppressed(pagination, place, page, total),
-        total=total,
-        total_first=(total if first is None else first) if _keeps_first(pagination, bounds) else None,
-        total_most=most,
-        total_of_page=page.total == page.items and (place.total_of_page or place.index == 0),
-        total_of_rest=rest and (place.total_of_rest or place.index == 0),
-        last=page.items,
-        drifted=place.drifted or (change < 0 if bounds.grows else change != 0),
-        grew=place.grew or (bounds.grows and not bounds.grows_at_head and change > 0),
-        overlapped=place.overlapped or page.overlaps,
-        empties=0 if page.items else place.empties + 1,
-        trail=place.trail.after(page.digest) if page.items else place.trail,
-    )
-
-
-def _keeps_first(pagination: Pagination, bounds: Range) -> bool:
-    """Whether the total of the first page is the one to add up to: later ones say less, or more, of another list."""
-    return bounds.grows_at_head or pagination.type is PaginationType.TIME
-
-
-def _suppressed(pagination: Pagination, place: PagePosition, page: Page, total: int | None) -> int:
-    """Places of a page that the provider leaves empty, where the pack declares it; none lies beyond the total."""
-    if pagination.short_page is not ShortPage.SUPPRESSED or total is None or place.size is None:
-        return 0
-    left = total - place.before - place.seen - place.suppressed
-    return max(min(place.size, left) - page.items, 0)
-
-
 def _pushed_down(here: PagePosition, page: Page) -> bool:
     """Whether records that came at the head since explain a page that was there before: they push others down.
 
@@ -282,7 +258,7 @@ def _end(pagination: Pagination, place: PagePosition, page: Page, here: PagePosi
         if here.reached < here.total:
             return None
     if page.items == 0:
-        return _empty(pagination, place, here)
+        return _empty(pagination, place, page, here)
     if place.size is None:
         return None
     if page.items < place.size:
@@ -307,13 +283,15 @@ def _end_of_chain(pagination: Pagination, place: PagePosition, page: Page, here:
     following = page.token if pagination.type is PaginationType.TOKEN else page.url
     sent = place.token if pagination.type is PaginationType.TOKEN else place.url
     if not following:
+        if page.items == 0 and pagination.empty_page is None:
+            return _doubted_empty(pagination, place, page, here)
         full = place.size is None or page.items >= place.size
         done = _all_walked(pagination, here)
         if pagination.last_page_probe and place.probes == 0 and full and page.items and not done:
             return Probe(replace(place, probes=1), RunReason.PROBE)
         return End(RunReason.END_NO_NEXT, here)
     if page.items == 0 and pagination.empty_page is not EmptyPage.CONTINUE:
-        return _empty(pagination, place, here)
+        return _empty(pagination, place, page, here)
     if following == sent:
         if pagination.repeated_token is RepeatedToken.END:
             return End(RunReason.END_REPEATED, here)
@@ -325,8 +303,10 @@ def _end_of_chain(pagination: Pagination, place: PagePosition, page: Page, here:
     return None
 
 
-def _empty(pagination: Pagination, place: PagePosition, here: PagePosition) -> Move | None:
+def _empty(pagination: Pagination, place: PagePosition, page: Page, here: PagePosition) -> Move | None:
     match pagination.empty_page:
+        case None:
+            return _doubted_empty(pagination, place, page, here)
         case EmptyPage.END:
             return End(RunReason.END_EMPTY, here)
         case EmptyPage.PROBE:
@@ -335,6 +315,24 @@ def _empty(pagination: Pagination, place: PagePosition, here: PagePosition) -> M
             done = _all_walked(pagination, here)
             enough = here.total is not None and here.reached >= here.total and here.empties >= MAX_EMPTY
             return End(RunReason.END_TOTAL, here) if done or enough else None
+
+
+def _doubted_empty(pagination: Pagination, place: PagePosition, page: Page, here: PagePosition) -> Move | None:
+    """Nothing counts, and a full page came before: some providers answer so in the midst of a list (I11).
+
+    An empty one behind a short one, or behind another empty one, is the end, as is an empty list.
+    """
+    full = place.last is not None and place.last >= (place.size or 1)
+    if not full or fewest(pagination, here.total) is not None or counted(pagination, here.total):
+        return End(RunReason.END_EMPTY, here)
+    if pagination.type in {PaginationType.OFFSET, PaginationType.PAGE}:
+        return None
+    following, sent = (page.token, place.token) if pagination.type is PaginationType.TOKEN else (page.url, place.url)
+    if following and following != sent:
+        return None
+    if place.probes or stateful(pagination) or pagination.type in {PaginationType.TIME, None}:
+        return End(RunReason.END_EMPTY, here)
+    return Probe(replace(place, probes=1), RunReason.PROBE)
 
 
 def _at_max_page(pagination: Pagination, here: PagePosition, bounds: Range) -> Move:
@@ -349,6 +347,7 @@ def _next(pagination: Pagination, place: PagePosition, page: Page, here: PagePos
         case PaginationType.OFFSET:
             whole = pagination.step is Step.REQUESTED or pagination.short_page is ShortPage.SUPPRESSED
             fixed = whole and not perhaps_capped(pagination, place, page, here)
+            fixed = fixed or (not page.items and pagination.empty_page is None and page.has_more is None)
             asked = place.size if fixed and place.size is not None else page.items
             if asked == 0:
                 return Stop(RunReason.LOOP, "an empty page does not move the offset", here)

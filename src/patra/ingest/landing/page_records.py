@@ -5,6 +5,7 @@ window are decided here, item by item; one bad item never stops the others (ch. 
 """
 
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from itertools import pairwise
 from typing import Any
 
@@ -259,6 +260,25 @@ def page_of(line: EndpointClient, listed: Listed, landing: Landing, items: int) 
 def _digest(ids: list[str], wrong: list[Bad]) -> str:
     """The identity of a page; where none of its records has an id, the records themselves."""
     return page_digest(ids or [one.key for one in wrong])
+
+
+class ReadingTally:
+    """`verify: TWICE`: hashes of the records that one reading of a list has brought, the same in every process."""
+
+    def __init__(self) -> None:
+        self._met: set[int] = set()
+
+    def of(self, landing: Landing) -> int:
+        """The sum over the records of a page that this reading has not met."""
+        return sum(_hashes(landing) - self._met)
+
+    def add(self, landing: Landing) -> None:
+        self._met |= _hashes(landing)
+
+
+def _hashes(landing: Landing) -> set[int]:
+    names = (*landing.ids, *(one.key for one in landing.bad if one.id is None))
+    return {int.from_bytes(blake2b(one.encode("utf-8", "surrogatepass"), digest_size=7).digest()) for one in names}
 
 
 def with_missing(landing: Landing, asked: Sequence[str], policy: MissingIds, *, told_empty: bool = False) -> Landing:

@@ -12,6 +12,7 @@ from patra.ingest.packs.spec import Spec
 from patra.ingest.planning.slicing.slice_spec import decode_slice
 from patra.ingest.planning.slicing.windows import Span, gaps
 from patra.ingest.planning.states import TaskTransition
+from patra.ingest.vocabulary.codes import Operation, TotalMeaning
 from patra.ingest.vocabulary.run_reasons import RunReason
 from patra.kernel.db import Row, Tx
 
@@ -24,6 +25,16 @@ class WindowState(StrEnum):
     HANDED_OVER = "HANDED_OVER"  # smaller windows took the rest
     FAILED = "FAILED"
     CANCELLED = "CANCELLED"
+
+
+class Proof(StrEnum):
+    """What shows that nothing of a window is missing."""
+
+    TOTAL = "TOTAL"  # as many records as the provider's own total says
+    ESTIMATE = "ESTIMATE"  # no fewer than the declared tolerance of its total allows
+    READINGS = "READINGS"  # two readings of the list gave the same records
+    IDS = "IDS"  # each id that was asked for has an outcome
+    NONE = "NONE"  # the list ended, and nothing counts it
 
 
 class Incomplete(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +62,18 @@ def state_of(closing: Closing) -> WindowState:
             return WindowState.CANCELLED
         case _:
             return WindowState.INCOMPLETE if closing.code is RunReason.INCOMPLETE else WindowState.FAILED
+
+
+def proof_of(spec: Spec, leg: str, count: LegCount) -> Proof:
+    """What a leg whose counts add up rests on."""
+    if leg == "DETAIL" or spec.operation is Operation.UPDATE:
+        return Proof.IDS
+    if count.promised_last is not None and spec.pagination.total is TotalMeaning.EXACT:
+        return Proof.TOTAL
+    if count.agreed:
+        return Proof.READINGS
+    estimated = count.promised_last is not None and spec.pagination.total is TotalMeaning.ESTIMATE
+    return Proof.ESTIMATE if estimated else Proof.NONE
 
 
 def write(tx: Tx, spec: Spec, task: TaskRow, run_id: str, closing: Closing, ledger: Ledger, now: int) -> None:
@@ -91,6 +114,7 @@ def write(tx: Tx, spec: Spec, task: TaskRow, run_id: str, closing: Closing, ledg
             count.why,
             spec.spec_fingerprint,
             now,
+            proof_of(spec, leg, count).value,
         )
         for leg, count in legs.items()
     ]

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from patra.ingest.landing.store import Q
-from patra.ingest.landing.window_ledger import WindowState, made_good
+from patra.ingest.landing.window_ledger import Proof, WindowState, made_good
 from patra.ingest.operations.rereads import Reread, rereads
 from patra.kernel.canonical import fingerprint
 from patra.kernel.clock import format_instant
@@ -18,7 +18,8 @@ from patra.kernel.db import Tx
 from patra.kernel.errors import Invalid
 from patra.kernel.safety.untrusted_text import integer_of
 
-CERTIFICATE_VERSION = 1
+CERTIFICATE_VERSION = 2
+KNOWN_CERTIFICATES = (1, CERTIFICATE_VERSION)
 MAX_WINDOWS_PER_READ = 1000
 
 
@@ -34,6 +35,8 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     made_good: bool
     total: str
+    proof: str = ""
+    """What shows that nothing is missing: TOTAL, ESTIMATE, READINGS (two that agree), IDS, or NONE."""
     promised_first: int | None
     promised: int | None
     positions: int
@@ -55,11 +58,15 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sum(msgspec.Struct, frozen=True, kw_only=True):
-    """All windows together; `open` do not add up or failed, and nothing has read them since."""
+    """All windows together; `open` do not add up or failed, and nothing has read them since.
+
+    `unproven` are complete as far as their lists said; no total and no second reading shows that nothing is missing.
+    """
 
     windows: int = 0
     complete: int = 0
     open: int = 0
+    unproven: int = 0
     promised: int = 0
     positions: int = 0
     landed: int = 0
@@ -78,10 +85,14 @@ class Coverage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verified(msgspec.Struct, frozen=True, kw_only=True):
-    """What a certificate is worth: `problems` is empty where it is genuine and every window adds up."""
+    """What a certificate is worth: `problems` is empty where it is genuine and every window adds up.
+
+    `unproven` of its windows end as their lists did, and nothing counts them.
+    """
 
     source: str
     windows: int
+    unproven: int
     hash: str
     problems: list[str]
 
@@ -106,6 +117,7 @@ def _sum_of_all(tx: Tx, source: str, endpoint: str, operation: str) -> Sum:
         windows=int(done["windows"]) + rest.windows,
         complete=int(done["windows"]),
         open=rest.open,
+        unproven=int((tx.fetch_one(Q["ledger_unproven"], params) or (0,))[0]),
         promised=int(done["promised"]) + rest.promised,
         positions=int(done["positions"]) + rest.positions,
         landed=int(done["landed"]) + rest.landed,
@@ -149,6 +161,7 @@ def summed(windows: list[Window]) -> Sum:
         windows=len(stand),
         complete=sum(1 for one in stand if one.status == WindowState.COMPLETE),
         open=sum(1 for one in stand if one.status != WindowState.COMPLETE),
+        unproven=sum(1 for one in stand if _is_unproven(one)),
         promised=sum(one.promised or 0 for one in stand),
         positions=sum(one.positions for one in stand),
         landed=sum(one.landed for one in yields),
@@ -187,16 +200,17 @@ def verify(text: bytes | str) -> Verified:
     """Check a certificate by itself: its hash, its sums, and that every window that stands adds up."""
     try:
         tree: dict[str, Any] = msgspec.json.decode(text, type=dict[str, Any])
-        windows = msgspec.convert(tree["windows"], list[Window])
+        windows = [_with_proof(one) for one in msgspec.convert(tree["windows"], list[Window])]
     except (msgspec.MsgspecError, KeyError, UnicodeDecodeError) as error:
         raise Invalid("i_bad_certificate", f"this is not a certificate of coverage: {error}") from error
     body: Mapping[str, Any] = {name: value for name, value in tree.items() if name != "hash"}
     problems: list[str] = []
     if fingerprint(body) != tree.get("hash"):
         problems.append("the hash does not fit: the certificate was changed")
-    if tree.get("certificate") != CERTIFICATE_VERSION:
+    if tree.get("certificate") not in KNOWN_CERTIFICATES:
         problems.append(f"version {tree.get('certificate')} is not known here")
-    if msgspec.to_builtins(summed(windows)) != tree.get("sum"):
+    sums = msgspec.to_builtins(summed(windows))
+    if {name: sums[name] for name in sums if name in tree.get("sum", {}) or name != "unproven"} != tree.get("sum"):
         problems.append("the sum is not that of its windows")
     for one in windows:
         if one.made_good or one.status == WindowState.HANDED_OVER:
@@ -208,11 +222,29 @@ def verify(text: bytes | str) -> Verified:
                 problems.append(f"{_name(one)}: {one.positions} of {one.promised} promised positions")
         elif one.leg == "DETAIL" and one.landed + one.quarantined + one.gone < one.positions:
             problems.append(f"{_name(one)}: {one.positions} ids were listed, fewer landed or were set aside")
-    return Verified(source=tree.get("source", ""), windows=len(windows), hash=tree.get("hash", ""), problems=problems)
+    unproven = sum(1 for one in windows if _is_unproven(one))
+    return Verified(
+        source=tree.get("source", ""),
+        windows=len(windows),
+        unproven=unproven,
+        hash=tree.get("hash", ""),
+        problems=problems,
+    )
 
 
 def _name(one: Window) -> str:
     return f"{one.source}/{one.endpoint} {one.since} … {one.until}"
+
+
+def _with_proof(one: Window) -> Window:
+    """A window of a certificate of version 1, which has no proof: an exact total is one."""
+    exact = one.total == "EXACT" and one.promised is not None
+    known = Proof.TOTAL if exact else Proof.IDS if one.operation == "UPDATE" else Proof.NONE
+    return one if one.proof else msgspec.structs.replace(one, proof=known.value)
+
+
+def _is_unproven(one: Window) -> bool:
+    return one.status == WindowState.COMPLETE and one.leg == "LIST" and one.proof == Proof.NONE
 
 
 def _is_open(one: Window) -> bool:
@@ -232,6 +264,7 @@ def _window(tx: Tx, row: dict[str, Any]) -> Window:
         status=state,
         made_good=state in {WindowState.INCOMPLETE, WindowState.FAILED} and made_good(tx, row),
         total=row["total_code"],
+        proof=row["proof_code"],
         promised_first=row["promised_first"],
         promised=row["promised_last"],
         positions=row["positions"],

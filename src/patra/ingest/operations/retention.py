@@ -2,7 +2,8 @@
 
 | what | kept for |
 |---|---|
-| batches, runs of finished tasks, cursor events, settled quarantine rows, alerts that are over | `history` |
+| batches, cursor events, settled quarantine rows, alerts that are over | `history` |
+| runs of finished tasks, with the journal of both | `history` |
 | kept bodies | `history`, and only as many bytes as `bodies`, the oldest going first |
 | quotas, statistics of queues | forty days |
 | records | `records`; by default for ever |
@@ -21,6 +22,7 @@ from patra.ingest.operations.history import write_history
 from patra.ingest.operations.history_place import HistoryPlace
 from patra.kernel.clock import DAY
 from patra.kernel.db import Database, Row, Tx
+from patra.kernel.machine import forget
 
 PURGE_BATCH_SIZE = 1000
 SHORT = 40 * DAY
@@ -84,7 +86,13 @@ def _purge_batch(
     if keep is not None:
         keep(kind, found)
     rows: list[Row] = [tuple(row[name] for name in key) for row in found]
-    return db.run(lambda tx: _drop(tx, kind, rows))
+    moving = [row[name] for row in found for name in ("run_id", "task_id")] if kind == "runs" else []
+
+    def work(tx: Tx) -> int:
+        forget(tx, moving, before)
+        return _drop(tx, kind, rows)
+
+    return db.run(work)
 
 
 def _drop(tx: Tx, kind: str, rows: Sequence[Row]) -> int:

@@ -1,13 +1,13 @@
 -- name: ledger_write
--- rows: task_id text, leg_code text, run_id text, plan_id text, provenance_code text, endpoint_name text, operation_code text, namespace_key text, window_from int, window_to int, status_code text, total_code text, promised_first int, promised_last int, positions int, distinct_ids int, null_items int, without_id int, suppressed int, inserted int, updated int, equal_count int, older_count int, repeated int, outside int, quarantined int, gone int, readings int, missing int, detail text, spec_fingerprint text, closed_at int
+-- rows: task_id text, leg_code text, run_id text, plan_id text, provenance_code text, endpoint_name text, operation_code text, namespace_key text, window_from int, window_to int, status_code text, total_code text, promised_first int, promised_last int, positions int, distinct_ids int, null_items int, without_id int, suppressed int, inserted int, updated int, equal_count int, older_count int, repeated int, outside int, quarantined int, gone int, readings int, missing int, detail text, spec_fingerprint text, closed_at int, proof_code text
 INSERT INTO ing_window_ledger (task_id, leg_code, run_id, plan_id, provenance_code, endpoint_name, operation_code,
   namespace_key, window_from, window_to, status_code, total_code, promised_first, promised_last, positions,
   distinct_ids, null_items, without_id, suppressed, inserted, updated, equal_count, older_count, repeated, outside,
-  quarantined, gone, readings, missing, detail, spec_fingerprint, closed_at)
+  quarantined, gone, readings, missing, detail, spec_fingerprint, closed_at, proof_code)
 SELECT task_id, leg_code, run_id, plan_id, provenance_code, endpoint_name, operation_code, namespace_key, window_from,
   window_to, status_code, total_code, promised_first, promised_last, positions, distinct_ids, null_items, without_id,
   suppressed, inserted, updated, equal_count, older_count, repeated, outside, quarantined, gone, readings, missing,
-  detail, spec_fingerprint, closed_at
+  detail, spec_fingerprint, closed_at, proof_code
 FROM rows WHERE true
 ON CONFLICT (task_id, leg_code) DO UPDATE SET run_id = excluded.run_id, status_code = excluded.status_code,
   total_code = excluded.total_code, promised_first = excluded.promised_first, promised_last = excluded.promised_last,
@@ -16,7 +16,7 @@ ON CONFLICT (task_id, leg_code) DO UPDATE SET run_id = excluded.run_id, status_c
   updated = excluded.updated, equal_count = excluded.equal_count, older_count = excluded.older_count,
   repeated = excluded.repeated, outside = excluded.outside, quarantined = excluded.quarantined, gone = excluded.gone,
   readings = excluded.readings, missing = excluded.missing, detail = excluded.detail,
-  spec_fingerprint = excluded.spec_fingerprint, closed_at = excluded.closed_at
+  spec_fingerprint = excluded.spec_fingerprint, closed_at = excluded.closed_at, proof_code = excluded.proof_code
 
 -- name: ledger_incomplete
 SELECT l.task_id, l.run_id, l.provenance_code, l.endpoint_name, l.operation_code, l.namespace_key, l.window_from,
@@ -67,6 +67,19 @@ FROM (
   WHERE d.provenance_code = :source AND d.leg_code = 'DETAIL' AND (:endpoint = '' OR l.endpoint_name = :endpoint)
     AND (:operation = '' OR l.operation_code = :operation) AND l.status_code = 'COMPLETE'
 ) AS parts
+
+-- name: ledger_unproven
+-- Windows that ended with nothing that counts them, by an index of their own.
+SELECT count(*) FROM ing_window_ledger
+WHERE provenance_code = :source AND (:endpoint = '' OR endpoint_name = :endpoint)
+  AND (:operation = '' OR operation_code = :operation)
+  AND leg_code = 'LIST' AND status_code = 'COMPLETE' AND proof_code = 'NONE'
+
+-- name: own_unproven
+SELECT count(*) FROM ing_window_ledger
+WHERE provenance_code = :source AND endpoint_name = :endpoint AND operation_code = :operation
+  AND leg_code = 'LIST' AND status_code = 'COMPLETE' AND proof_code = 'NONE' AND namespace_key = :namespace
+  AND (window_from IS NULL OR (window_to > :since AND window_from < :until))
 
 -- name: ledger_open
 SELECT l.*, t.status_code AS task_status FROM ing_window_ledger l JOIN ing_task t ON t.task_id = l.task_id

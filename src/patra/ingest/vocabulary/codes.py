@@ -93,6 +93,13 @@ class EmptyPage(Code):
     CONTINUE = "CONTINUE", "an empty page says nothing; only the token, the URL or the total ends the list"
 
 
+class Verify(Code):
+    """Whether a list that no total counts is read again before it is believed (ruling I10)."""
+
+    ONCE = "ONCE", "its end is believed; the coverage says that it is not proven"
+    TWICE = "TWICE", "two readings, in pages of different sizes, must give the same records"
+
+
 class ShortPage(Code):
     END = "END", "fewer records than the page size end the list"
     CONTINUE = "CONTINUE", "a short page says nothing (page sizes that change, filters applied after paging)"
@@ -277,6 +284,7 @@ DICTIONARY: tuple[DictType, ...] = (
     DictType(code="reg_pagination_step", items=Step),
     DictType(code="reg_empty_page", items=EmptyPage),
     DictType(code="reg_short_page", items=ShortPage),
+    DictType(code="reg_verify", items=Verify),
     DictType(code="reg_missed_ticks", items=MissedTicks),
     DictType(code="reg_repeated_token", items=RepeatedToken),
     DictType(code="reg_window_align", items=Align, aliases={"minute": Align.MIN}),

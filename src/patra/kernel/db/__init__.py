@@ -11,6 +11,7 @@
 | `postgres_parameters` | values, rows, sets | parameters as psycopg takes them |
 | `postgres` | `postgresql://…` | a `Database` on a pool |
 | `postgres_copy` | a transaction on PostgreSQL | tables as COPY writes and reads them |
+| `partitions` | a table whose numbers grow, on PostgreSQL | its partitions: made ahead, dropped whole |
 | `opening` | a URL | the `Database` for it |
 | `migrate` | `sql/migrations/*.sql` of each package | the tables, and a checksum of what made them |
 """

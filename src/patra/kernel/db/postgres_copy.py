@@ -69,7 +69,7 @@ def tables(tx: Tx, names: Collection[str]) -> tuple[list[CopiedTable], list[str]
 def copy_out(tx: Tx, table: CopiedTable, write: Callable[[bytes], object]) -> None:
     connection = _connection(tx)
     connection.execute(_NO_TIMEOUT)
-    with connection.cursor().copy(_copy(table, SQL("TO STDOUT"))) as copy:
+    with connection.cursor().copy(_copy_out(table)) as copy:
         for block in copy:
             write(bytes(block))
 
@@ -79,7 +79,7 @@ def copy_in(tx: Tx, table: CopiedTable, blocks: Iterable[bytes]) -> None:
     connection, name = _connection(tx), Identifier(table.name)
     connection.execute(_NO_TIMEOUT)
     connection.execute(SQL("ALTER TABLE {} DISABLE TRIGGER USER").format(name))
-    with connection.cursor().copy(_copy(table, SQL("FROM STDIN"))) as copy:
+    with connection.cursor().copy(_copy_in(table)) as copy:
         for block in blocks:
             copy.write(block)
     connection.execute(SQL("ALTER TABLE {} ENABLE TRIGGER USER").format(name))
@@ -110,9 +110,16 @@ def set_sequences(tx: Tx, last: Mapping[str, int]) -> None:
             connection.execute(b"SELECT setval(%s::regclass, %s)", (sequence, number))
 
 
-def _copy(table: CopiedTable, direction: SQL) -> Composed:
+def _copy_out(table: CopiedTable) -> Composed:
+    """A query, since COPY of a table reads none of its partitions."""
     columns = SQL(", ").join(map(Identifier, table.columns))
-    return SQL("COPY {} ({}) {} WITH (FORMAT text, ENCODING 'UTF8')").format(Identifier(table.name), columns, direction)
+    rows = SQL("SELECT {} FROM {}").format(columns, Identifier(table.name))
+    return SQL("COPY ({}) TO STDOUT WITH (FORMAT text, ENCODING 'UTF8')").format(rows)
+
+
+def _copy_in(table: CopiedTable) -> Composed:
+    columns = SQL(", ").join(map(Identifier, table.columns))
+    return SQL("COPY {} ({}) FROM STDIN WITH (FORMAT text, ENCODING 'UTF8')").format(Identifier(table.name), columns)
 
 
 def _connection(tx: Tx) -> Connection:

@@ -12,6 +12,8 @@
 | `plates` | a picture | plates with pictograms and words for what its scene does not draw, the sign of its place |
 | `lettering` | words, a place | words in the fonts of the film |
 | `cards` | a number, list, definition, comparison | a chart, a list or lettering on paper |
+| `portraits` | who | head and shoulders in a round frame; a silhouette where nobody says how they look |
+| `pages` | words, what is certain of a scene | an illustrated page |
 | `scene` | a picture | the painted layers of a shot |
 | `camera` | the layers, a move, a moment | what the camera sees |
 | `narrator` | mouth shapes | a narrator whose mouth follows them |

@@ -52,7 +52,7 @@ def paint_card(c: Canvas, picture: Picture) -> None:
         case _:
             _words(c, card.title, accent)
     if card.step:
-        _progress(c, *card.step, accent)
+        paint_progress(c, *card.step, accent)
 
 
 def glyphs_of(picture: Picture) -> list[str]:
@@ -120,7 +120,7 @@ def _things(c: Canvas, words: str, glyphs: list[str], accent: Colour) -> None:
     block(c, words, (LEFT, 0.455, RIGHT, BOTTOM + 0.02), 0.066, INK, 3 if len(words) < LONG else 4, centred=True)
 
 
-def _progress(c: Canvas, step: int, steps: int, accent: Colour) -> None:
+def paint_progress(c: Canvas, step: int, steps: int, accent: Colour) -> None:
     """Which step of how many: a row of dots, the present one large and numbered."""
     gap = min(0.075, 0.6 / steps)
     c.line(

@@ -8,7 +8,17 @@ import msgspec
 from PIL import Image, ImageDraw
 
 from patra.studio.paint.canvas import Canvas
-from patra.studio.paint.cards import INK, LONG, accent_of, block, glyphs_of, paint_paper, shrink, text_at
+from patra.studio.paint.cards import (
+    INK,
+    LONG,
+    accent_of,
+    block,
+    glyphs_of,
+    paint_paper,
+    paint_progress,
+    shrink,
+    text_at,
+)
 from patra.studio.paint.figures import HEIGHT, YOUNG, person
 from patra.studio.paint.palette import Colour, mix, palette_for, scaled
 from patra.studio.paint.pictogram import PAPER, plate
@@ -54,7 +64,9 @@ def paint_page(c: Canvas, front: Canvas, picture: Picture) -> None:
         case "page":
             _page(c, front, picture, card, page)
         case _:
-            _words(c, card.title, picture.layout, page)
+            _words(c, card.title, picture.layout % 2 if card.step else picture.layout, page)
+    if card.step:
+        paint_progress(c, *card.step, accent)
 
 
 def _night(c: Canvas, page: Page) -> None:

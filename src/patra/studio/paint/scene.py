@@ -50,7 +50,7 @@ def paint(picture: Picture, width: int, height: int, smooth: float = 1.6) -> Lay
     inside = picture.place in INSIDE or is_room(picture.sign)
     placed = bool(picture.place or set_of(picture.sign))
     if picture.framing == "card":
-        paged = picture.card is not None and picture.card.kind in PAGES and not picture.card.step
+        paged = picture.card is not None and picture.card.kind in PAGES
         paint_page(back, front, picture) if paged else paint_card(back, picture)
     elif picture.framing == "insert":
         paint_insert(back, picture)

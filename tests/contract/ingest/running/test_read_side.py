@@ -259,7 +259,7 @@ def test_the_sum_of_coverage_is_that_of_its_windows_and_read_from_an_index(fille
         "INSERT INTO ing_window_ledger SELECT task_id, 'DETAIL', run_id, plan_id, provenance_code, endpoint_name,"
         " operation_code, namespace_key, window_from, window_to, status_code, 'NONE', NULL, NULL, positions, distinct_ids,"
         " 0, 0, 0, inserted + 1, updated, equal_count, older_count, repeated, 0, quarantined + 2, 0, 1, 0, '',"
-        " spec_fingerprint, closed_at FROM ing_window_ledger WHERE operation_code = 'HARVEST'"
+        " spec_fingerprint, closed_at, 'IDS' FROM ing_window_ledger WHERE operation_code = 'HARVEST'"
     )
     for wanted in ({}, {"endpoint": "search"}, {"operation": "BACKFILL"}):
         whole = w.db.read(lambda tx, f=wanted: coverage(tx, "hostile", **f, limit=1000))
@@ -267,7 +267,11 @@ def test_the_sum_of_coverage_is_that_of_its_windows_and_read_from_an_index(fille
         assert (whole.after, first.sum) == ("", whole.sum)
         assert whole.sum.windows
     asked = {"source": "hostile", "endpoint": "", "operation": ""}
-    for name, index in (("ledger_sum", "idx_ledger_sum"), ("ledger_open", "idx_ledger_open")):
+    for name, index in (
+        ("ledger_sum", "idx_ledger_sum"),
+        ("ledger_open", "idx_ledger_open"),
+        ("ledger_unproven", "idx_ledger_unproven"),
+    ):
         lines = plan_of(w, landing_store.Q[name], asked)
         assert any(index in line for line in lines), lines
 
@@ -352,6 +356,63 @@ def test_a_list_of_one_state_does_not_walk_past_the_others(filled: World) -> Non
         lines = plan_of(filled, stmt, params)
         assert any(f"using {index} " in line for line in lines), lines
         assert not any(word in line for line in lines for word in ("Sort", "ing_task_pkey")), lines
+
+
+DONE_RUNS = """INSERT INTO ing_task_run (run_id, task_id, schedule_instance_id, plan_id, slice_id, provenance_code,
+  endpoint_name, operation_code, attempt_no, status_code, lease_owner, lease_fence, checkpoint, stats, started_at,
+  updated_at)
+SELECT 'a' || (10000 + n), 'a' || n, 'i', 'p', 'a' || n, 's', CASE WHEN n > 2990 THEN 'rare' ELSE 'e' END, 'HARVEST', 1,
+  'SUCCEEDED', 'x', 1, '', '{}', n, 1 FROM generate_series(1, 3000) n"""
+RARE_TASK = """INSERT INTO ing_task (task_id, schedule_instance_id, plan_id, slice_id, provenance_code, endpoint_name,
+  operation_code, partition_key, params, expr_hash, idempotent_key, status_code, priority, scheduled_at,
+  namespace_key, created_at, updated_at)
+VALUES ('rare', 'i', 'p', 'rare', 's', 'rare', 'HARVEST', 's/rare/HARVEST', '', '', 'rare', 'SUCCEEDED', 1, 1, 'n', 1, 1)"""
+DONE_BATCHES = """INSERT INTO ing_task_run_batch (batch_id, run_id, task_id, slice_id, plan_id, provenance_code,
+  endpoint_name, operation_code, expr_hash, batch_no, phase_code, status_code, request_digest, response_digest, stats,
+  idempotent_key, reason_code, created_at)
+SELECT 'a' || (10000 + n), 'a', 'a', 'a', 'p', 's', 'e', 'HARVEST', '', n, 'LIST',
+  CASE WHEN n > 2990 THEN 'FAILED' ELSE 'SUCCEEDED' END, '{}', '{}', '{}', 'a' || n, 'i_next', n
+FROM generate_series(1, 3000) n"""
+
+
+def test_what_is_rare_is_listed_without_walking_past_the_rest(filled: World) -> None:
+    w = filled
+    w.run(RARE_TASK)
+    if w.db.dialect == "postgres":
+        for text in (DONE_RUNS, DONE_BATCHES, "ANALYZE ing_task_run", "ANALYZE ing_task_run_batch"):
+            w.db.run(lambda tx, text=text: tx.script(text))
+    for name, wanted, index in (
+        ("runs", {"endpoint": "rare"}, "idx_run_partition"),
+        ("runs", {"source": "s", "endpoint": "rare"}, "idx_run_partition"),
+        ("batches", {"status": "FAILED"}, "idx_batch_status"),
+        ("batches", {"status": "SKIPPED"}, "idx_batch_status"),
+    ):
+        stmt, params = w.db.read(lambda tx, n=name, f=wanted: explained(tx, READ_MODELS[n].listing, f))
+        lines = plan_of(w, stmt, params)
+        assert any(index in line for line in lines), lines
+        assert not any(other in line for line in lines for other in ("idx_batch_time", "idx_run_started")), lines
+
+
+def test_runs_of_an_endpoint_and_batches_of_a_state_are_those_of_the_whole_list(filled: World) -> None:
+    def listed(name: str, **wanted: str) -> list[str]:
+        found, after = [], ""
+        while True:
+            part = filled.db.read(lambda tx, a=after: page(tx, READ_MODELS[name].listing, wanted, limit=2, after=a))
+            found += [one[READ_MODELS[name].listing.order[-1]] for one in part.rows]
+            if part.next is None:
+                return found
+            after = part.next
+
+    endpoints = dict(
+        filled.db.read(lambda tx: tx.fetch(statement("e", "SELECT run_id, endpoint_name FROM ing_task_run")))
+    )
+    states = dict(
+        filled.db.read(lambda tx: tx.fetch(statement("s", "SELECT batch_id, status_code FROM ing_task_run_batch")))
+    )
+    for endpoint in {*endpoints.values(), "nothing"}:
+        assert listed("runs", endpoint=endpoint) == [one for one in listed("runs") if endpoints[one] == endpoint]
+    for state in ("SUCCEEDED", "FAILED", "SKIPPED"):
+        assert listed("batches", status=state) == [one for one in listed("batches") if states[one] == state]
 
 
 def test_a_page_reads_no_further_than_it_shows(filled: World) -> None:

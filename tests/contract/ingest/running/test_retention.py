@@ -71,6 +71,25 @@ def test_history_past_its_time_goes_bite_by_bite_and_what_says_what_is_done_stay
         assert len(w.provider.asked) == asked
 
 
+def test_the_journal_of_runs_and_their_finished_tasks_goes_with_the_runs(database: Database) -> None:
+    with world(database, crowded(200, T0, T1, crowd=False)) as w:
+        w.load(pack(w.url, "OFFSET"))
+        w.trigger()
+        w.drain()
+        first = w.one("SELECT count(*) FROM krn_move WHERE machine <> 'ing_plan'")
+        plans = w.one("SELECT count(*) FROM krn_move WHERE machine = 'ing_plan'")
+        w.clock.advance(89 * DAY)
+        w.trigger(since=None, until=T1 + HOUR)
+        w.drain()
+        young = w.one("SELECT count(*) FROM krn_move WHERE machine <> 'ing_plan'") - first
+        assert min(first, plans, young) > 0
+        w.clock.advance(2 * DAY)
+        while purge_once(database, w.clock.now(), Retention(history=90 * DAY), limit=3) != Purged():
+            pass
+        assert w.one("SELECT count(*) FROM krn_move WHERE machine <> 'ing_plan'") == young
+        assert w.one("SELECT count(*) FROM krn_move WHERE machine = 'ing_plan'") > plans
+
+
 def test_kept_bodies_are_bounded_and_the_oldest_go_first(database: Database) -> None:
     with world(database, crowded(200, T0, T1, crowd=False), keep_bodies=True) as w:
         w.load(pack(w.url, "OFFSET"))

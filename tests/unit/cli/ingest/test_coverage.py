@@ -1,9 +1,14 @@
 """The sum under a table of windows says what the rows of the table are."""
 
-import msgspec
+import json
+from typing import Any
 
-from patra.cli.ingest.coverage import sum_line
-from patra.ingest.operations.coverage import Coverage, Window, summed
+import msgspec
+import pytest
+
+from patra.cli.ingest.coverage import sum_line, unproven_line
+from patra.ingest.operations.coverage import Coverage, Window, summed, verify
+from patra.kernel.canonical import fingerprint
 
 
 def leg(task: str, name: str) -> Window:
@@ -26,3 +31,38 @@ def test_windows_of_two_legs_are_counted_once_and_their_rows_are_explained() -> 
 
 def test_windows_of_one_leg_need_no_explanation() -> None:
     assert line(leg("a", "LIST")).startswith("1 of 1 windows add up: 9 promised, 9 positions, 7 landed")
+
+
+@pytest.mark.parametrize(("proof", "unproven"), [("TOTAL", 0), ("READINGS", 0), ("ESTIMATE", 0), ("NONE", 1)])
+def test_a_window_that_nothing_counts_is_said_to_be_unproven(proof: str, unproven: int) -> None:
+    one = msgspec.structs.replace(leg("a", "LIST"), proof=proof)
+    assert summed([one]).unproven == unproven
+    assert bool(unproven_line(unproven)) is bool(unproven)
+
+
+def certified(*windows: Window, version: int, drop: str = "") -> bytes:
+    body: dict[str, Any] = {
+        "certificate": version,
+        "source": "s",
+        "windows": [
+            {name: value for name, value in msgspec.to_builtins(one).items() if name != drop} for one in windows
+        ],
+        "sum": {
+            name: value
+            for name, value in msgspec.to_builtins(summed(list(windows))).items()
+            if not drop or name != "unproven"
+        },
+    }
+    return json.dumps({**body, "hash": fingerprint(body)}).encode()
+
+
+def test_a_certificate_says_how_many_of_its_windows_are_not_proven() -> None:
+    windows = [msgspec.structs.replace(leg(proof, "LIST"), proof=proof) for proof in ("TOTAL", "NONE")]
+    found = verify(certified(*windows, version=2))
+    assert (found.problems, found.windows, found.unproven) == ([], 2, 1)
+
+
+def test_a_certificate_of_the_first_version_can_still_be_checked() -> None:
+    windows = [msgspec.structs.replace(leg(total, "LIST"), total=total) for total in ("EXACT", "NONE")]
+    found = verify(certified(*windows, version=1, drop="proof"))
+    assert (found.problems, found.unproven) == ([], 1)

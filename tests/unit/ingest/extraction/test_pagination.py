@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from patra.ingest.extraction.completeness import Shortfall
+from patra.ingest.extraction.completeness import Shortfall, hole
 from patra.ingest.extraction.pagination import (
     MAX_EMPTY_ALLOWED,
     End,
@@ -66,10 +66,10 @@ def test_a_full_page_without_evidence_may_have_a_next_one() -> None:
     assert on(follow(PAGE, first(PAGE), Page(items=10, total=10))).page == 2
 
 
-def test_a_short_page_ends_offset_and_page_lists() -> None:
+def test_a_short_page_ends_offset_and_page_lists_whose_total_counts() -> None:
     for pagination in (OFFSET, PAGE):
-        second = on(follow(pagination, first(pagination), Page(items=10, digest="a")))
-        assert reason(follow(pagination, second, Page(items=9, digest="b"))) is RunReason.END_SHORT
+        second = on(follow(pagination, first(pagination), Page(items=10, total=19, digest="a")))
+        assert reason(follow(pagination, second, Page(items=9, total=19, digest="b"))) is RunReason.END_SHORT
         assert reason(follow(pagination, first(pagination), Page(items=0))) is RunReason.END_EMPTY
 
 
@@ -247,7 +247,8 @@ def test_a_slice_of_pages_ends_with_its_last_page() -> None:
 def test_time_paging_starts_again_at_the_latest_instant() -> None:
     place = on(follow(TIME, first(TIME, since=100), Page(items=10, newest=150)))
     assert place.since == 150
-    assert reason(follow(TIME, place, Page(items=4, newest=180))) is RunReason.END_SHORT
+    assert on(follow(TIME, place, Page(items=4, newest=180))).since == 180
+    assert reason(follow(TIME, place, Page(items=4, newest=150))) is RunReason.END_SHORT
     assert reason(follow(TIME, place, Page(items=10, newest=200), Range(until=200))) is RunReason.END_WINDOW
     assert reason(follow(TIME, place, Page(items=10, newest=150))) is RunReason.STUCK_INSTANT
 
@@ -380,15 +381,16 @@ def test_a_page_that_begins_at_the_providers_depth_is_not_asked_for() -> None:
     [
         (30, {}, None),
         (29, {}, 1),
-        (29, {"null_items": 1}, None),
+        (29, {"null_items": 1, "most_blanks": 1}, None),
+        (28, {"null_items": 2, "most_blanks": 1}, 1),
         (29, {"without_id": 1}, None),
-        (29, {"suppressed": 1}, None),
+        (29, {"suppressed": 1, "most_blanks": 1}, None),
         (28, {"without_id": 1}, 1),
         (None, {}, None),
     ],
 )
 def test_a_list_by_time_adds_up_to_the_total_of_its_first_page(distinct, other, missing) -> None:
-    """What stands on two pages is one record; a place without one counts for the window, not against it."""
+    """What stands on two pages is one record; of places without one only as many count as one page had."""
     place = PagePosition(index=3, size=10, total=3, total_first=30, **other)
     short = short_of(TIME, place, 3, distinct)
     assert (None if short is None else short.missing) == missing
@@ -408,7 +410,7 @@ def test_a_list_by_time_that_is_short_is_read_once_more_and_keeps_its_first_tota
 
 
 @pytest.mark.parametrize("pagination", [OFFSET, PAGE])
-def test_a_short_page_is_the_end_only_where_a_full_one_or_a_total_came_or_the_pack_says_so(
+def test_a_short_page_is_the_end_only_where_a_total_counts_or_the_pack_says_so(
     pagination: Pagination,
 ) -> None:
     begin = first(pagination)
@@ -418,7 +420,10 @@ def test_a_short_page_is_the_end_only_where_a_full_one_or_a_total_came_or_the_pa
     assert reason(follow(pagination, looked, Page(items=7, digest="a"))) is RunReason.END_SHORT
     assert on(follow(pagination, looked, Page(items=7, digest="b"))).seen == 14
     full = on(follow(pagination, begin, Page(items=10, digest="a")))
-    assert reason(follow(pagination, full, Page(items=7, digest="b"))) is RunReason.END_SHORT
+    behind = on(follow(pagination, full, Page(items=7, digest="b")))
+    assert reason(follow(pagination, behind, Page(items=0))) is RunReason.END_EMPTY
+    assert reason(follow(pagination, behind, Page(items=7, digest="b"))) is RunReason.END_SHORT  # it gives its last one
+    assert on(follow(pagination, behind, Page(items=10, digest="c"))).seen == 27
     assert reason(follow(pagination, begin, Page(items=7, total=7, digest="a"))) is RunReason.END_SHORT
     declared = replace(pagination, short_page=ShortPage.END)
     assert reason(follow(declared, begin, Page(items=7, digest="a"))) is RunReason.END_SHORT
@@ -436,6 +441,8 @@ def test_a_record_on_two_pages_says_that_the_list_moved_where_no_total_is_to_be_
     begin = first(pagination)
     second = on(follow(pagination, begin, Page(items=10, total=15, digest="a")))
     end = follow(pagination, second, Page(items=5, total=15, digest="b", overlaps=True))
+    if isinstance(end, Next):
+        end = follow(pagination, end.place, Page(items=0, total=15))
     assert isinstance(end, End)
     once_more = again(pagination, end, begin)
     assert (once_more is not None) is (meaning in {TotalMeaning.UPPER_BOUND, TotalMeaning.NONE})
@@ -451,3 +458,46 @@ def test_a_list_by_time_of_short_pages_goes_on_from_the_latest_instant_until_not
     assert reason(follow(TIME, begin, Page(items=7, newest=5, digest="a"))) is RunReason.END_SHORT
     assert reason(follow(TIME, begin, Page(items=7, newest=None, digest="a"))) is RunReason.END_SHORT
     assert reason(follow(TIME, begin, Page(items=7, newest=9, rising=False, digest="a"))) is RunReason.END_SHORT
+
+
+@pytest.mark.parametrize("pagination", [OFFSET, PAGE])
+def test_behind_an_empty_page_another_is_asked_for_where_a_full_one_came_before_it_and_nothing_counts(
+    pagination: Pagination,
+) -> None:
+    full = on(follow(pagination, first(pagination), Page(items=10, digest="a")))
+    looked = on(follow(pagination, full, Page(items=0)))
+    assert (looked.offset, looked.page) == ((20, None) if pagination is OFFSET else (None, 3))
+    assert reason(follow(pagination, looked, Page(items=0))) is RunReason.END_EMPTY
+    behind = follow(pagination, looked, Page(items=4, digest="b"))
+    assert on(behind).hole == "an empty page, behind the first 10 records"
+    assert hole(pagination, on(behind)) is not None
+    assert hole(replace(pagination, total=TotalMeaning.EXACT), replace(on(behind), total=14)) is None
+    declared = replace(pagination, empty_page=EmptyPage.END)
+    assert reason(follow(declared, full, Page(items=0))) is RunReason.END_EMPTY
+    counted = on(follow(pagination, first(pagination), Page(items=10, total=10, digest="a")))
+    assert reason(follow(pagination, counted, Page(items=0, total=10))) is RunReason.END_EMPTY
+
+
+def test_an_empty_page_of_a_chain_is_asked_for_again_or_its_other_token_is_followed() -> None:
+    full = on(follow(TOKEN, first(TOKEN), Page(items=10, token="b", digest="a")))
+    probe = follow(TOKEN, full, Page(items=0))
+    assert isinstance(probe, Probe)
+    assert reason(follow(TOKEN, probe.place, Page(items=0))) is RunReason.END_EMPTY
+    assert on(follow(TOKEN, probe.place, Page(items=10, token="c", digest="b"))).seen == 20
+    led = on(follow(TOKEN, full, Page(items=0, token="c")))
+    assert led.token == "c"
+    assert reason(follow(TOKEN, led, Page(items=0, token="d"))) is RunReason.END_EMPTY
+    moves_by_itself = replace(TOKEN, repeated_token=RepeatedToken.CONTINUE)
+    assert reason(follow(moves_by_itself, full, Page(items=0, token="b"))) is RunReason.END_EMPTY
+
+
+def test_by_page_a_shorter_page_in_the_midst_is_a_hole_and_one_of_many_that_are_as_short_is_none() -> None:
+    def after(*sizes: int) -> PagePosition:
+        place = first(PAGE)
+        for number, size in enumerate(sizes):
+            place = on(follow(PAGE, place, Page(items=size, digest=str(number))))
+        return place
+
+    assert after(10, 7, 10).hole == "a page of 7 records, where others held 10"
+    assert not after(7, 7, 3).hole
+    assert not after(10, 10, 3).hole

@@ -36,6 +36,10 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
     tries: tuple[str, ...] = ()
     order: tuple[str, ...] = ()
     """Another order than that of the list."""
+    always: str = ""
+    """The condition of an index of some rows, in its own words."""
+    unless: tuple[str, ...] = ()
+    """Values of the first of `needs` whose rows that index does not have."""
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +56,8 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
     """Conditions by filter: `status_code = :status`."""
     ways: tuple[Way, ...]
     domains: Mapping[str, Domain] = {}
+    expressions: Mapping[str, str] = {}
+    """What is tried and is no column of the table: an expression that an index begins with."""
     always: str = ""
 
 
@@ -67,7 +73,7 @@ def page(tx: Tx, listing: Listing, wanted: Mapping[str, Any], *, limit: int, aft
     given = {name: value for name, value in wanted.items() if value not in ("", None)}
     if unknown := sorted(set(given) - set(listing.filters)):
         raise Invalid("i_bad_filter", f"{listing.name} cannot be filtered by {', '.join(unknown)}")
-    way = next((way for way in listing.ways if set(way.needs) <= set(given)), None)
+    way = next((way for way in listing.ways if _leads(way, given)), None)
     if way is None:
         needs = " or ".join(" and ".join(one.needs) for one in listing.ways)
         raise Invalid("i_bad_filter", f"{listing.name} is read by {needs}", advice=f"name {needs}")
@@ -90,6 +96,10 @@ def page(tx: Tx, listing: Listing, wanted: Mapping[str, Any], *, limit: int, aft
     rows = tx.fetch_dicts(stmt, params)
     following = _token([rows[limit - 1][column] for column in order], way) if len(rows) > limit else None
     return Page(rows=rows[:limit], next=following)
+
+
+def _leads(way: Way, given: Mapping[str, Any]) -> bool:
+    return set(way.needs) <= set(given) and not (way.unless and given[way.needs[0]] in way.unless)
 
 
 def explained(tx: Tx, listing: Listing, wanted: Mapping[str, Any]) -> tuple[Statement, dict[str, Any]]:
@@ -137,11 +147,12 @@ def _text(shape: _Shape, listing: Listing, dialect: Dialect) -> str:
     turn = " DESC" if listing.falling else ""
     order = shape.way.order or listing.order
     ordered = ", ".join(f"{column}{turn}" for column in order)
-    by_index = ordered if dialect == "sqlite" else ", ".join(f"{one}{turn}" for one in (*shape.way.tries, *order))
+    by_index = ordered
+    if dialect == "postgres":
+        by_index = ", ".join(f"{one}{turn}" for one in (*_tried(shape.way, listing), *order))
     columns = ", ".join(listing.columns)
     conditions = [listing.filters[name] for name in shape.free]
-    if listing.always:
-        conditions.append(listing.always)
+    conditions += [condition for condition in (listing.always, shape.way.always) if condition]
     parts: list[str] = []
     for table, number in product((listing.table, *listing.also), range(shape.branches)):
         own = _equal(shape, listing, number) if dialect == "sqlite" else _within(shape, listing, number)
@@ -155,7 +166,8 @@ def _text(shape: _Shape, listing: Listing, dialect: Dialect) -> str:
 
 def _equal(shape: _Shape, listing: Listing, number: int) -> list[str]:
     """The values that a branch tries, and the place that the page begins after."""
-    own = [f"{column} = :{column}_{number}" for column in shape.way.tries]
+    tried = zip(_tried(shape.way, listing), shape.way.tries, strict=True)
+    own = [f"{expression} = :{column}_{number}" for expression, column in tried]
     return [*own, *_after(shape.way.order or listing.order, listing, ())] if shape.placed else own
 
 
@@ -165,11 +177,16 @@ def _within(shape: _Shape, listing: Listing, number: int) -> list[str]:
     Were the values equal to something, their order would be known, and the planner might walk another index that has
     the rest of it, past all rows with other values: a million tasks that are done before the first that is queued.
     """
-    tries = shape.way.tries
-    values = tuple(f":{column}_{number}" for column in tries)
+    tries = _tried(shape.way, listing)
+    values = tuple(f":{column}_{number}" for column in shape.way.tries)
     span = [f"{_row(tries)} {sign} {_row(values)}" for sign in (">=", "<=")] if tries else []
     order = shape.way.order or listing.order
     return [*span, *_after((*tries, *order), listing, values)] if shape.placed else span
+
+
+def _tried(way: Way, listing: Listing) -> tuple[str, ...]:
+    """The columns of a way as SQL has them."""
+    return tuple(listing.expressions.get(column, column) for column in way.tries)
 
 
 def _after(columns: Sequence[str], listing: Listing, values: Sequence[str]) -> list[str]:

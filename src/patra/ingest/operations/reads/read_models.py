@@ -103,11 +103,16 @@ RUNS = Listing(
     ways=(
         Way(needs=("task",), order=("run_id",)),
         Way(needs=("plan",), order=("run_id",)),
-        Way(needs=("source",), tries=("status_code",)),
+        Way(needs=("source",), tries=("partition_key", "status_code")),
+        Way(needs=("endpoint",), tries=("partition_key", "status_code")),
         Way(needs=("status",), tries=("status_code",)),
         Way(),
     ),
-    domains={"status_code": _states([one.value for one in RunStatus])},
+    domains={
+        "partition_key": Domain(_partitions, ("source", "endpoint", "operation")),
+        "status_code": _states([one.value for one in RunStatus]),
+    },
+    expressions={"partition_key": "(provenance_code || '/' || endpoint_name || '/' || operation_code)"},
 )  # fmt: skip
 
 BATCHES = Listing(
@@ -130,8 +135,10 @@ BATCHES = Listing(
         Way(needs=("run",), order=("run_id", "batch_no")),
         Way(needs=("task",), order=("run_id", "batch_no")),
         Way(needs=("plan",), order=("run_id", "batch_no")),
+        Way(needs=("status",), tries=("status_code",), always="status_code <> 'SUCCEEDED'", unless=("SUCCEEDED",)),
         Way(),
     ),
+    domains={"status_code": Domain(lambda _, given: [given["status"]], ("status",))},
 )  # fmt: skip
 
 ERRORS = Listing(

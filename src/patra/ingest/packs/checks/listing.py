@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from patra.ingest.packs.checks.draft import Draft
 from patra.ingest.packs.problems import Problem
 from patra.ingest.packs.sections import Pagination
-from patra.ingest.vocabulary.codes import BodyKind, HttpMethod, PaginationType, RepeatedToken
+from patra.ingest.vocabulary.codes import BodyKind, CursorType, HttpMethod, PaginationType, RepeatedToken, Verify
 from patra.ingest.vocabulary.reasons import Reason
 
 DRIVERS: dict[PaginationType, tuple[str, ...]] = {
@@ -48,6 +48,14 @@ def check_listing(draft: Draft, reads: frozenset[str]) -> Iterator[Problem]:
         )
         return
     yield from _needs(draft, pagination)
+    goes_on = pagination.type is PaginationType.TIME or draft.at.cursor.type is CursorType.ID
+    if pagination.verify is Verify.TWICE and goes_on:
+        yield draft.error(
+            Reason.PAGING_CONFLICT,
+            ("pagination", "verify"),
+            "TWICE reads a whole list again, and a list by time or by key goes on from what it has read",
+            "leave it out, or page by OFFSET, PAGE, TOKEN or URL",
+        )
     yield from _conflicts(draft, pagination)
     drivers = DRIVERS.get(pagination.type, ())
     if drivers and not reads & set(drivers):

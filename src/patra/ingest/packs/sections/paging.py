@@ -19,6 +19,7 @@ from patra.ingest.vocabulary.codes import (
     ShortPage,
     Step,
     TotalMeaning,
+    Verify,
 )
 from patra.kernel.clock import DAY, HOUR, MINUTE, SECOND, parse_duration, parse_instant
 
@@ -77,12 +78,19 @@ class Pagination(Bit, frozen=True, kw_only=True):
     pin_path: Annotated[
         bool, doc("URL: keep the path of the first request where the next URL points to another one.", True)
     ] = False
-    empty_page: Annotated[EmptyPage, doc("What an empty page means.", "END")] = EmptyPage.END
+    empty_page: Annotated[
+        EmptyPage | None,
+        doc(
+            "What an empty page means. Undeclared, it is the end, but behind a full page, where no total counts, it "
+            "is doubted first: the next one is asked for, or, without a way there, the same one once more.",
+            "END",
+        ),
+    ] = None
     short_page: Annotated[
         ShortPage | None,
         doc(
-            "What a page with fewer records than asked for means. Undeclared, it ends one by OFFSET, PAGE or TIME; "
-            "where no total counts and only short pages came, the next one is asked for all the same.",
+            "What a page with fewer records than asked for means. Undeclared, it ends a list by OFFSET, PAGE or TIME "
+            "whose total counts; where none does, the next one is asked for.",
             "CONTINUE",
         ),
     ] = None
@@ -93,6 +101,10 @@ class Pagination(Bit, frozen=True, kw_only=True):
     total_tolerance: Annotated[
         float, doc("ESTIMATE: by which share of itself the total may be too high.", 0.05, ge=0, le=1)
     ] = 0.0
+    verify: Annotated[
+        Verify,
+        doc("A list that no total counts: whether a second reading must give the same records.", "TWICE"),
+    ] = Verify.ONCE
     repeated_token: Annotated[
         RepeatedToken, doc("What it means that the token or URL just sent comes back.", "END")
     ] = RepeatedToken.FAIL

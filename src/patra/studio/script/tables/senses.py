@@ -5,7 +5,7 @@
 import re
 
 NOT_CHINESE = (
-    "火花 雪花膏 关火 熄火 灭火 驴车 马夫 "
+    "马灯 火花 雪花膏 关火 熄火 灭火 驴车 马夫 "
     "纹路 思路 出路 退路 门路 销路 套路 船工 船员 船票 花匠 书商 鱼贩 茶农 茶商 起床 河道 山楂 "
     "厨房纸 花盆 花钱 火锅 花瓶 书签 门铃 灯泡 鱼缸 鱼竿 茶叶蛋 马达 星座 钟表匠 路费 山歌 风琴 手风琴 树脂 船票 车票 街坊 床位 "
     "相信 自信 信心 信任 星期 马上 一路 专门 部门 热门 风景 风格 书记 花费 花了 分钟 点钟 几点 走路 夜班 家伙 一家 国家 大家 "
@@ -70,7 +70,7 @@ _OTHER = {
     "leaf": r"leaf through|leafed",
     "dog": r"hot dogs?",
     "horse": r"horse chestnut|rocking horse|horse.?power|sawhorse",
-    "cat": r"cat.s eye|copy cat",
+    "cat": r"cat flap|cat.s eye|copy cat",
     "umbrella": r"umbrella (?:group|organi|term)",
     "map": r"map out|mapped",
     "path": r"paths? to (?:peace|victory|success)|career path",

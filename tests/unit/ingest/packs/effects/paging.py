@@ -52,8 +52,8 @@ def empty_second(number: int, _: Outgoing) -> Reply | None:
     return as_json({"items": [], "total": 20}) if number == 2 else None
 
 
-def short_second(number: int, _: Outgoing) -> Reply | None:
-    return as_json({"items": LIST[:3], "total": 30}) if number == 2 else None
+def two_pages(number: int, _: Outgoing) -> Reply | None:
+    return as_json({"items": LIST[:7] if number == 1 else [], "total": 30})
 
 
 def dropped_token(number: int, _: Outgoing) -> Reply | None:
@@ -104,9 +104,10 @@ CASES: dict[str, Case] = {
     "Pagination.carryQuery": case(next_url_request, "pagination.carryQuery", True, given=URL),
     "Pagination.pinPath": case(next_url_request, "pagination.pinPath", True, given=URL),
     "Pagination.emptyPage": case(harvested(script=empty_second), "pagination.emptyPage", "PROBE", given=NO_LIMIT),
-    "Pagination.shortPage": case(harvested(script=short_second), "pagination.shortPage", "CONTINUE", given=NO_LIMIT),
+    "Pagination.shortPage": case(harvested(script=two_pages), "pagination.shortPage", "END", given=NO_LIMIT),
     "Pagination.total": case(harvested(script=lambda n, _: as_json({"items": LIST if n == 1 else [], "total": 50})), "pagination.total", "NONE"),
     "Pagination.totalTolerance": case(harvested(script=lambda n, _: as_json({"items": LIST[:10] if n == 1 else [], "total": 11})), "pagination.totalTolerance", 0.5, given={"pagination.total": "ESTIMATE"}),
+    "Pagination.verify": case(harvested(), "pagination.verify", "TWICE", given=NO_LIMIT),
     "Pagination.repeatedToken": case(harvested(script=same_token), "pagination.repeatedToken", "END", given=TOKEN | NO_LIMIT),
     "Pagination.lastPageProbe": case(harvested(script=dropped_token), "pagination.lastPageProbe", True, given=TOKEN | NO_LIMIT),
     "Pagination.tokenTtl": case(harvested(script=slow_token), "pagination.tokenTtl", "PT5M", given=TOKEN | {"retry": {"maxAttempts": 1}}),

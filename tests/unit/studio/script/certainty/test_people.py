@@ -1,0 +1,36 @@
+"""Which evidence there is for who is seen."""
+
+import pytest
+
+from tests.support.understood import understood
+
+
+def doubted(text: str) -> str:
+    return "; ".join(line for shot in understood(text).shots for line in shot.doubts)
+
+
+@pytest.mark.parametrize(
+    ("text", "doubt"),
+    [
+        ("Ruth stood in the village. There was a ticket collector in the street.", "missing collector"),
+        ("Ruth stood in the village, and half the village stood with her.", "missing half the village"),
+        ("In the village Ruth got a jar from her aunt.", "person aunt: a relative something comes from"),
+        ("In the village the plumber whistled.", "sex plumber: nothing says whether woman or man"),
+        ("妈妈在厨房里咳嗽好些了吗？", "a question, a wish or an order"),
+        ("镇上的马儿站在村口说话，马儿笑了。", "is also a plain word"),
+    ],
+)
+def test_what_is_uncertain_of_people_is_said(text: str, doubt: str) -> None:
+    assert doubt in doubted(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Mrs Tamsin stood in the village.",
+        "Captain Rosa Lind stood in the village.",
+        "In the village an old woman slept.",
+    ],
+)
+def test_who_is_named_with_title_or_word_is_certain(text: str) -> None:
+    assert [shot.doubts for shot in understood(text).shots] == [()]

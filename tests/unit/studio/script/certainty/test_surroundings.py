@@ -1,0 +1,36 @@
+"""Which evidence there is for a place, and which things are certain."""
+
+import pytest
+
+from patra.studio.script.plan import make_plan
+from tests.support.understood import understood
+
+
+@pytest.mark.parametrize(
+    ("text", "doubt"),
+    [
+        ("Mrs Lind drove past the church.", "only passed"),
+        ("In a street lived Mrs Lind.", "where someone lives"),
+        ("Mrs Lind stood in the village.\n\nThe city of Leeford has hired Mrs Lind.", "stands for its people"),
+    ],
+)
+def test_a_place_that_may_not_be_where_someone_is_is_doubted(text: str, doubt: str) -> None:
+    assert doubt in "; ".join(line for shot in understood(text).shots for line in shot.doubts)
+
+
+def test_a_place_that_the_sentence_states_is_certain() -> None:
+    (shot,) = make_plan("Mrs Lind stood in the village.").shots
+    assert (shot.picture.framing, shot.doubts) == ("wide", ())
+
+
+@pytest.mark.parametrize(
+    ("text", "uncertain"),
+    [
+        ("Turn the bicycle upside down.", ()),
+        ("Loosen the two nuts of the bicycle.", ("peanut",)),
+        ("Avoid the screwdriver.", ("screwdriver",)),
+    ],
+)
+def test_things_of_two_senses_or_denied_are_on_no_card(text: str, uncertain: tuple[str, ...]) -> None:
+    (shot,) = make_plan(f"How to mend it\n\n{text}").shots
+    assert shot.picture.uncertain == uncertain
