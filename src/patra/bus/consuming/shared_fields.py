@@ -16,7 +16,7 @@ MAX_VALUE_CHARS = 80
 USES_OF_A_VALUE = 5
 """A value that handled events use so often each is one of a few (a currency, a country) and not an id."""
 MISSING = "missing"
-_KINDS = {bool: "boolean", int: "number", float: "number", str: "text", list: "list", dict: "object"}
+_KINDS: dict[type, str] = {bool: "boolean", int: "number", float: "number", str: "text", list: "list", dict: "object"}
 
 
 class SharedField(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,8 +83,8 @@ def _fields(value: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, A
 def _kind(found: Mapping[str, Any], path: str) -> str:
     if path not in found:
         return MISSING
-    kind: type[object] = type(found[path])
-    return "null" if kind is type(None) else _KINDS.get(kind, "other")
+    value: object = found[path]
+    return "null" if value is None else _KINDS.get(type(value), "other")
 
 
 def _text(value: Any) -> str:

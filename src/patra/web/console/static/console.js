@@ -365,7 +365,7 @@ document.addEventListener("keydown", (event) => {
     Enter: () => { const href = row?.dataset.href ?? (row && $("a", row)?.href); if (href) location.href = href; },
     c: () => { if (row) $("[data-copy]", row)?.click(); },
     s: () => { const key = row && $("[data-copy]", row)?.dataset.copy; if (key) location.href = "/console/story?key=" + encodeURIComponent(key); },
-    f: () => $(".filterform input:not([type=hidden]), .filterform select")?.focus(),
+    f: () => $(":is(.filterform input:not([type=hidden]), .filterform select):not(details *)")?.focus(),
     "[": () => ($("a[data-to=earlier]") ?? $("a[data-to=newest]"))?.click(),
     "]": () => ($("a[data-to=later]") ?? $("a[data-to=next]"))?.click(),
     n: () => problem(1),
