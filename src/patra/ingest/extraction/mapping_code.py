@@ -199,8 +199,7 @@ class MappingCode:
         return found
 
     def _clean(self, name: str) -> str:
-        cleaner = CLEANERS[name]
-        if cleaner.whole:
+        if (cleaner := CLEANERS[name]).whole:
             return f"value = {self._named('clean', cleaner.call)}(value)"
         return self._clean_one(cleaner, "value", f"cleaned({self._named('clean', cleaner.call)}, value)")
 
@@ -209,9 +208,8 @@ class MappingCode:
         call = f"{self._named('clean', cleaner.call)}({name})"
         if cleaned_list:
             call = f"{cleaned_list} if type({name}) is list else {call}"
-        if cleaner.known is not None:
-            known = self._named("known", cleaner.known)
-            call = f"{known}({name}) if type({name}) is str and len({name}) <= {KNOWN_CHARS} else {call}"
+        if (k := cleaner.known) is not None:
+            call = f"{self._named('k', k)}({name}) if type({name}) is str and len({name}) <= {KNOWN_CHARS} else {call}"
         if cleaner.keeps_words:
             call = f"{name} if type({name}) is str and {name}.isalnum() and len({name}) < {WORD_CHARS} else {call}"
         return f"{name} = {call}"
