@@ -77,6 +77,8 @@ class Walked(msgspec.Struct, frozen=True, kw_only=True):
     suppressed: int = 0
     skipped: int = 0
     """Places before the slice's own first page."""
+    perhaps_twice: int = 0
+    """Where pages may overlap: nulls and empty places that may have stood on an earlier one."""
 
 
 class Shortfall(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,6 +118,7 @@ def shortfall(
     if distinct_ids is None:
         return None
     known = walked.skipped + distinct_ids + walked.null_items + walked.without_id + walked.suppressed
+    known -= walked.perhaps_twice
     if known < least:
         again = f"{walked.positions} positions came for {total} promised, but some records stood there twice"
         return Shortfall(missing=least - known, why=again)
@@ -128,12 +131,12 @@ def shortfall_by_time(
     """What a list by time lacks of the total of its first page: its records are counted, each once.
 
     Pages overlap. Items without an id are distinguished by their content (`NamelessItems`); nulls and places that the
-    provider declares to be empty cannot be: one that stands on two pages counts twice, in favour of the window.
+    provider declares to be empty cannot be: only as many count as one page had, so that none counts twice.
     """
     least = fewest(pagination, total_first)
     if least is None or distinct_ids is None:
         return None
-    known = distinct_ids + walked.null_items + walked.without_id + walked.suppressed
+    known = distinct_ids + walked.null_items + walked.without_id + walked.suppressed - walked.perhaps_twice
     if known >= least:
         return None
     return Shortfall(missing=least - known, why=f"{known} records came for {total_first} promised at the beginning")

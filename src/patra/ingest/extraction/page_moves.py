@@ -49,6 +49,8 @@ class PagePosition(msgspec.Struct, frozen=True, kw_only=True):
     null_items: int = 0
     without_id: int = 0
     suppressed: int = 0
+    most_blanks: int = 0
+    """Nulls and places that the provider leaves empty, on the page that had most of them."""
     total: int | None = None
     total_first: int | None = None
     """Its total when this reading began: by time, and where a list grows at its head. What came since stands above."""
@@ -85,6 +87,12 @@ class PagePosition(msgspec.Struct, frozen=True, kw_only=True):
     def reached(self) -> int:
         """Places of the list up to here, those of other slices and those that the provider leaves empty among them."""
         return self.before + self.seen + self.suppressed
+
+    def may_overlap(self, pagination: Pagination) -> bool:
+        """Whether a place of the list may stand on two pages: by time, or by offset behind a short page."""
+        if pagination.type is PaginationType.OFFSET and self.offset is not None and self.size is not None:
+            return self.offset - pagination.initial.offset - self.before != (self.index - 1) * self.size
+        return pagination.type in {PaginationType.TIME, None}
 
     @property
     def only_short_pages(self) -> bool:
@@ -168,13 +176,15 @@ def with_page_counted(pagination: Pagination, place: PagePosition, page: Page, b
     first = place.total if place.total_first is None else place.total_first
     most = max((one for one in (page.total, place.total_most) if one is not None), default=None)
     rest = page.total is not None and page.total + place.seen == most
+    empty = _suppressed(pagination, place, page, total)
     return replace(
         place,
         index=place.index + 1,
         seen=place.seen + page.items,
         null_items=place.null_items + page.null_items,
         without_id=place.without_id + page.without_id,
-        suppressed=place.suppressed + _suppressed(pagination, place, page, total),
+        suppressed=place.suppressed + empty,
+        most_blanks=max(place.most_blanks, page.null_items + empty),
         total=total,
         total_first=(total if first is None else first) if _keeps_first(pagination, bounds) else None,
         total_most=most,

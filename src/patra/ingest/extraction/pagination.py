@@ -127,6 +127,7 @@ def walked(pagination: Pagination, place: PagePosition, items: int) -> Walked:
         without_id=place.without_id,
         suppressed=place.suppressed,
         skipped=place.before,
+        perhaps_twice=place.null_items + place.suppressed - place.most_blanks if place.may_overlap(pagination) else 0,
     )
 
 

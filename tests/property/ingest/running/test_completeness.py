@@ -167,6 +167,26 @@ faults = st.dictionaries(st.integers(1, 59), st.sampled_from(["missing", "null",
     crowd=1,
 )
 @example(kind=PaginationType.TIME, count=40, size=10, faults={}, lost_link=None, leaves=3, short=None, crowd=1)
+@example(
+    kind=PaginationType.TIME,  # the null stands on two pages
+    count=5,
+    size=3,
+    faults={4: "null", 1: "repeated"},
+    lost_link=None,
+    leaves=None,
+    short=None,
+    crowd=1,
+)
+@example(
+    kind=PaginationType.OFFSET,  # behind a short page the null comes again
+    count=12,
+    size=12,
+    faults={1: "missing", 11: "null"},
+    lost_link=None,
+    leaves=None,
+    short=None,
+    crowd=1,
+)
 def test_a_window_is_whole_or_incomplete(kind, count, size, faults, lost_link, leaves, short, crowd) -> None:
     server = Server(count, faults, size, lost_link, leaves if count > 1 else None, min(crowd, size - 1 or 1))
     pagination = Pagination(type=kind, page_size=size, base1=True, initial=Initial(token="0"), short_page=short)

@@ -381,15 +381,16 @@ def test_a_page_that_begins_at_the_providers_depth_is_not_asked_for() -> None:
     [
         (30, {}, None),
         (29, {}, 1),
-        (29, {"null_items": 1}, None),
+        (29, {"null_items": 1, "most_blanks": 1}, None),
+        (28, {"null_items": 2, "most_blanks": 1}, 1),
         (29, {"without_id": 1}, None),
-        (29, {"suppressed": 1}, None),
+        (29, {"suppressed": 1, "most_blanks": 1}, None),
         (28, {"without_id": 1}, 1),
         (None, {}, None),
     ],
 )
 def test_a_list_by_time_adds_up_to_the_total_of_its_first_page(distinct, other, missing) -> None:
-    """What stands on two pages is one record; a place without one counts for the window, not against it."""
+    """What stands on two pages is one record; of places without one only as many count as one page had."""
     place = PagePosition(index=3, size=10, total=3, total_first=30, **other)
     short = short_of(TIME, place, 3, distinct)
     assert (None if short is None else short.missing) == missing
