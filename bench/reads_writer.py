@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from bench.reads_engines import AttributionStore, BusStore, Loops
-from patra.kernel.clock import SystemClock
+from patra.kernel.clock import SECOND, SystemClock
 from patra.kernel.db import Database, Tx, open_database
 from patra.kernel.db.queries import statement
 
@@ -85,8 +85,11 @@ def _ingest(db: Database, first: int) -> Callable[[], None]:
 
 def main(url: str) -> None:
     db = open_database(url)
-    first = SystemClock().now() // 1_000_000
-    attribution, bus, ingest = AttributionStore(db, first), BusStore(db), _ingest(db, first)
+    turn = (
+        SystemClock().now() * TURNS_PER_SECOND // SECOND
+    )  # a store that is kept is measured again: no number comes twice
+    attribution, bus = AttributionStore(db, turn % 2**32), BusStore(db)
+    ingest = _ingest(db, turn * INGEST_BATCHES)
     loops = Loops(db)
     doing, ended = "", threading.Event()
 
