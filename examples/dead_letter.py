@@ -15,7 +15,9 @@ import msgspec
 
 from patra import Bus, Poison
 
-FIXED = "--fixed" in sys.argv
+FIXED = sys.argv[1:] == ["--fixed"]
+if sys.argv[1:] and not FIXED:
+    sys.exit("usage: python dead_letter.py [--fixed]")
 
 
 class OrderPlaced(msgspec.Struct):

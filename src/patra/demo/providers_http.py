@@ -197,6 +197,11 @@ def _free(port: int) -> int:
 def main() -> None:
     """`python -m patra.demo.providers_http [PORT]`: serve until Ctrl-C, with packs for it in the present folder."""
     port = int(sys.argv[1]) if len(sys.argv) > 1 else _free(PORT)
+    if port == 0 and (pack := Path("pubmed.yaml")).is_file() and f":{PORT}/" in pack.read_text("utf-8"):
+        sys.exit(
+            f"port {PORT} is in use, and the packs of this folder name it: a simulation may be running already. "
+            "Use that one, or end it first."
+        )
     start = datetime.now(UTC).date() - timedelta(days=365)
     papers = library(365, start=start, crowded={start + timedelta(days=200): 400})
     with serve(papers, port=port, trouble=Trouble(throttle_every=30, timeout_every=43)) as providers:

@@ -489,3 +489,17 @@ def test_coverage_of_what_was_never_read_says_so_and_of_no_endpoint_is_refused(p
     assert "did you mean crossref?" in patra("ingest", "pack", "trial", "crosref").err
     assert "did you mean crossref?" in patra("ingest", "pack", "show", "crosref").err
     assert "crossref has no endpoint 'wroks'" in patra("ingest", "pause", "crossref", "wroks").err
+
+
+def test_a_pack_that_is_not_there_is_answered_with_what_was_meant(patra: Patra, tmp_path: Path) -> None:
+    (tmp_path / "mylibrary.yaml").write_text("source: mylibrary\n", encoding="utf-8")
+    assert "(did you mean mylibrary.yaml?)" in patra("ingest", "pack", "check", "mylibrary").err
+    assert "(did you mean mylibrary.yaml?)" in patra("ingest", "pack", "load", "mylibary.yaml").err
+    assert "(`patra ingest packs arxiv > arxiv.yaml` writes it)" in patra("ingest", "pack", "load", "arxiv").err
+    assert "nothing was loaded: 1 of 1 packs cannot be loaded" in patra("ingest", "pack", "load", "nosuch").err
+
+
+def test_a_settlement_by_filters_that_counts_nothing_says_what_was_looked_for(patra: Patra) -> None:
+    assert patra("migrate").code == 0
+    said = patra(*["attribution", "settle", "--from", "2026-01-01", "--to", "2026-02-01", "--where", "placement=hom"])
+    assert "--where placement=hom; looked in" in said.err

@@ -22,6 +22,7 @@ def settle_by_dimensions(
     from patra.attribution.settlement.dimensions import counts_by
     from patra.attribution.settlement.export import rows_as_csv, rows_as_parquet
     from patra.attribution.settlement.facts import settled_facts
+    from patra.cli.terminal.empty import explanation
 
     begin, end = span
     with opened(config) as patra:
@@ -35,7 +36,10 @@ def settle_by_dimensions(
             rows_as_parquet(types, found.rows(), out or "")
         case "table":
             total = ["total", *[""] * (len(dimensions) - 1), found.impressions, found.clicks]
-            table(columns, [*([row[name] for name in columns] for row in found.rows()), total])
+            rows = [[row[name] for name in columns] for row in found.rows()]
+            table(columns, [*rows, total])
+            if not rows:
+                click.echo(explanation(), err=True)
         case _:
             text = rows_as_csv(columns, found.rows()) if form == "csv" else msgspec.json.encode(found).decode() + "\n"
             with click.open_file(out or "-", "w", encoding="utf-8") as file:

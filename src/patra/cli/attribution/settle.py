@@ -106,7 +106,9 @@ def _filter(text: str) -> tuple[Any, str]:
 
     name, mark, value = text.partition("=")
     if not mark or name not in DIMENSIONS:
-        raise click.BadParameter(f"{text!r} is not DIMENSION=VALUE", param_hint="--where")
+        meant = did_you_mean(nearest(name, DIMENSIONS)) if mark else "Write it as placement=home."
+        said = meant or f"A dimension is one of {', '.join(DIMENSIONS)}."
+        raise click.BadParameter(f"{text!r} is not DIMENSION=VALUE. {said}", param_hint="--where")
     return name, value
 
 

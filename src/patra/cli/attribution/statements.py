@@ -301,7 +301,11 @@ def _stored(db: "Database", app_id: str, name: str) -> "StatementFile":
 
     found = db.read(lambda tx: statement_file(tx, app_id, name))
     if found is None:
-        raise Invalid("statement_unknown", f"{app_id} has no statement of {name}", advice="see `statement list`")
+        raise Invalid(
+            "statement_unknown",
+            f"{app_id} has no statement of {name}",
+            advice="`patra attribution statement list` lists those that there are",
+        )
     return found
 
 

@@ -8,7 +8,7 @@ import click
 
 from patra.cli.ingest.group import trigger_of, trigger_options
 from patra.cli.ingest.operations import act, why_option
-from patra.cli.ingest.pack_new import command as new
+from patra.cli.ingest.pack_new import new, unreadable
 from patra.cli.terminal.groups import Group
 from patra.cli.terminal.options import (
     config_option,
@@ -63,7 +63,7 @@ def _checked(path: Path, grants: "Sequence[Grant] | None") -> "tuple[LoadedPack 
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        message = f"cannot be read: {error.strerror if isinstance(error, OSError) else error}"
+        message = unreadable(path, error)
         return None, [Problem(code=Reason.PACK_UNREADABLE, message=message, file=str(path))], False
     document = read_document(text, str(path), Pack)
     loaded = load_pack(document)
@@ -151,7 +151,7 @@ def load(paths: tuple[str, ...], config: str | None, as_json: bool) -> None:
                 click.echo(f"{path}: {count}; `patra ingest pack check {path}` shows them", err=True)
             packs.append(loaded)
     if failed:
-        click.echo(f"nothing was loaded: {failed} of {failed + len(packs)} packs cannot be", err=True)
+        click.echo(f"nothing was loaded: {failed} of {failed + len(packs)} packs cannot be loaded", err=True)
         raise click.exceptions.Exit(1)
     actor = command_line_actor()
     with opened(config, create=True) as patra:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from patra.cli.terminal.options import json_wanted, outcome_option, show
+from patra.cli.terminal.suggestions import nearest
 
 if TYPE_CHECKING:
     from patra.ingest.packs.scaffold import Sample
@@ -33,7 +34,7 @@ A URL with dates in it shows how the provider filters by time. With --sample not
     "-o", "--out", type=click.Path(dir_okay=False, path_type=Path), help="The file to write; it must not be there yet."
 )
 @outcome_option
-def command(
+def new(
     name: str, sample: Path | None, url: str | None, items_path: str | None, endpoint: str, out: Path | None
 ) -> None:
     """Start a pack from a sample answer: records, id, update time, pages and fields are guessed, the rest is TODO.
@@ -118,3 +119,17 @@ def _asked(url: str) -> "Sample":
         begins = answer.body[:200].decode("utf-8", "replace")
         raise Invalid("sample_refused", f"{request.shown_url} answered {answer.status}: {begins}")
     return Sample(body=answer.body, url=url, headers=answer.headers)
+
+
+def unreadable(path: Path, error: OSError | UnicodeDecodeError) -> str:
+    """Why a pack cannot be read, and where it is not there what was meant: its ending, a near one, a bundled pack."""
+    why = f"cannot be read: {error.strerror if isinstance(error, OSError) else error}"
+    if not isinstance(error, FileNotFoundError):
+        return why
+    from patra.ingest.packs import bundled
+
+    there = [one.name for one in path.parent.glob("*.y*ml")] if path.parent.is_dir() else []
+    if near := [name for name in there if name.rpartition(".")[0] == path.name] or nearest(path.name, there):
+        return f"{why} (did you mean {path.with_name(near[0])}?)"
+    name = path.name.removesuffix(".yaml")
+    return f"{why} (`patra ingest packs {name} > {name}.yaml` writes it)" if name in bundled.names() else why

@@ -37,6 +37,8 @@ def nearest(word: str, names: Collection[str]) -> list[str]:
     slips = 0 if len(typed) < 3 else 1 if len(typed) < 6 else 2
     far = {name: _distance(typed, _bare(name)) for name in names}
     near = [name for name, distance in far.items() if distance <= slips]
+    if not near and len(typed) >= 4:  # a beginning with a slip in it
+        near = [name for name in names if _distance(typed, _bare(name)[: len(typed)]) <= 1]
     if not near and len(typed) >= 2:
         near = [name for name in names if _bare(name).startswith(typed)]
     if not near:
@@ -74,6 +76,8 @@ def explained(error: click.ClickException) -> click.ClickException:
         case click.NoSuchOption() if error.ctx is not None:
             options = [name for one in error.ctx.command.params for name in one.opts if name.startswith("--")]
             meant = did_you_mean(nearest(error.option_name, [*options, "--help"]))
+            if not meant and isinstance(error.ctx.command, click.Group):
+                meant = "Options of a command stand behind its name."
             return click.UsageError(f"There is no option {error.option_name}. {meant}".rstrip(), error.ctx)
         case click.MissingParameter() if names := _choices(error):
             return click.UsageError(f"{_called(error)} is missing: one of {', '.join(names)}.", error.ctx)
@@ -81,6 +85,8 @@ def explained(error: click.ClickException) -> click.ClickException:
             word = error.message[1:].partition("'")[0]
             said = did_you_mean(nearest(word, names)) or f"It is one of {', '.join(names)}."
             return click.UsageError(f"{_called(error)} cannot be {word!r}. {said}", error.ctx)
+        case click.BadParameter() if "range" in error.message and (bounds := _bounds(error)):
+            return click.UsageError(f"{_called(error)} takes {bounds}.", error.ctx)
         case _:
             return error
 
@@ -91,6 +97,17 @@ def _choices(error: click.BadParameter) -> list[str]:
         return []
     known = cast("click.Choice[Any]", kind)
     return [known.normalize_choice(choice, None) for choice in known.choices]
+
+
+def _bounds(error: click.BadParameter) -> str:
+    """The numbers that a parameter takes, in words; an upper bound that nobody meets is left out."""
+    kind: Any = None if error.param is None else error.param.type
+    if not isinstance(kind, click.IntRange | click.FloatRange):
+        return ""
+    what = "a whole number" if isinstance(kind, click.IntRange) else "a number"
+    least = f"of {kind.min} or more" if kind.min is not None else ""
+    most = kind.max is not None and kind.max < 2**31 - 1
+    return f"{what} {f'from {kind.min} to {kind.max}' if most else least}".rstrip()
 
 
 def _called(error: click.BadParameter) -> str:

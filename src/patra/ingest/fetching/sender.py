@@ -68,6 +68,8 @@ class Sender:
         self._correlation = correlation
         self.tally = tally
         self._sent_at = 0
+        self._last: str | None = None
+        """What the last request came to, where it was no success."""
 
     def exchange(self, request: Outgoing, key: str, policy: Policy) -> Exchange | Deferred:
         """The request and the redirects it may follow, each with a permit of its own; the gate learns from each."""
@@ -154,6 +156,7 @@ class Sender:
             allowed_at=permit.at,
         )
         failed = is_outage(exchange)
+        self._last = trouble_of(exchange)
         if status is None and not failed:
             signal = replace(signal, sign=Sign.OK)
         state = s.gate.tell(permit.key, policy, replace(signal, jitter=int(s.jitter() * 999)))
@@ -162,9 +165,8 @@ class Sender:
             self.tally.demoted += 1
             metrics.SELF_HEAL.labels(type="qpsDownshift").inc()
             rate = state.rate / 1000
-            log.warning(
-                "ingest_self_heal", act=RunReason.QPS_DOWNSHIFT.value, type="qpsDownshift", task=self._task, rate=rate
-            )
+            act = RunReason.QPS_DOWNSHIFT.value
+            log.warning("ingest_self_heal", act=act, type="qpsDownshift", task=self._task, rate=rate, error=self._last)
         refused = status is not None and 400 <= status < 500 and status not in {408, 425, 429}
         if status == 429:
             self.tally.throttled += 1
@@ -186,10 +188,18 @@ class Sender:
     def note_circuit(self, act: RunReason) -> None:
         """A move of the circuit is counted and logged."""
         metrics.SELF_HEAL.labels(type=metrics.CIRCUIT_ACTS[act]).inc()
-        log.warning("ingest_self_heal", act=act.value, type=metrics.CIRCUIT_ACTS[act], task=self._task)
+        kind = metrics.CIRCUIT_ACTS[act]
+        log.warning("ingest_self_heal", act=act.value, type=kind, task=self._task, error=self._last)
 
     def deferred(self, code: RunReason, until: int, detail: str) -> Deferred:
         return Deferred(code=code, until=until, detail=detail, tally=self.tally)
+
+
+def trouble_of(exchange: Exchange) -> str | None:
+    """What a request came to, in a few words for the log: no answer and why, or a status of 400 or more."""
+    if isinstance(exchange, Failure):
+        return exchange.detail
+    return f"HTTP {exchange.status}" if exchange.status >= 400 else None
 
 
 def is_outage(exchange: Exchange) -> bool:

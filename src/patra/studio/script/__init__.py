@@ -6,7 +6,7 @@
 | `sentences` | chapter text | title, paragraphs, sentences with their places in the text |
 | `depiction` | a sentence | the part of it that is there to be seen: not denied, compared with or only spoken of |
 | `signs` | a word for a place | what is lettered on a sign: the place has no drawing of its own |
-| `tables/` | words | pictograms, words of two senses and of one, given names |
+| `tables/` | words | pictograms, words of two senses, given names |
 | `lexicon` | words, English or Chinese | what they say of place, time, weather, mood, things and people |
 | `pictograms` | words | pictograms for things that no drawing knows |
 | `words/` | words | what is lettered because nothing shows it; small groups of people |

@@ -211,6 +211,8 @@ def test_log_events_say_what_they_belong_to(database: Database) -> None:
             assert line.keys() >= LINEAGE, (name, line)
     acts = [line["act"] for line in by["ingest_self_heal"]]
     assert [act for act in acts if "circuit" in act] == ["i_circuit_open", "i_circuit_probe", "i_circuit_closed"]
+    (opened,) = [line for line in by["ingest_self_heal"] if line["act"] == "i_circuit_open"]
+    assert opened["error"].startswith("HTTP 5")  # why, for whoever reads the warning
     assert by["ingest_task_taken"][0].keys() >= {"leased_until", "slot", "holder", "fence"}
     assert all(line["correlation_id"] == f"ing-{line['run_id']}-{line['batch_no']}" for line in by["ingest_batch"])
     levels = {(line["level"] is None, line["log_level"]) for line in by["ingest_batch"]}

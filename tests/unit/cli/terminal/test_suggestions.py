@@ -42,6 +42,12 @@ def test_a_slip_is_near_and_another_word_is_not(word: str, names: list[str], nea
         ("completion zhs", "SHELL cannot be 'zhs'. Did you mean zsh?"),
         ("completion", "SHELL is missing: one of bash, zsh, fish."),
         ("ingest schedule add a/b c --operation BACKFIL", "--operation cannot be 'BACKFIL'. Did you mean BACKFILL?"),
+        ("atrr rejects", "Did you mean attribution?"),
+        ("--json attribution rejects", "There is no option --json. Options of a command stand behind its name."),
+        ("attribution rejects --limit ten", "--limit takes a whole number of 1 or more."),
+        ("ingest runs --limit 0", "--limit takes a whole number from 1 to 10000."),
+        ("attribution settle --from 2026-01-01 --to 2026-02-01 --where placemnt=home", "Did you mean placement?"),
+        ("attribution settle --from 2026-01-01 --to 2026-02-01 --where home", "Write it as placement=home."),
         ("completion tcsh", "SHELL cannot be 'tcsh'. It is one of bash, zsh, fish."),
     ],
 )

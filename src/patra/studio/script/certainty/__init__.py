@@ -4,6 +4,7 @@
 |---|---|---|
 | `evidence` | | the table of evidence, each with how often what it says is right |
 | `claims` | evidence | claims, and how likely they all hold |
+| `exact` | a word in its sentence | whether its drawing is certainly what it names |
 | `people` | a shot's sentences | claims on who is seen, of which sex and age, and on who is missing |
 | `surroundings` | a shot's sentences | claims on the place and the things |
 | `cards` | a shot and its claims | the shot as it is, or as a card with what of it is certain |

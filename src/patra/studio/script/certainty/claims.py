@@ -9,7 +9,7 @@ from patra.studio.script.certainty.evidence import EVIDENCE
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """What a picture claims: somebody is there, is a woman, is grown; it is that place; that is the thing meant."""
+    """What a picture claims: this person is there, is a woman, is grown; it is that place; that is the thing meant."""
 
     about: str  # person, name, sex, age, missing, place, thing
     subject: str  # whom or what

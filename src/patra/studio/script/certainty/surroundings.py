@@ -8,12 +8,12 @@ from collections.abc import Collection, Sequence
 from patra.studio.script.cast.ages import is_life
 from patra.studio.script.cast.presence import unreported_part
 from patra.studio.script.certainty.claims import Claim
+from patra.studio.script.certainty.exact import is_exact
 from patra.studio.script.depiction import here_part, without_speech
 from patra.studio.script.lexicon import named_places
 from patra.studio.script.scenes import Beat
 from patra.studio.script.shots import Reading, Shot
 from patra.studio.script.signs import OUTDOORS
-from patra.studio.script.tables.exact import is_exact
 
 _SOMEWHERE_EN = re.compile(
     r"\b(?:in|into|inside|at|on|under|behind|beside|onto|through|across|up|down|against|below|above) (?:the|a|an|his|her|their|its|my|our|one) (?!(?:morning|evening|night|afternoon|end|moment|same|first|last|next|day|war|age|way|whole|back|dark|rain|wind|sun|name|voice|hand|hands|arms?|head|eyes?|mind|coin|letter|book|silence|time|week|year|month|hour|minute|second)\b)[a-z]+"
@@ -86,7 +86,7 @@ _TOGETHER = (
 
 _LIVES = re.compile(r"\b(?:lived|lives|grew up|was born)\b|住在|生活在|长大")
 _AS_PEOPLE = re.compile(
-    r"\b(?:city|town|village|island|school|hospital|museum|factory)(?: of [A-Z]\w+)? (?:has|have|had|will|said|says|plans?|hired|wants?|announced|decided|paid|printed)\b|(?:学校|医院|工厂|博物馆|公司)(?:表示|说|决定|计划|宣布|认为)"
+    r"\b(?:city|town|village|island|school|hospital|museum|factory|railway compan(?:y|ies))(?: of [A-Z]\w+)? (?:has|have|had|will|said|says|plans?|hired|wants?|announced|decided|refused|paid|printed)\b|(?:学校|医院|工厂|博物馆|公司)(?:表示|说|决定|计划|宣布|认为)"
 )
 
 

@@ -4,5 +4,4 @@
 |---|---|---|
 | `senses` | a word in its sentence | whether it means something else than what is drawn for it |
 | `things` | a word | its pictogram |
-| `exact` | a word in its sentence | whether its drawing is certainly what it names |
 """

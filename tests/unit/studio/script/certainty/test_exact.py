@@ -2,7 +2,7 @@
 
 import pytest
 
-from patra.studio.script.tables.exact import is_exact
+from patra.studio.script.certainty.exact import is_exact
 
 
 @pytest.mark.parametrize(
