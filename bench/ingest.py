@@ -165,7 +165,9 @@ def compared(chosen: list[Contender], records: int, rounds: int) -> list[Result]
                     runs[contender.name].append({**run, "rate": count / run["seconds"]})
                     rate, peak = count / run["seconds"], run["peak_mb"]
                     book = f", {run['book_mean_ms']:.1f} ms a batch" if "book_mean_ms" in run else ""
-                    print(f"   round {number + 1}: {contender.name}: {rate:,.0f} /s, {peak:.0f} MB{book}", flush=True)
+                    cost = run["cpu"] / count * 1e6
+                    line = f"{contender.name}: {rate:,.0f} /s, processor {cost:.1f} µs a record, {peak:.0f} MB{book}"
+                    print(f"   round {number + 1}: {line}", flush=True)
     first = runs[chosen[0].name]
     return [result(contender.name, given[contender.name], runs[contender.name], first) for contender in chosen]
 

@@ -6,11 +6,13 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import click
 import msgspec
 import pytest
 
 from patra.app.configuration.settings import Settings
 from patra.app.wiring import packages
+from patra.cli.main import cli
 from patra.kernel.db import migrate, open_database
 from patra.kernel.db.queries import statement
 
@@ -160,7 +162,7 @@ def test_every_mechanism_of_that_page_is_there() -> None:
 def _policies() -> dict[str, str]:
     """Every table of the page on retention, with its policy."""
     page = (ROOT / "docs" / "operations" / "retention.md").read_text("utf-8")
-    rows = re.findall(r"^\| `(\w+)` \|[^|]*\| ([^|]*) \|[^|]*\|$", page, re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)` \|[^|]*\| ([^|]*) \|[^|]*\|[^|]*\|$", page, re.MULTILINE)
     assert len(rows) == len({name for name, _ in rows}), "a table stands twice"
     return dict(rows)
 
@@ -177,12 +179,27 @@ def test_every_table_of_every_migration_has_a_policy_of_retention() -> None:
     assert _policies().keys() == tables
 
 
+def test_what_leaves_for_files_says_by_which_commands_it_is_asked_and_brought_back() -> None:
+    page = (ROOT / "docs" / "operations" / "retention.md").read_text("utf-8")
+    rows = re.findall(r"^\| `(\w+)` \|[^|]*\|([^|]*)\|([^|]*)\|([^|]*)\|$", page, re.MULTILINE)
+    filed = {name for name, _, goes, _ in rows if "history_folder" in goes}
+    assert {"att_log", "att_decision", "att_billable", "ing_task_run", "ing_cursor_event"} <= filed
+    assert [name for name, _, _, back in rows if name in filed and "`patra " not in back] == []
+    assert [name for name, policy, goes, _ in rows if policy.strip().startswith("period") and not goes.strip()] == []
+    for command in {one for *_, back in rows for one in re.findall(r"`patra ([a-z -]+)`", back)}:
+        found: click.Command | None = cli
+        for word in command.split():
+            assert isinstance(found, click.Group), command
+            found = found.get_command(click.Context(found), word)
+        assert found is not None, command
+
+
 def test_a_policy_of_retention_is_of_a_known_kind_and_names_settings_that_exist() -> None:
     kinds = re.compile(r"(state|transient|period: .+|kept: .+)$")
     assert [name for name, policy in _policies().items() if not kinds.match(policy)] == []
     page = (ROOT / "docs" / "operations" / "retention.md").read_text("utf-8")
     named = set(re.findall(r"`((?:attribution|bus|ingest|studio|store|web)\.[a-z_]+)`", page))
     known = {f"{section}.{name}" for section, some in msgspec.to_builtins(Settings()).items() for name in some}
-    loops = {"attribution.retention", "ingest.retention", "bus.upkeep"}
+    loops = {"attribution.retention", "attribution.partitions", "ingest.retention", "bus.upkeep"}
     assert len(named) > 8
     assert named - known - loops == set()

@@ -123,7 +123,8 @@ def purge_once(
     statements = _check_statements(db, now, retention)
     if history is not None:
         moved, failures = _move(db, history, now, retention)
-        _drop_partitions(db, now, retention.log, in_files=True)  # its lines were counted when they came into files
+        if not moved.log:  # all that is past is in files; lines of a partition were counted when they came into one
+            _drop_partitions(db, now, retention.log, in_files=True)
         if failures and moved == Purged():  # else the next turn follows at once, and comes here when all else is done
             raise failures[0]
         return msgspec.structs.replace(moved, ledger=ledger, rejects=rejects, statements=statements)

@@ -1,6 +1,6 @@
-"""A dead letter beside what its group did handle: the last event of its type, and what all letters of the cause share.
+"""A dead letter beside what its group did handle: the last event of its type, and what all of its cause have in common.
 
-Only events of the letter's own tenant and major version are looked at, as far back as their bodies are kept.
+Only events of its own tenant and major version are looked at, as far back as their bodies are kept.
 """
 
 from typing import Any, cast
@@ -33,7 +33,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """A dead letter's payload beside the last event of its type that its group handled, if one is still kept.
 
     `shared` is what all `letters` of its cause have in common and none of the `handled` events has. Payloads are
-    masked before they are compared: what is hidden is alike everywhere, and tells nothing.
+    masked before they are compared, so that no hidden value is compared.
     """
 
     payload: Any

@@ -103,7 +103,7 @@ class ShotDetail(msgspec.Struct, frozen=True, kw_only=True):
     take: int
     edits: tuple[AppliedEdit, ...]
     certainty: float = 1.0  # how likely all claims of the scene hold that was understood
-    doubts: tuple[str, ...] = ()  # what makes it uncertain; below 0.52 it is a card
+    doubts: tuple[str, ...] = ()  # what makes it uncertain; less certain than `SCENE` it is a card
 
     @property
     def edited_by(self) -> tuple[str, ...]:

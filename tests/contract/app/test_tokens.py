@@ -202,6 +202,12 @@ def test_a_viewer_of_a_tenant_reads_all_that_is_its_own_and_nothing_of_others(ho
     assert read(f"/bus/timeline/{foreign}") == '{"entries": []}'
     causes = house.ask(reader, "GET", "/bus/dead-letters/causes?state=discarded")[1]["causes"]
     assert [(one["error_code"], one["letters"]) for one in causes] == [("boom", 1)]
+    over_time = "/bus/dead-letters/over-time?state=discarded"
+    assert [sum(house.ask(one, "GET", over_time)[1]["counts"]) for one in (reader, ADMIN)] == [1, 2]
+    beside = house.ask(reader, "GET", f"/bus/dead-letters/{there.group}/{own}/beside")[1]
+    assert (beside["letters"], beside["last_handled"]) == (1, None)
+    status, refused = house.ask(reader, "GET", f"/bus/dead-letters/{there.group}/{foreign}/beside")
+    assert (status, refused["code"]) == (403, "scope_insufficient")
     assert [one["tenant_id"] for one in house.ask(reader, "GET", "/bus/refusals")[1]["refusals"]] == ["north"]
     assert [one["run_id"] for one in house.ask(reader, "GET", "/studio/runs")[1]["runs"]] == [there.runs["north"]]
     assert read("/bus/catalogue") == read("/bus/catalogue", ADMIN)
@@ -231,7 +237,9 @@ def test_a_viewer_of_a_tenant_reads_nothing_that_is_of_all_tenants(house: House)
         "/bus/catalogue/{type}",
         "/bus/dead-letters",
         "/bus/dead-letters/causes",
+        "/bus/dead-letters/over-time",
         "/bus/dead-letters/{group}/{event_id}",
+        "/bus/dead-letters/{group}/{event_id}/beside",
         "/bus/events",
         "/bus/events/{key}",
         "/bus/refusals",

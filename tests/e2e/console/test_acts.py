@@ -9,6 +9,11 @@ from tests.e2e.console.test_views import VIEWS, address
 from tests.e2e.console.world import TOKENS, World
 
 TOUCH = statement("touch", "UPDATE bus_dead_letter SET attempts = 91 WHERE group_name = 'search-index'")
+REOPEN = statement(
+    "reopen",
+    "UPDATE bus_dead_letter SET state = 'open', closed_by = NULL, closed_at = NULL, close_reason = NULL"
+    " WHERE group_name = 'search-index'",
+)
 FAIL_ALL = statement("fail_all", "UPDATE ing_task SET status_code = 'FAILED' WHERE status_code = 'QUEUED'")
 
 
@@ -133,7 +138,7 @@ def test_a_quarantined_record_is_signalled_and_shown_as_waiting(acting: World, p
     page.goto(f"{acting.url}/console/ingest/quarantine")
     dialog = ask(page.locator("#quarantine tr", has_text="10.5555/boats.1").get_by_role("link", name="Fetch again…"))
     expect(dialog).to_contain_text("The next UPDATE of the endpoint asks the provider for them")
-    expect(dialog.locator("[name=ids]")).to_have_value("10.5555/boats.1")
+    expect(dialog.locator("[name=keys]")).to_have_value("10.5555/boats.1")
     dialog.get_by_label("Why").fill("the title was mended")
     dialog.get_by_role("button", name="Fetch again").click()
     expect(page.locator(".banner")).to_contain_text("1 record of atomlike / query will be fetched again")
@@ -230,9 +235,8 @@ def test_everything_works_without_script(acting: World, browser):
 def test_rows_are_chosen_by_box_key_and_span_and_replayed_with_one_confirmation(acting: World, page: Page):
     """The choice stays while the page is live; the row's own link is not followed."""
     letters = [acting.known[name] for name in ("letter-0", "letter-1")]
-    page.goto(f"{acting.url}/console/bus/dead-letters")
-    expect(page.locator(".choose-among")).to_contain_text("mail-out, search-index")
-    page.locator(".choose-among").get_by_role("link", name="search-index").click()
+    acting.patra.db.run(lambda tx: tx.execute(REOPEN, {}))
+    page.goto(f"{acting.url}/console/bus/dead-letters?group=search-index")
     bar = page.locator(".choose")
     expect(bar).to_contain_text("none chosen")
     expect(bar.get_by_role("button", name="Replay…")).to_be_disabled()
@@ -263,6 +267,15 @@ def test_rows_are_chosen_by_box_key_and_span_and_replayed_with_one_confirmation(
     assert acting.audit()[0] == ("local", "bus.replay", "search-index")
     states = {one["state"] for one in acting.get("/bus/dead-letters?group=search-index&state=all")["dead_letters"]}
     assert states == {"replaying"}
+
+
+def test_rows_of_several_groups_are_chosen_one_group_at_a_time(site: World, page: Page):
+    page.goto(f"{site.url}/console/bus/dead-letters")
+    expect(page.locator(".choose-among")).to_contain_text("mail-out, search-index")
+    assert page.locator(".choose, .pick").count() == 0
+    page.locator(".choose-among").get_by_role("link", name="search-index").click()
+    expect(page.locator(".choose")).to_contain_text("none chosen")
+    expect(page.locator("#letters input")).to_have_count(2)
 
 
 def test_without_script_the_same_rows_ask_the_same_confirmation(acting: World, browser: Browser):

@@ -1,10 +1,18 @@
 -- name: billables_after
 SELECT closure, billable_type, decision_id FROM att_billable WHERE decision_id > :after ORDER BY decision_id LIMIT :limit
 
+-- name: billables_to_key
+-- How many facts the next page has, how many of them have a key, and its last one.
+SELECT count(*), count(closure), max(decision_id) FROM (
+  SELECT closure, decision_id FROM att_billable WHERE decision_id > :after ORDER BY decision_id LIMIT :limit
+) AS page
+
 -- name: key_billables
--- rows: closure blob, billable_type text, decision_id int
+-- In the order of the tree, the earliest of a key first; without a row of them in this process.
 INSERT INTO att_billing_key (closure, billable_type, decision_id)
-SELECT closure, billable_type, decision_id FROM rows WHERE true ON CONFLICT (closure, billable_type) DO NOTHING
+SELECT closure, billable_type, decision_id FROM att_billable
+WHERE decision_id > :after AND decision_id <= :last AND closure IS NOT NULL ORDER BY closure, billable_type, decision_id
+ON CONFLICT (closure, billable_type) DO NOTHING
 
 -- name: keyed_elsewhere
 -- rows: closure blob, billable_type text, decision_id int

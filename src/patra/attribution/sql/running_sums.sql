@@ -1,8 +1,10 @@
 -- Small tables lead: CROSS JOIN keeps SQLite in their order, and means nothing to PostgreSQL.
 
 -- name: page_to_sum
--- How many facts the next page has, its last one, and the first one that the archive has not answered for.
-SELECT count(*), max(decision_id), min(CASE WHEN status = 'new' THEN decision_id END) FROM (
+-- How many facts the next page has, its last one, the first one that the archive has not answered for, and how many are not
+-- committed.
+SELECT count(*), max(decision_id), min(CASE WHEN status = 'new' THEN decision_id END),
+  count(CASE WHEN status <> 'committed' THEN 1 END) FROM (
   SELECT decision_id, status FROM att_billable
   WHERE decision_id > :after AND decision_id <= :bound ORDER BY decision_id LIMIT :limit
 ) AS page
@@ -19,22 +21,18 @@ SELECT 1
 -- Summed in the database: one row a placement comes back, not one a fact. Of an opportunity that is not carried yet the
 -- earliest of the placements that wait says, in one pass over those: they have no tree by key.
 WITH page AS MATERIALIZED (
-  SELECT f.*, (SELECT o.placement FROM att_opportunity o WHERE o.key = f.opportunity) AS placement FROM (
-    SELECT fact_hour, app_id, billable_type, opportunity, count(*) AS facts FROM att_billable
-    WHERE decision_id > :after AND decision_id <= :bound AND status = 'committed'
-    GROUP BY fact_hour, app_id, billable_type, opportunity
-  ) AS f
+  SELECT b.fact_hour, b.app_id, b.billable_type, b.opportunity,
+    (SELECT o.placement FROM att_opportunity o WHERE o.key = b.opportunity) AS placement
+  FROM att_billable b WHERE b.decision_id > :after AND b.decision_id <= :bound AND b.status = 'committed'
 ), waiting AS MATERIALIZED (
-  SELECT key, placement FROM (
-    SELECT key, placement, row_number() OVER (PARTITION BY key ORDER BY decision_id) AS place FROM att_placement
-    WHERE decision_id <= :complete AND key IN (SELECT opportunity FROM page WHERE placement IS NULL)
-  ) AS each WHERE place = 1
+  SELECT key, placement, min(decision_id) FROM att_placement
+  WHERE decision_id <= :complete AND key IN (SELECT opportunity FROM page WHERE placement IS NULL) GROUP BY key
 ), placed AS (
-  SELECT page.fact_hour, page.app_id, page.billable_type, page.opportunity, page.facts,
+  SELECT page.fact_hour, page.app_id, page.billable_type, page.opportunity,
     coalesce(page.placement, waiting.placement) AS placement
   FROM page LEFT JOIN waiting ON waiting.key = page.opportunity
 )
-SELECT fact_hour, app_id, billable_type, placement, CASE WHEN placement IS NULL THEN opportunity END, CAST(sum(facts) AS BIGINT)
+SELECT fact_hour, app_id, billable_type, placement, CASE WHEN placement IS NULL THEN opportunity END, count(*)
 FROM placed GROUP BY 1, 2, 3, 4, 5
 
 -- name: facts_pending

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from patra.attribution.decision.decide import ITEM_BITS
 from patra.attribution.storage.sql import Q, mark, set_mark
 from patra.kernel.clock import Clock
-from patra.kernel.db import Database, Tx
+from patra.kernel.db import Database, Row, Tx
 from patra.kernel.telemetry import gauge, get_logger
 
 log = get_logger()
@@ -64,12 +64,20 @@ def billed_twice(tx: Tx) -> int:
 
 
 def _enter_page(tx: Tx, now: int) -> tuple[int, int, int]:
-    found = tx.fetch(Q["billables_after"], {"after": mark(tx, BILLING_KEYED), "limit": PAGE_FACTS})
-    if not found:
+    after = mark(tx, BILLING_KEYED)
+    ((facts, with_key, last),) = tx.fetch(Q["billables_to_key"], {"after": after, "limit": PAGE_FACTS})
+    if not facts:
         return 0, 0, billed_twice(tx)
+    entered = tx.execute(Q["key_billables"], {"after": after, "last": last})
+    twice = [] if entered == with_key else _note_twice(tx, after, now)
+    set_mark(tx, BILLING_KEYED, last)
+    return facts, len(twice), billed_twice(tx)
+
+
+def _note_twice(tx: Tx, after: int, now: int) -> list[Row]:
+    """Note the facts of a page whose key is another's."""
+    found = tx.fetch(Q["billables_after"], {"after": after, "limit": PAGE_FACTS})
     keyed = sorted((bytes(closure), kind, number) for closure, kind, number in found if closure is not None)
-    tx.execute(Q["key_billables"], rows=keyed)
     twice = tx.fetch(Q["keyed_elsewhere"], rows=keyed)
     tx.execute(Q["note_billed_twice"], {"now": now}, rows=twice)
-    set_mark(tx, BILLING_KEYED, found[-1][2])
-    return len(found), len(twice), billed_twice(tx)
+    return twice

@@ -32,8 +32,10 @@ MARKS: dict[Sums, str] = {"hour": "summed_hour", "placement": "summed_placement"
 PAGE_FACTS = 20_000
 PAGE_NUMBERS = 2_000
 """Numbers of the log that one step looks through for gaps."""
-MAX_WAITING_ITEMS = 500
-"""Items beyond which facts are summed however busy it is: settlement counts one by one whatever waits."""
+MAX_WAITING_ITEMS = 1_000
+"""Items beyond which facts are summed however busy it is: settlement counts one by one whatever waits.
+
+Their facts fill a page, and each page by placement reads all placements that wait to be carried."""
 MAX_NEW_FACTS = 50_000
 """Facts past the mark beyond which those that the archive has not answered for are listed as pending; fewer wait."""
 _LAST_DECISION = 2**62
@@ -81,13 +83,16 @@ class RunningSums:
         """The facts from the mark up to where it may go now; those that are new wait while they are few."""
         was = mark(tx, MARKS[self._sums])
         bound = complete = mark(tx, BILLING_KEYED) if tx.dialect == "sqlite" else self._without_gaps(tx, was)
-        ((facts, last, new),) = tx.fetch(Q["page_to_sum"], {"after": was, "bound": bound, "limit": PAGE_FACTS})
+        ((facts, last, new, uncommitted),) = tx.fetch(
+            Q["page_to_sum"], {"after": was, "bound": bound, "limit": PAGE_FACTS}
+        )
         if facts == PAGE_FACTS:
             bound = last
         if new is not None and not tx.fetch(Q["some_fact_beyond"], {"after": was, "skip": MAX_NEW_FACTS}):
             bound = new - 1
         span = {"after": was, "bound": max(bound, was)}
-        counts, pending = (self._facts(tx, span, complete), tx.fetch(Q["facts_pending"], span)) if facts else ([], [])
+        counts = self._facts(tx, span, complete) if facts else []
+        pending = tx.fetch(Q["facts_pending"], span) if uncommitted else []
         summed = sum(count for *_, count in counts) + len(pending)
         return _Page(was=was, reached=span["bound"], facts=summed, counts=counts, pending=pending)
 

@@ -1,8 +1,8 @@
 """What the dead letters of one cause have in common and no handled event has: where to look for what differs.
 
 A field counts where all dead letters agree on it (it is missing, of one kind, or of one value) and none of the handled
-events is like them; and where the handled events have a few values that come again and again, and no letter has one of
-them.
+events is like them; and where the handled events have a few values that come again and again, and no dead letter
+has one of them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -125,7 +125,7 @@ def dead_letters(
 
 
 def _beside(patra: "Patra", letter: "DeadLetter") -> dict[str, Any]:
-    """The last event of its type that the group handled, and what the letters of the cause share."""
+    """The last event of its type that the group handled, and what the dead letters of the cause share."""
     import msgspec
 
     from patra.bus.last_handled import comparison

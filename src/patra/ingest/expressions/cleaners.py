@@ -17,6 +17,8 @@ from patra.ingest.vocabulary import identifiers
 from patra.ingest.vocabulary.instants import read_instant
 
 WORD_CHARS = 100
+KNOWN_CHARS = 128
+KNOWN_TEXTS = 4096
 
 
 class Cleaner(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,16 +29,23 @@ class Cleaner(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it wants a list as a whole; the others are applied to each item of one."""
     keeps_words: bool = False
     """Whether it leaves a text of fewer than WORD_CHARS letters and digits as it is."""
+    known: Callable[[str], Any] | None = None
+    """The same for a text of up to KNOWN_CHARS characters, remembering the last ones: journals, publishers, names and
+    affiliations come again from record to record.
+    """
 
 
 CLEANERS: dict[str, Cleaner] = {}
 
 
 def _cleaner(
-    name: str, text: str, *, whole: bool = False, keeps_words: bool = False
+    name: str, text: str, *, whole: bool = False, keeps_words: bool = False, repeats: bool = False
 ) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
+    """`repeats`: what it gives is a text or nothing, and the texts that it is given come again."""
+
     def declare(call: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        CLEANERS[name] = Cleaner(name=name, call=call, text=text, whole=whole, keeps_words=keeps_words)
+        known = lru_cache(maxsize=KNOWN_TEXTS)(call) if repeats else None
+        CLEANERS[name] = Cleaner(name=name, call=call, text=text, whole=whole, keeps_words=keeps_words, known=known)
         return call
 
     return declare
@@ -83,7 +92,12 @@ def _step(cleaner: Cleaner) -> Callable[[Any], Any]:
     return each
 
 
-@_cleaner("text", "Markup and entities taken out, white space made single, empty becomes nothing.", keeps_words=True)
+@_cleaner(
+    "text",
+    "Markup and entities taken out, white space made single, empty becomes nothing.",
+    keeps_words=True,
+    repeats=True,
+)
 def _text(value: Any) -> str | None:
     return plain_text(value) if isinstance(value, str) else None
 
@@ -114,7 +128,7 @@ def _abstract(value: Any) -> str | None:
         text = text[heading.end() :]
     if heading := _PLAIN_HEADING.match(text):
         text = text[heading.end() :]
-    if "</" in text:
+    if "title>" in text or "</h" in text:
         text = _SECTION_HEADING.sub(r"<p>\2:</p>", text)
     found = _text(_ESCAPED_LINE.sub(" ", text) if "\\n" in text else text)
     return None if found is None or (" " not in found and _USUAL_URL(found)) else found  # a link is not an abstract
@@ -161,7 +175,7 @@ for _name, _about, _call in (
     ("orcid", "An ORCID iD as 0000-0000-0000-0000; else nothing.", identifiers.orcid),
     ("arxiv", "An arXiv id without its version; else nothing.", identifiers.arxiv),
 ):
-    _cleaner(_name, _about)(_call)
+    _cleaner(_name, _about, repeats=_name in {"issn", "ror"})(_call)
 
 
 @_cleaner("digits", "The first run of digits (a PMID out of a URL); else nothing.")
@@ -217,7 +231,7 @@ def _printed(value: Any) -> dict[str, str] | None:
     return None if text is None else bibliography.printed(text[:2000])
 
 
-@_cleaner("numbering", "The number of a volume or issue; `null`, `n/a` and dashes are none.")
+@_cleaner("numbering", "The number of a volume or issue; `null`, `n/a` and dashes are none.", repeats=True)
 def _numbering(value: Any) -> str | None:
     text = str(value) if type(value) is int else _text(value)
     return None if text is None or text.lower().strip("-. ") in {"", "null", "n/a", "na", "none"} else text
@@ -263,18 +277,16 @@ def _pmcid(value: Any) -> str | None:
     return f"PMC{found[1]}" if found else None
 
 
-@_cleaner("license", "A licence as cc-by-4.0 where it is a Creative Commons one; anything else stays.")
+@_cleaner("license", "A licence as cc-by-4.0 where it is a Creative Commons one; anything else stays.", repeats=True)
 def _license(value: Any) -> str | None:
-    text = value.strip() if isinstance(value, str) else ""
-    return _licensed(text) if len(text) <= _MAX_LICENCE_CHARS else bibliography.licence(text)
+    return bibliography.licence(value.strip() if isinstance(value, str) else "")
 
 
-_MAX_LICENCE_CHARS = 200
-_licensed = lru_cache(maxsize=1024)(bibliography.licence)
-"""A provider's records have a handful of licences."""
-
-
-@_cleaner("language", "A language in two letters (eng, English, en_US become en); what is not known is nothing.")
+@_cleaner(
+    "language",
+    "A language in two letters (eng, English, en_US become en); what is not known is nothing.",
+    repeats=True,
+)
 def _language(value: Any) -> str | None:
     return bibliography.language(value) if isinstance(value, str) else None
 

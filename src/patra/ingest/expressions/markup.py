@@ -32,8 +32,10 @@ def plain_text(value: str) -> str | None:
         plain = html.unescape(plain)
     if not plain.isascii():
         plain = _UNPRINTED.sub(_printed, plain)
-    if len(plain) > _FEW_CHARS and plain.isprintable() and "  " not in plain and plain[0] != " " != plain[-1]:
-        return plain  # no white space but single spaces: nothing to do, at half the price of doing it
+    if len(plain) > _FEW_CHARS and plain.isprintable():  # no white space but spaces
+        plain = plain.strip(" ")
+        if "  " not in plain:  # nothing left to do, at half the price of doing it
+            return plain or None
     return " ".join(plain.split()) or None
 
 

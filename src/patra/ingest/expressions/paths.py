@@ -3,8 +3,8 @@
 Most paths name one place (`$.message['next-cursor']`); those become a chain of lookups of our own, twenty times faster
 than a general query, and so do filters of a node by its own values (`path_filters`). Other filters run with our linear
 patterns in place of the library's. XML is parsed without entities,
-network or unbounded trees, and XPath has no functions beyond XPath's own. What a search may cost is bounded
-(`path_bounds`).
+network or unbounded trees. XPath has one function beyond XPath's own: `with-id(ids, nodes)`, which follows references.
+What a search may cost is bounded (`path_bounds`).
 """
 
 import re
@@ -267,6 +267,19 @@ def _fan(steps: Steps) -> Find:
     return find
 
 
+def with_id(_context: object, ids: Any, nodes: Any) -> list[Any]:
+    """XPath: the nodes whose `id` is among the words of `ids`, in the order of the words (an IDREFS of JATS, say)."""
+    if not isinstance(nodes, list):
+        return []
+    known = {node.get("id"): node for node in cast("list[Any]", nodes) if isinstance(node, _ELEMENT)}
+    texts = [text_at(one) or "" for one in (cast("list[Any]", ids) if isinstance(ids, list) else [ids])]
+    words = dict.fromkeys(word for text in texts for word in text.split())
+    return [known[word] for word in words if word in known]
+
+
+FUNCTIONS = {(None, "with-id"): with_id}
+
+
 @lru_cache(maxsize=4096)
 def _xpath(source: str, namespaces: tuple[tuple[str, str], ...]) -> Path:
     if (
@@ -277,7 +290,9 @@ def _xpath(source: str, namespaces: tuple[tuple[str, str], ...]) -> Path:
             source, f"more than {MAX_DESCENTS} steps over whole subtrees", "name the way to the place instead"
         )
     try:
-        compiled = etree.XPath(source, namespaces=dict(namespaces) or None, regexp=False, smart_strings=False)
+        compiled = etree.XPath(
+            source, namespaces=dict(namespaces) or None, extensions=FUNCTIONS, regexp=False, smart_strings=False
+        )
         compiled(etree.Element("probe"))  # unknown prefixes and functions are noticed only when it runs
     except (etree.XPathError, ValueError) as error:
         raise _invalid(source, f"not an XPath 1.0: {error}", "declare prefixes in response.namespaces") from error

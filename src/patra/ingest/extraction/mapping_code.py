@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from patra.ingest.expressions.cleaners import CLEANERS, WORD_CHARS, Cleaner
+from patra.ingest.expressions.cleaners import CLEANERS, KNOWN_CHARS, WORD_CHARS, Cleaner
 from patra.ingest.expressions.expression_code import ExpressionCode, FunctionBody
 from patra.ingest.expressions.path_filters import along, children, spread
 from patra.ingest.expressions.paths import Path, Steps, compile_path, text_at
@@ -209,6 +209,9 @@ class MappingCode:
         call = f"{self._named('clean', cleaner.call)}({name})"
         if cleaned_list:
             call = f"{cleaned_list} if type({name}) is list else {call}"
+        if cleaner.known is not None:
+            known = self._named("known", cleaner.known)
+            call = f"{known}({name}) if type({name}) is str and len({name}) <= {KNOWN_CHARS} else {call}"
         if cleaner.keeps_words:
             call = f"{name} if type({name}) is str and {name}.isalnum() and len({name}) < {WORD_CHARS} else {call}"
         return f"{name} = {call}"

@@ -160,6 +160,8 @@ def step_ahead(tx: Tx, table: GrowingTable, now: int) -> tuple[int, int]:
     enough = _enough_until(found)
     if last <= enough:
         return 0, enough
+    if last >= found[-1].end:
+        log.warning("partitions_ran_out", table=table.name, last=last, end=found[-1].end)
     width = _width(tx, table, last, now)
     behind_rest = _rest_is_used(tx, table)
     first = max(found[-1].end, last + width) if behind_rest and last >= found[-1].end else found[-1].end

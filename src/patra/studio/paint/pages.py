@@ -8,7 +8,17 @@ import msgspec
 from PIL import Image, ImageDraw
 
 from patra.studio.paint.canvas import Canvas
-from patra.studio.paint.cards import INK, LONG, accent_of, block, glyphs_of, paint_paper, paint_progress, shrink, text_at
+from patra.studio.paint.cards import (
+    INK,
+    LONG,
+    accent_of,
+    block,
+    glyphs_of,
+    paint_paper,
+    paint_progress,
+    shrink,
+    text_at,
+)
 from patra.studio.paint.figures import HEIGHT, YOUNG, person
 from patra.studio.paint.palette import Colour, mix, palette_for, scaled
 from patra.studio.paint.pictogram import PAPER, plate

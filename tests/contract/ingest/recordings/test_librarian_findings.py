@@ -22,6 +22,8 @@ FOUND: list[tuple[str, str, str, int | str, dict[str, Any]]] = [
     # the journal's own entry names none, the article does
     ("doaj", "article", "doaj/003", 0, {"issn": ["1662-5196"]}),
     ("doaj", "articles", "doaj/001", 3, {"issn": ["1672-5123"]}),
+    # the article names the ISSN of the printed journal, too
+    ("doaj", "articles", "doaj/001", 4, {"issn": ["2164-1250", "2372-255X"]}),
     ("eric", "search", "eric/001", 0, {"publisher": "Journal of Educational Technology and Online Learning"}),
     # a text of many commas is a list
     ("datacite", "dois", "datacite/001", 1, {"keywords": [

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patra.ingest.expressions.cleaners import CLEANERS, clean
+from patra.ingest.expressions.cleaners import CLEANERS, Cleaner, clean
 
 
 @pytest.mark.parametrize(
@@ -91,3 +91,14 @@ def test_cleaners_follow_each_other_and_nothing_stays_nothing():
 )
 def test_any_json_can_be_cleaned(name, value):
     clean([name], value)
+
+
+@pytest.mark.parametrize(
+    "cleaner", [one for one in CLEANERS.values() if one.known is not None], ids=lambda one: one.name
+)
+@given(text=st.text(max_size=40))
+def test_a_text_that_is_remembered_is_cleaned_as_any_other(cleaner: Cleaner, text: str) -> None:
+    assert cleaner.known is not None
+    found = cleaner.known(text)
+    assert found == cleaner.known(text) == cleaner.call(text)
+    assert found is None or type(found) is str  # nothing that a later step could change for all

@@ -1,6 +1,8 @@
 """Texts of people out of markup."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from patra.ingest.expressions.cleaners import clean
 from patra.ingest.expressions.markup import plain_text
@@ -38,3 +40,9 @@ def test_the_title_of_a_section_is_parted_from_its_text() -> None:
     jats = "<jats:sec><jats:title>Background</jats:title><jats:p>Fog.</jats:p></jats:sec>"
     assert clean(("abstract",), f"<jats:title>Abstract</jats:title>{jats}") == "Background: Fog."
     assert clean(("abstract",), "<h4>Methods:</h4>Lamps. <h4>Why?</h4>Light.") == "Methods: Lamps. Why? Light."
+
+
+@given(st.text("ab \n\u00a0\u2003é", max_size=30))
+def test_white_space_is_single_and_none_is_at_the_ends(text: str) -> None:
+    assert plain_text(text) == (" ".join(text.split()) or None)
+    assert plain_text(f"<p>{text}</p>") == (" ".join(text.split()) or None)

@@ -131,3 +131,18 @@ def test_a_formula_is_read_without_its_layout_and_with_its_scripts_in_order() ->
       <m:mrow><m:mi>V</m:mi> <m:mo>.</m:mo></m:mrow> <m:msub><m:mi>O</m:mi> <m:mn>2</m:mn></m:msub>
     </m:math> in <i>men</i> and women</t>"""
     assert compile_path(".", ResponseFormat.XML).text(parse_xml(body)) == "inhaled 129Xe MRI of V.O2 in men and women"
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("with-id(x/@rid, a)", ["second", "first"]),
+        ("with-id('two', a)", ["second"]),
+        ("with-id(x/@rid, 'a')", []),
+        ("with-id('nobody', a)", []),
+        ("with-id('', a)", []),
+    ],
+)
+def test_an_xpath_follows_ids_within_a_document(path: str, found: list[str]) -> None:
+    root = etree.fromstring('<r><a id="one">first</a><a id="two">second</a><a>none</a><x rid="two  one gone"/></r>')
+    assert sorted(one.text for one in compile_path(path, ResponseFormat.XML, {}).find(root)) == sorted(found)

@@ -165,6 +165,14 @@ BROKEN = [
         "endpoints.articles.pagination.nextTokenPath",
         "pagination: {type: PAGE",
     ),
+    (
+        "a list by time that is to be read twice",
+        "time",
+        [("pagination: {type: TIME", "pagination: {type: TIME, verify: TWICE")],
+        Reason.PAGING_CONFLICT,
+        "endpoints.changes.pagination.verify",
+        "pagination: {type: TIME",
+    ),
     # 4.17(3) window and order
     (
         "no filter by time and no stable order",

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from patra.kernel.canonical import sha256_hex
 from patra.studio.script.certainty.claims import Claim, certainty_of, doubts
 from patra.studio.script.certainty.people import figure_claims, people_claims
 from patra.studio.script.certainty.surroundings import place_claims, thing_claims
@@ -19,10 +18,11 @@ from patra.studio.script.scenes import Beat, Scene
 from patra.studio.script.sentences import Sentence
 from patra.studio.script.shots import Figure, Picture, Reading, Shot
 
-SCENE = 0.52  # a shot whose claims hold less likely is a card
+SCENE = 0.47  # a shot whose claims hold less likely is a card
 PART = 0.85  # a part of a card that is less certain is left out
 SOMEONE = "someone"  # the kind of a figure that is drawn as a silhouette
 LAYOUTS = 3
+PAGE_MOVES = ("pan_right", "pan_left", "push_in")  # of each layout; a zoom takes five times as long as a pan
 _QUOTED = re.compile(r"[“「『\"]([^”」』\"]{2,})[”」』\"]?")
 QUOTE_SHARE = 0.45  # of the sentence, from which on the card is the quotation
 
@@ -73,10 +73,11 @@ def _varied(shot: Shot, things: Sequence[Claim]) -> Shot:
     drawn = [c for c in things if c.confidence >= PART]
     if card.kind == "things" and not drawn:
         card = msgspec.structs.replace(card, kind="words")
-    turn = (shot.index + int(sha256_hex(str(picture.seed))[:2], 16)) % LAYOUTS
-    camera = ("push_in", "pull_out", "")[shot.index % 3] if card.kind in {"words", "quote", "page"} else picture.camera
+    turn = shot.index % LAYOUTS
+    paged = card.kind in {"words", "quote", "page"}
+    camera = PAGE_MOVES[turn] if paged else picture.camera
     return msgspec.structs.replace(
-        shot, picture=msgspec.structs.replace(picture, card=card, layout=turn, camera=camera or "push_in")
+        shot, picture=msgspec.structs.replace(picture, card=card, layout=turn, camera=camera)
     )
 
 
@@ -105,7 +106,8 @@ def _card_of(
         card = Card(kind="quote", title=quote, items=(_shown(speaker, reading),) if named else ())
         portraits = (named,) if named else ()
     else:
-        band = here and not missing
+        asked = any(claim.evidence == "asked_about" for claim in people)
+        band = here and not missing and not asked
         card = Card(kind="page" if portraits or band else "things", title=text)
     return msgspec.structs.replace(
         picture,

@@ -37,6 +37,7 @@ EVIDENCE: dict[str, tuple[float, str]] = {
     "age_stated": (0.95, "the age is stated"),
     "grown_role": (0.96, "a role that only grown people have"),
     "grown_by_default": (0.9, "nobody says that it is a child"),
+    "child_with_title": (0.3, "a child who is called Mr or Mrs"),
     "children_about": (0.85, "the chapter is about children, this one may be one"),
     "life_between": (0.75, "at some time of a life"),
     "offspring": (0.6, "a son or daughter may be grown"),

@@ -21,6 +21,7 @@ from patra.studio.script.shots import Figure, Reading, Shot
 
 _PRONOUNS = frozenset("she he her him his hers herself himself they them their 他 她 他们 她们".split())
 GENERIC_PRONOUNS = frozenset({"man", "woman"})  # whom a pronoun stands for that fits nobody
+_KIN_ENDS = frozenset("伯叔爷奶婶姨嫂公婆哥姐弟妹")
 _FAMILIAR = frozenset("小阿老大")
 _NEAR = 4  # sentences in which a pronoun looks for whom it means
 _CHILDISH = re.compile(
@@ -50,7 +51,7 @@ _MANY_EN = re.compile(
     re.IGNORECASE,
 )
 _SOMEONE_ZH = re.compile(
-    r"[\u4e00-\u9fff](?:叔|伯|婶|姨|嫂|匠|夫|先生|小姐|女士|师傅|大爷|大妈|村民)(?!路|街|店)|民夫|工匠|队员|同伴|向导|学家"
+    r"[\u4e00-\u9fff](?:叔|伯|婶|姨|嫂|匠|夫|先生|小姐|女士|师傅|大爷|大妈|村民)(?!路|街|店)|民夫|工匠|队员|同伴|向导|学家|经理|负责人"
 )
 _NAME_EN = re.compile(
     r"(?<=[a-z,;] )([A-Z][a-zé]{2,})\b(?! (?:Street|Road|Lane|River|Island|Sea|Ocean|Square|Bridge|Hill|Valley|Lake))"
@@ -167,6 +168,8 @@ def _naming(name: str, reading: Reading) -> str:
         return "repeated_name" if often and (name[0] in _FAMILIAR or len(set(name)) == 1) else "guessed_name"
     if words[0].rstrip(".") in TITLES:
         return "title"
+    if re.search(rf"\b(?:[Ii]n|at|near|to) {re.escape(name)}\b", reading.text):
+        return "word_as_name"
     if given_name_votes(words[0]):
         return "listed_name"
     return (
@@ -189,8 +192,10 @@ def _sex(figure: Figure, reading: Reading) -> str:
             else "sex_by_text"
         )
     if reading.language == "zh":
-        hers, his = "她" in reading.text, re.search("他(?!们)", reading.text) is not None
-        agrees = (hers and not his) if figure.kind in FEMALE else (his and not hers)
+        if name[-1] in _KIN_ENDS:
+            return "word_of_one_sex"
+        near = re.findall(rf"{name}[^他她]{{0,40}}([他她])(?!们)", reading.text)
+        agrees = bool(near) and near.count("她" if figure.kind in FEMALE else "他") * 4 >= len(near) * 3
         return "sex_by_text" if agrees else "sex_by_letters"
     words = name.split()
     if TITLES.get(words[0].rstrip(".")):
@@ -210,6 +215,8 @@ def _age(figure: Figure, shot: Shot, reading: Reading) -> str:
         return "offspring"
     if name not in people.names:
         return "word_of_an_age" if figure.kind in CHILDREN or figure.kind in {"old", "granny"} else "grown_role"
+    if figure.kind in CHILDREN and name.split()[0].rstrip(".") in TITLES:
+        return "child_with_title"
     told = rf"(?:{re.escape(name.split()[-1])}|{re.escape(name.split()[0])})"
     if figure.kind in CHILDREN | {"old", "granny"}:
         near = re.search(

@@ -86,7 +86,7 @@ _TOGETHER = (
 
 _LIVES = re.compile(r"\b(?:lived|lives|grew up|was born)\b|住在|生活在|长大")
 _AS_PEOPLE = re.compile(
-    r"\b(?:city|town|village|island|school|hospital|museum|factory)(?: of [A-Z]\w+)? (?:has|have|had|will|said|says|plans?|hired|wants?|announced|decided|paid|printed)\b|(?:学校|医院|工厂|博物馆|公司)(?:表示|说|决定|计划|宣布|认为)"
+    r"\b(?:city|town|village|island|school|hospital|museum|factory|railway compan(?:y|ies))(?: of [A-Z]\w+)? (?:has|have|had|will|said|says|plans?|hired|wants?|announced|decided|refused|paid|printed)\b|(?:学校|医院|工厂|博物馆|公司)(?:表示|说|决定|计划|宣布|认为)"
 )
 
 

@@ -70,7 +70,7 @@ _OTHER = {
     "leaf": r"leaf through|leafed",
     "dog": r"hot dogs?",
     "horse": r"horse chestnut|rocking horse|horse.?power|sawhorse",
-    "cat": r"cat.s eye|copy cat",
+    "cat": r"cat flap|cat.s eye|copy cat",
     "umbrella": r"umbrella (?:group|organi|term)",
     "map": r"map out|mapped",
     "path": r"paths? to (?:peace|victory|success)|career path",

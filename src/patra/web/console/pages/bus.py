@@ -241,7 +241,7 @@ def dead_letter(view: View) -> Page:
 
 
 def _beside(view: View, path: dict[str, str]) -> dict[str, Any]:
-    """The letter's payload beside that of the last handled event, line by line, unless they are too long for that."""
+    """Its payload beside that of the last handled event, line by line, unless they are too long for that."""
     found = view.ask("/bus/dead-letters/{group}/{event_id}/beside", path)
     last = found["last_handled"]
     if last is None or max(line_count(found["payload"]), line_count(last["payload"])) > MAX_COMPARED_LINES:

@@ -1,7 +1,7 @@
 // A span of an axis of time is taken by dragging or with the keyboard, and the list shows it: its ends are written into the
 // address as instants, so that the link means the same later. Live updates wait while a span is being taken.
 
-let brush = null; // the one that is in hand: its element, the part where the span began and the one where it ends
+let brush = null; // the current one: its element, the part where the span began and the one where it ends
 const partsOf = (element) => Number(element.dataset.parts);
 const instantOf = (element, part) => {
   const [begin, end] = [Date.parse(element.dataset.begin), Date.parse(element.dataset.end)];
@@ -57,15 +57,15 @@ document.addEventListener("pointerdown", (event) => {
   try { element.setPointerCapture(event.pointerId); } catch { /* the pointer is gone by now */ }
 });
 document.addEventListener("pointermove", (event) => {
-  if (brush?.pointer !== event.pointerId) return;
+  if (!brush || brush.pointer !== event.pointerId) return;
   brush.to = partAt(brush.element, event.clientX);
   drawBrush();
 });
 document.addEventListener("pointerup", (event) => {
-  if (brush?.pointer !== event.pointerId) return;
+  if (!brush || brush.pointer !== event.pointerId) return;
   if (Math.abs(event.clientX - brush.x) >= MIN_DRAG_PX) showBrushed(); else leaveBrush();
 });
-document.addEventListener("pointercancel", (event) => { if (brush?.pointer === event.pointerId) leaveBrush(); });
+document.addEventListener("pointercancel", (event) => { if (brush && brush.pointer === event.pointerId) leaveBrush(); });
 document.addEventListener("focusout", (event) => { if (brush?.pointer === null && event.target === brush.element) leaveBrush(); });
 
 document.addEventListener("keydown", (event) => {

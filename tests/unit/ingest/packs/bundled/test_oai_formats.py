@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from tests.unit.ingest.packs.bundled.test_mapped_values import oai, only, works
 
 DATACITE = """<oai_datacite xmlns="http://schema.datacite.org/oai/oai-1.1/"><payload>
@@ -124,6 +126,33 @@ def test_an_affiliation_of_jats_stands_with_the_name() -> None:
     found = only("oaipmh", "jats", oai(JATS.replace("</given-names></name>", f"</given-names></name>{place}", 1)))
     assert found["authors"][0]["ror"] == ["https://ror.org/01xtthb56"]
     assert found["authors"][0]["affiliation"] == ["University of Oslo"]
+
+
+AFFILIATIONS = """<aff id="aff1"><label>1</label>Department of Lamps, <institution-wrap><institution-id
+institution-id-type="ror">https://ror.org/01xtthb56</institution-id><institution>University of Oslo</institution>
+</institution-wrap>, <country>Norway</country></aff><aff id="aff2"><sup>2</sup><institution>Fog Society</institution></aff>
+<aff id="aff3">Nobody's place</aff>"""
+
+
+@pytest.mark.parametrize("place", ["in the group", "behind the group"])
+@pytest.mark.parametrize("rids", ['<xref ref-type="aff" rid="aff2"/><xref ref-type="aff" rid="aff1"/>',
+                                  '<xref ref-type="aff" rid="aff2 aff1">1,2</xref><xref ref-type="corresp" rid="aff3"/>'])  # fmt: skip
+def test_an_author_of_jats_has_the_affiliations_that_its_references_lead_to(place: str, rids: str) -> None:
+    body = JATS.replace("</given-names></name>", f"</given-names></name>{rids}", 1)
+    body = body.replace("<surname>No</surname></name>", '<surname>No</surname></name><xref ref-type="aff" rid="aff3"/>')
+    end = "</contrib-group>"
+    body = body.replace(end, AFFILIATIONS + end if place == "in the group" else end + AFFILIATIONS, 1)
+    found = only("oaipmh", "jats", oai(body))
+    [hopper, group], [editor] = found["authors"], found["editors"]
+    assert sorted(hopper["affiliation"]) == ["Department of Lamps, University of Oslo, Norway", "Fog Society"]
+    assert hopper["ror"] == ["https://ror.org/01xtthb56"]
+    assert "affiliation" not in group
+    assert editor["affiliation"] == ["Nobody's place"]
+
+
+def test_a_reference_of_jats_that_leads_nowhere_is_no_affiliation() -> None:
+    body = JATS.replace("</given-names></name>", '</given-names></name><xref ref-type="aff" rid="gone"/>', 1)
+    assert "affiliation" not in only("oaipmh", "jats", oai(body))["authors"][0]
 
 
 def test_a_deleted_record_has_no_metadata_in_any_format() -> None:
