@@ -1,11 +1,14 @@
 """What an empty result says: what was looked for, in which store, and what to do next."""
 
-from collections.abc import Collection, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from patra.cli.terminal.suggestions import did_you_mean, nearest
+
+if TYPE_CHECKING:
+    from patra.kernel.db import Tx
 
 ADVICE = {
     "attribution find": "An id must be complete; `patra attribution rejects` lists what was not accepted.",
@@ -79,10 +82,10 @@ def _mistaken(ctx: click.Context, path: str) -> str:
     found: list[str] = []
     for parameter in ctx.command.params:
         for word in _words(ctx.params.get(parameter.name or "")):
-            if not word or (known := _known(path, parameter.name or "", ctx.params.get("config"))) is None:
+            if not word or (known := _known(ctx, path, parameter.name or "")) is None:
                 continue
             what, names = known
-            if word not in names:
+            if names is not None and word not in names:
                 meant = did_you_mean(nearest(word, names)) or (
                     f"Known: {', '.join(sorted(names))}." if names else "There is none yet."
                 )
@@ -96,7 +99,7 @@ def _words(value: Any) -> list[str]:
     return [word for word in values if isinstance(word, str)]
 
 
-def _known(path: str, name: str, config: str | None) -> tuple[str, Collection[str]] | None:
+def _known(ctx: click.Context, path: str, name: str) -> tuple[str, Collection[str] | None] | None:
     """What a filter names, and the names there are; None where it may be anything."""
     match path.partition(" ")[0], name:
         case "attribution", "code":
@@ -106,9 +109,9 @@ def _known(path: str, name: str, config: str | None) -> tuple[str, Collection[st
         case "ingest", "status" if path.rpartition(" ")[2] in {"plans", "tasks", "runs", "quarantine"}:
             return "state", _ingest_states(path.rpartition(" ")[2])
         case "ingest", "source" | "sources" | "named":
-            return "source", _ingest_sources(config)
+            return "source", _in_store(ctx, _ingest_sources)
         case "bus", "group_name":
-            return "consumer group", _bus_groups(config)
+            return "consumer group", _in_store(ctx, _bus_groups)
         case _:
             return None
 
@@ -123,19 +126,24 @@ def _ingest_states(what: str) -> Collection[str]:
     return [one.value for one in {"plans": PlanStatus, "tasks": TaskStatus, "runs": RunStatus}[what]]
 
 
-def _ingest_sources(config: str | None) -> Collection[str]:
-    from patra.cli.terminal.options import opened
+def _ingest_sources(tx: "Tx") -> Collection[str]:
     from patra.ingest.packs.registry import sources
 
-    with opened(config) as patra:
-        return [row["provenance_code"] for row in patra.db.read(sources)]
+    return [row["provenance_code"] for row in sources(tx)]
 
 
-def _bus_groups(config: str | None) -> Collection[str]:
+def _bus_groups(tx: "Tx") -> Collection[str]:
     from patra.bus.store.groups import names
-    from patra.cli.terminal.options import opened
 
-    with opened(config) as patra:
+    return names(tx)
+
+
+def _in_store(ctx: click.Context, names: "Callable[[Tx], Collection[str]]") -> Collection[str] | None:
+    """Names that the store knows; None where the command opened none."""
+    opened: Any = ctx.find_root().meta.get("patra.open")
+    if opened is None:
+        return None
+    with opened() as patra:
         return patra.db.read(names)
 
 

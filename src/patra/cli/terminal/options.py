@@ -33,6 +33,7 @@ _ESCAPES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u20
 
 F = TypeVar("F", bound=Callable[..., Any])
 STORE = "patra.store"  # in the context of a command: which store was opened, for people
+OPEN = "patra.open"  # in the context of a command: opens the same store once more
 WIDE = "patra.wide"  # in the context of a command: --wide was given
 JSON = "patra.json"  # in the context of a command: --json was given
 
@@ -128,6 +129,7 @@ def opened(config: str | None, *, create: bool = False) -> "Generator[Patra]":
         require_store(settings)
     if (ctx := click.get_current_context(silent=True)) is not None:
         ctx.find_root().meta[STORE] = store
+        ctx.find_root().meta[OPEN] = lambda: opened(config)
     patra = build(settings, on_demand=True)
     try:
         yield patra
