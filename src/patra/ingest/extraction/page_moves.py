@@ -94,11 +94,6 @@ class PagePosition(msgspec.Struct, frozen=True, kw_only=True):
             return self.offset - pagination.initial.offset - self.before != (self.index - 1) * self.size
         return pagination.type in {PaginationType.TIME, None}
 
-    @property
-    def only_short_pages(self) -> bool:
-        """Whether every page so far held fewer records than were asked for: the provider may give no larger ones."""
-        return self.size is not None and self.seen < self.index * self.size
-
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
     """What a page held. `digest` identifies it; `newest` is the latest update time on it."""
