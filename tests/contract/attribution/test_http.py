@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -413,6 +414,42 @@ def test_closures_rejects_and_quarantine_can_be_read(house: House):
     other = house.get(f"/attribution/rejects?limit=1&before={page['next']}")
     assert page["rejects"] != other["rejects"] != []
     assert house.get("/attribution/rejects?before=soon").status == 400
+
+
+def test_rejects_are_counted_on_an_axis_of_time_and_listed_by_span(house: House):
+    began = house.patra.clock.now()
+    bad = [fresh_event("click", "lost", responseReference=""), event("view", "v"), event("view", "w")]
+    house.post(envelope(*bad, batch="b7"))
+    found = house.get("/attribution/rejects/over-time?parts=4")
+    assert (len(found["counts"]), sum(found["counts"]), found["more"]) == (4, 3, False)
+    causes = {(one["code"], one["events"], sum(one["counts"])) for one in found["causes"]}
+    assert causes == {("f_event_type_unsupported", 2, 2), ("f_event_missing_required", 1, 1)}
+    assert sum(house.get("/attribution/rejects/over-time?quarantined=true")["counts"]) == 1
+    assert sum(house.get("/attribution/rejects/over-time?code=f_event_missing_required")["counts"]) == 1
+    edge = format_instant(began)
+    for path in ("/attribution/rejects", "/attribution/rejects/over-time"):
+        for wrong in ("since=soon", "until=soon", f"since={edge}&until={edge}"):
+            assert house.get(f"{path}?{wrong}").status == 400
+    assert len(house.get(f"/attribution/rejects?since={edge}")["rejects"]) == 3
+    assert house.get(f"/attribution/rejects?until={edge}")["rejects"] == []
+    (latest, *_) = house.get("/attribution/rejects")["rejects"]
+    assert house.get(f"/attribution/rejects?until={latest['at']}")["rejects"] == []
+    later = format_instant(house.patra.clock.now() + 1_000_000)
+    assert house.get(f"/attribution/rejects?since={later}")["rejects"] == []
+    assert sum(house.get(f"/attribution/rejects/over-time?until={edge}")["counts"]) == 0
+    page = house.http.request("GET", f"{house.url}/console/attribution/rejects").data.decode()
+    assert ("data-brush" in page, "f_event_type_unsupported of app" in page) == (True, True)
+
+
+def test_of_very_many_rejects_the_latest_are_counted_and_the_axis_begins_with_them(
+    house: House, monkeypatch: pytest.MonkeyPatch
+):
+    for number in range(3):
+        house.post(envelope(event("view", f"v{number}"), batch=f"b{number}"))
+    monkeypatch.setattr(sys.modules["patra.attribution.queries.rejects"], "MAX_COUNTED_REJECTS", 2)
+    found = house.get("/attribution/rejects/over-time?since=2020-01-01T00:00:00Z")
+    first = house.get("/attribution/rejects")["rejects"][1]["at"]
+    assert (found["more"], sum(found["counts"]), found["since"]) == (True, 2, first)
 
 
 def test_a_settlement_counts_committed_billable_facts(house: House):

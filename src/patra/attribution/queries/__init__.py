@@ -37,11 +37,13 @@ from patra.attribution.queries.decisions import (
 from patra.attribution.queries.rejects import (
     LAST_PLACE,
     RefusedView,
+    RejectsOverTime,
     RejectsPage,
     RejectView,
     refused,
     reject_place,
     rejects,
+    rejects_over_time,
 )
 
 __all__ = [
@@ -55,6 +57,7 @@ __all__ = [
     "MoveView",
     "RefusedView",
     "RejectView",
+    "RejectsOverTime",
     "RejectsPage",
     "Span",
     "Timeline",
@@ -74,5 +77,6 @@ __all__ = [
     "refused",
     "reject_place",
     "rejects",
+    "rejects_over_time",
     "timeline",
 ]

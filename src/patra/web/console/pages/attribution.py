@@ -16,6 +16,7 @@ from patra.web.console.markup.formats import instant, number_text, plural, span_
 from patra.web.console.markup.machine_drawing import machine_drawing
 from patra.web.console.markup.time_brush import time_brush
 from patra.web.console.pages.attribution_history import history
+from patra.web.console.pages.attribution_rejects import rejects
 from patra.web.console.pages.time_span import NO_PLACE, span_values, time_span
 from patra.web.console.view import PAGE_SIZE, Page, Route, View
 from patra.web.problem import Problem
@@ -315,49 +316,6 @@ def archive(view: View) -> Page:
             "lost_at": min((one["lost_at"] for one in waiting), default=None),
         },
     )
-
-
-def rejects(view: View) -> Page:
-    refused = view.asked("refused") == "1"
-    before = view.asked("before")
-    if refused:
-        rows = view.ask("/attribution/refused", code=view.asked("code"), before=before, limit=PAGE_SIZE)["refused"]
-        following: Any = rows[-1]["number"] if len(rows) == PAGE_SIZE else None
-    else:
-        page = view.ask(
-            "/attribution/rejects",
-            code=view.asked("code"),
-            batchId=view.asked("batch"),
-            quarantined="true" if view.asked("quarantined") else "false",
-            before=before,
-            limit=PAGE_SIZE,
-        )
-        rows, following = page["rejects"], page["next"]
-    counts: dict[str, int] = {}
-    for row in rows:
-        code = row["code"] if refused else row["ackReasonCode"]
-        counts[code] = counts.get(code, 0) + 1
-    return Page(
-        title="Rejects",
-        template="attribution/rejects.html",
-        values={
-            "rows": rows,
-            "refused": refused,
-            "filters": view.filters("code", "batch", "quarantined"),
-            "counts": sorted(counts.items(), key=lambda item: -item[1]),
-            "shown": rejects_shown(rows, refused=refused),
-            "older": view.here(before=following) if following else "",
-        },
-    )
-
-
-def rejects_shown(rows: list[dict[str, Any]], *, refused: bool) -> str:
-    """What the counts beside it count: an event that is sent again is one event."""
-    if refused:
-        return plural(len(rows), "batch", "batches")
-    times = sum(row["count"] for row in rows)
-    again = f", rejected {plural(times, 'time')}" if times > len(rows) else ""
-    return f"{plural(len(rows), 'rejected event')}{again}"
 
 
 def apps(view: View) -> Page:
