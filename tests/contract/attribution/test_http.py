@@ -3,11 +3,13 @@
 import gzip
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -414,6 +416,29 @@ def test_closures_rejects_and_quarantine_can_be_read(house: House):
     other = house.get(f"/attribution/rejects?limit=1&before={page['next']}")
     assert page["rejects"] != other["rejects"] != []
     assert house.get("/attribution/rejects?before=soon").status == 400
+
+
+def test_a_settlement_is_saved_as_a_file_from_http_and_the_console(house: House):
+    house.post(envelope(fresh_event("opportunity_created", "o"), fresh_event("impression", "i1")))
+    begin, end = now(-3600).replace("+", "%2B"), now(3600).replace("+", "%2B")
+    asked = f"/attribution/settlement/file?begin={begin}&end={end}&by=placement"
+    answer = house.http.request("GET", f"{house.url}{asked}&format=csv")
+    assert answer.data.decode().splitlines()[0] == "app_id,day,placement,impressions,clicks"
+    assert len(answer.data.decode().splitlines()) == 2
+    assert (answer.headers["content-type"], answer.headers["content-disposition"]) == (
+        "application/octet-stream",
+        f'attachment; filename="settlement-{begin[:10]}-{end[:10]}-by-placement.csv"',
+    )
+    saved = json.loads(house.http.request("GET", f"{house.url}{asked}&format=json").data)
+    assert saved == house.get(f"/attribution/settlement?begin={begin}&end={end}&by=placement")
+    assert house.get("/attribution/settlement/file?begin=x&end=y").status == 400
+    page = f"{house.url}/console/attribution/settlement?from={begin}&to={end}&by=placement"
+    links = re.findall(r'href="([^"]*file=[a-z]+)"', house.http.request("GET", page).data.decode())
+    files = [house.http.request("GET", f"{house.url}{unescape(link)}") for link in links]
+    assert [file.headers["content-type"] for file in files] == ["application/octet-stream"] * 3
+    assert (files[0].data, json.loads(files[1].data), files[2].data[:4]) == (answer.data, saved, b"PAR1")
+    wrong = house.http.request("GET", f"{house.url}/console/attribution/settlement?from=x&file=csv")
+    assert (wrong.status, "text/html" in wrong.headers["content-type"]) == (400, True)
 
 
 def test_rejects_are_counted_on_an_axis_of_time_and_listed_by_span(house: House):

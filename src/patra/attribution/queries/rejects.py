@@ -1,6 +1,7 @@
 """Rejected events and refused batches, in pages, the newest first; and what is known of the rejects of a decision."""
 
 from collections.abc import Collection
+from typing import Any
 
 import msgspec
 
@@ -120,13 +121,14 @@ def rejects_over_time(
     tx: Tx, *, code: str = "", quarantined: bool = False, since: int | None, until: int, parts: int
 ) -> RejectsOverTime:
     """How many events were rejected when: of the latest of a span so many, whatever their code."""
-    bounds = {"since": since or 0, "until": until, "most": MAX_COUNTED_REJECTS}
+    bounds: dict[str, Any] = {"since": since or 0, "until": until, "most": MAX_COUNTED_REJECTS}
     ((first, looked_at),) = tx.fetch(Q["rejects_reach"], bounds)
     more = looked_at >= MAX_COUNTED_REJECTS
-    if since is None or more:
-        since = min(until - MIN_SPAN, until if first is None else first) if since is None else first
-    step = max(-(-(until - since) // parts), 1)
-    asked = bounds | {"since": since, "step": step, "code": code, "quarantined": int(quarantined)}
+    begin = min(until - MIN_SPAN, until if first is None else first) if since is None else since
+    if more:
+        begin = first
+    step = max(-(-(until - begin) // parts), 1)
+    asked: dict[str, Any] = bounds | {"since": begin, "step": step, "code": code, "quarantined": int(quarantined)}
     counts = [0] * parts
     of: dict[tuple[str, str], list[int]] = {}
     for part, of_code, app_id, count in tx.fetch(Q["rejects_over_time"], asked):
@@ -135,7 +137,7 @@ def rejects_over_time(
     causes = [RejectCause(code=one, appId=app, events=sum(each), counts=each) for (one, app), each in of.items()]
     causes.sort(key=lambda cause: (-cause.events, cause.code, cause.appId))
     return RejectsOverTime(
-        since=format_instant(since), until=format_instant(until), counts=counts, causes=causes, more=more
+        since=format_instant(begin), until=format_instant(until), counts=counts, causes=causes, more=more
     )
 
 

@@ -234,7 +234,8 @@ def _deadlines(request: Request) -> Deadlines:
     return request.patra.db.read(lambda tx: deadlines(tx, now))
 
 
-def _settlement(request: Request) -> Settlement | Problem:
+def settlement(request: Request) -> Settlement | Problem:
+    """What may be billed between two instants."""
     asked: SettlementQuery = request.query
     begin, end = parse_instant(asked.begin), parse_instant(asked.end)
     if begin is None or end is None:
@@ -298,7 +299,7 @@ def read_routes() -> list[Endpoint]:
         ),
         _reading(
             "/attribution/settlement",
-            _settlement,
+            settlement,
             "Committed billable facts between two instants, by app, day or placement",
             Settlement,
             SettlementQuery,

@@ -16,6 +16,13 @@ T = TypeVar("T")
 PAGE_SIZE = 50
 
 
+class Download(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that is given instead of a page; never shown, whatever it holds."""
+
+    name: str
+    content: bytes
+
+
 class Page(msgspec.Struct, frozen=True, kw_only=True):
     """A template and its values. `title` is the answer to the view's question where there is one."""
 
@@ -23,6 +30,11 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     template: str
     values: Mapping[str, Any] = {}
     status: int = 200
+    file: Download | None = None
+
+    def among(self, shared: Mapping[str, Any]) -> "Page":
+        """With values that other pages have too; its own come first."""
+        return msgspec.structs.replace(self, values={**shared, **self.values})
 
 
 class View:

@@ -18,7 +18,7 @@ from patra.web.console.markup.time_brush import time_brush
 from patra.web.console.pages.attribution_history import history
 from patra.web.console.pages.attribution_rejects import rejects
 from patra.web.console.pages.time_span import NO_PLACE, span_values, time_span
-from patra.web.console.view import PAGE_SIZE, Page, Route, View
+from patra.web.console.view import PAGE_SIZE, Download, Page, Route, View
 from patra.web.problem import Problem
 
 LATEST = 2**62
@@ -41,6 +41,8 @@ STEP_TONES = {
 SUGGESTED = {"types": (*sorted(KINDS), FAILURE), "codes": tuple(sorted(reason.value for reason in Reason))}
 """What the filters of the list suggest."""
 EDGES = {(str(was), str(on)): str(to) for (was, on), to in CLOSURE.edges.items()}
+FILES = ("csv", "json", "parquet")
+"""What a settlement can be saved as."""
 STATES = ("open", "closed_success", "closed_failure")
 
 
@@ -224,7 +226,12 @@ def settlement(view: View) -> Page:
     end = view.asked("to") or format_instant((view.now // DAY + 1) * DAY)
     begin = view.asked("from") or format_instant((view.now // DAY - 6) * DAY)
     by = view.asked("by", "day")
-    found = view.ask("/attribution/settlement", begin=begin, end=end, by=by)
+    asked = {"begin": begin, "end": end, "by": by}
+    if (form := view.asked("file")) in FILES:
+        content = view.ask("/attribution/settlement/file", **asked, format=form)
+        name = f"settlement-{begin[:10]}-{end[:10]}-by-{by}.{form}"
+        return Page(title="", template="attribution/settlement.html", file=Download(name=name, content=content))
+    found = view.ask("/attribution/settlement", **asked)
     if by == "day":
         found["lines"] = every_day(found["lines"], begin, end)
     most = max((line["impressions"] + line["clicks"] for line in found["lines"]), default=0)
@@ -244,6 +251,7 @@ def settlement(view: View) -> Page:
             "begin": begin,
             "end": end,
             "by": by,
+            "files": FILES,
             "drawing": bars(
                 [float(line["impressions"] + line["clicks"]) for line in found["lines"]], "facts by day", "done", 72
             )
