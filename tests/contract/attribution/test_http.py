@@ -466,6 +466,30 @@ def test_rejects_are_counted_on_an_axis_of_time_and_listed_by_span(house: House)
     assert ("data-brush" in page, "f_event_type_unsupported of app" in page) == (True, True)
 
 
+def test_an_empty_list_says_how_many_there_are_without_its_narrowest_filter(house: House):
+    house.post(envelope(event("view", "v"), event("view", "w"), batch="b7"))
+
+    def empty(path: str) -> tuple[str, str] | None:
+        text = unescape(house.http.request("GET", f"{house.url}/console{path}").data.decode())
+        said = re.search(r'Without <b class="strong">([^<]*</b>: [^<]*)\.<', text)
+        drop = re.search(r'href="([^"]*)">Drop ', text)
+        return (said[1].replace("</b>", ""), drop[1]) if said and drop else None
+
+    path = "/attribution/rejects"
+    assert empty(f"{path}?code=f_never&batch=b7") == ("code: 2", f"/console{path}?batch=b7")
+    assert empty(f"{path}?from=2020-01-01T00:00:00Z&to=2020-01-02T00:00:00Z&batch=b7") == (
+        "time: 2",
+        f"/console{path}?batch=b7",
+    )
+    assert empty(f"{path}?code=f_never&batch=b8") is None
+    assert empty(path) is None
+    assert empty("/attribution/events?app=other&answer=rejected") == (
+        "app: 2",
+        "/console/attribution/events?answer=rejected",
+    )
+    assert empty("/ingest/tasks?status=FAILED") is None
+
+
 def test_of_very_many_rejects_the_latest_are_counted_and_the_axis_begins_with_them(
     house: House, monkeypatch: pytest.MonkeyPatch
 ):

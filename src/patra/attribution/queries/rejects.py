@@ -122,10 +122,12 @@ def rejects_over_time(
 ) -> RejectsOverTime:
     """How many events were rejected when: of the latest of a span so many, whatever their code."""
     bounds: dict[str, Any] = {"since": since or 0, "until": until, "most": MAX_COUNTED_REJECTS}
+    first: int | None
+    looked_at: int
     ((first, looked_at),) = tx.fetch(Q["rejects_reach"], bounds)
     more = looked_at >= MAX_COUNTED_REJECTS
     begin = min(until - MIN_SPAN, until if first is None else first) if since is None else since
-    if more:
+    if more and first is not None:
         begin = first
     step = max(-(-(until - begin) // parts), 1)
     asked: dict[str, Any] = bounds | {"since": begin, "step": step, "code": code, "quarantined": int(quarantined)}

@@ -196,7 +196,7 @@ class Console:
             "may": may,
             "form_token": visitor.form_token,
             "once": secrets.token_urlsafe(12),
-            "nav": navigation(self._counts.now(visitor.actor, not_before), route.nav if route else "", may),
+            "nav": navigation(self._counts.now(visitor.actor, not_before), route.nav if route else "", may, query),
             "live_query": asked,
             "is_live": route is not None and route.live,
             "here": "/console/",

@@ -86,6 +86,29 @@ class View:
             self.partial.append(f"{name}: {error.code}")
         return None
 
+    def wider(
+        self, asked: Mapping[str, Mapping[str, Any]], count: Callable[[dict[str, Any]], int]
+    ) -> dict[str, Any] | None:
+        """For a list that is empty: the filter without which most is found, how much, and the way there.
+
+        `asked` has what each filter asks for, by its name in the address; `time` is the span. `count` looks no further
+        than a page.
+        """
+
+        def without(name: str) -> int | None:
+            rest = [given for other, given in asked.items() if other != name]
+            return self.part(
+                f"without {name}", lambda: count({key: value for one in rest for key, value in one.items()})
+            )
+
+        counts = {name: without(name) or 0 for name, given in asked.items() if any(given.values())}
+        name = max(counts, key=lambda name: counts[name], default="")
+        if not name or not counts[name]:
+            return None
+        dropped = dict.fromkeys(("from", "to") if name == "time" else (name,), "")
+        href = self.here(before="", after="", at="", **dropped)
+        return {"name": name, "count": counts[name], "more": counts[name] >= PAGE_SIZE, "href": href}
+
     def may(self, method: str, template: str) -> bool:
         return self.calls.may(self.actor, method, template)
 

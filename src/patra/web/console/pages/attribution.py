@@ -74,16 +74,19 @@ def events(view: View) -> Page:
     before, at = view.asked("before"), integer_of(view.asked("at"))
     span = time_span(view)
     answer = view.asked("answer")
-    page = view.ask(
-        "/attribution/newest",
-        appId=view.asked("app"),
-        type=view.asked("type"),
-        code=view.asked("code"),
-        answer=answer if answer in ANSWERS else "",
-        before="" if integer_of(before) is None else before,
-        limit=PAGE_SIZE,
-        **span.asked(),
-    )
+    asked: dict[str, dict[str, Any]] = {
+        "app": {"appId": view.asked("app")},
+        "type": {"type": view.asked("type")},
+        "code": {"code": view.asked("code")},
+        "answer": {"answer": answer if answer in ANSWERS else ""},
+        "time": span.asked(),
+    }
+
+    def found(more: dict[str, Any]) -> dict[str, Any]:
+        return view.ask("/attribution/newest", **more, limit=PAGE_SIZE)
+
+    every = {key: value for one in asked.values() for key, value in one.items()}
+    page = found({**every, "before": "" if integer_of(before) is None else before})
     rates = view.series
     rate, rejected = rates.rate("events"), rates.rate("rejected")
     columns, seconds = rates.columns("events")
@@ -95,6 +98,7 @@ def events(view: View) -> Page:
         template="attribution/events.html",
         values={
             "decisions": rows,
+            "wider": None if rows or before else view.wider(asked, lambda rest: len(found(rest)["decisions"])),
             "filters": filters,
             "answer": answer,
             "answers": ("", *ANSWERS),

@@ -17,21 +17,26 @@ CAUSES_SHOWN = 12
 def rejects(view: View) -> Page:
     refused = view.asked("refused") == "1"
     before, filters = view.asked("before"), view.filters("code", "batch", "quarantined")
-    span = time_span(view)
+    span, wider = time_span(view), None
+    asked: dict[str, dict[str, Any]] = {
+        "code": {"code": view.asked("code")},
+        "batch": {"batchId": view.asked("batch")},
+        "quarantined": {"quarantined": "true" if view.asked("quarantined") else ""},
+        "time": span.asked(),
+    }
+
+    def found(more: dict[str, Any]) -> dict[str, Any]:
+        return view.ask("/attribution/rejects", **more, limit=PAGE_SIZE)
+
     if refused:
         rows = view.ask("/attribution/refused", code=view.asked("code"), before=before, limit=PAGE_SIZE)["refused"]
         following: Any = rows[-1]["number"] if len(rows) == PAGE_SIZE else None
     else:
-        page = view.ask(
-            "/attribution/rejects",
-            code=view.asked("code"),
-            batchId=view.asked("batch"),
-            quarantined="true" if view.asked("quarantined") else "false",
-            before=before,
-            limit=PAGE_SIZE,
-            **span.asked(),
-        )
+        every = {key: value for one in asked.values() for key, value in one.items()}
+        page = found({**every, "before": before})
         rows, following = page["rejects"], page["next"]
+        if not rows and not before:
+            wider = view.wider(asked, lambda rest: len(found(rest)["rejects"]))
     counts: dict[str, int] = {}
     for row in rows:
         code = row["code"] if refused else row["ackReasonCode"]
@@ -44,6 +49,7 @@ def rejects(view: View) -> Page:
             "rows": rows,
             "refused": refused,
             "filters": filters,
+            "wider": wider,
             "counts": sorted(counts.items(), key=lambda item: -item[1]),
             "shown": rejects_shown(rows, refused=refused),
             "when": view.part("times of rejects", lambda: _over_time(view, span.asked())) if has_axis else None,
