@@ -105,7 +105,7 @@ def navigation(
 ) -> dict[str, Any]:
     """What the frame needs to draw it, without the views that the role of the visitor does not allow."""
     is_spanned = any(entry.path == current and entry.spanned for _, entries in SECTIONS for entry in entries)
-    span = {name: query[name] for name in ("from", "to") if query.get(name)} if is_spanned else {}
+    span = {name: query[name] for name in ("from", "to") if query.get(name)} if is_spanned and query.get("from") else {}
     sections = [(name, [one for one in entries if one.needs is None or may(*one.needs)]) for name, entries in SECTIONS]
     return {
         "sections": sections,

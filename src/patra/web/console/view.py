@@ -96,10 +96,9 @@ class View:
         """
 
         def without(name: str) -> int | None:
-            rest = [given for other, given in asked.items() if other != name]
-            return self.part(
-                f"without {name}", lambda: count({key: value for one in rest for key, value in one.items()})
-            )
+            rest = [one for other, one in asked.items() if other != name]
+            given = {key: value for one in rest for key, value in one.items()}
+            return self.part(f"without {name}", lambda: count(given))
 
         counts = {name: without(name) or 0 for name, given in asked.items() if any(given.values())}
         name = max(counts, key=lambda name: counts[name], default="")

@@ -27,6 +27,6 @@ def test_a_span_goes_along_to_lists_that_have_one_and_nowhere_else() -> None:
     }
 
 
-def test_what_another_view_means_by_from_stays_there() -> None:
+def test_what_another_view_means_by_from_and_a_span_without_a_beginning_stay_there() -> None:
     assert not [href for href in hrefs("/ingest", SPAN).values() if "?" in href]
-    assert not [href for href in hrefs("/attribution/events", {"from": ""}).values() if "?" in href]
+    assert not [href for href in hrefs("/attribution/events", {"from": "", "to": SPAN["to"]}).values() if "?" in href]
