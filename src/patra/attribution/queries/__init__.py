@@ -10,6 +10,7 @@
 
 from patra.attribution.queries.closures import (
     Aggregate,
+    ClosurePage,
     ClosureView,
     Deadlines,
     aggregate,
@@ -48,6 +49,7 @@ __all__ = [
     "LAST_PLACE",
     "Aggregate",
     "Answer",
+    "ClosurePage",
     "ClosureView",
     "Deadlines",
     "DecisionView",
