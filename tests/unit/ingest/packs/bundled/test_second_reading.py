@@ -144,3 +144,18 @@ def test_kinds_and_ids_of_opencitations(kind: str, name: str) -> None:
     found = only("opencitations", "work", msgspec.json.encode([record]))
     assert (found["type"], found["pmcid"], found["arxiv"]) == (name, "PMC123", "1706.03762")
     assert found["isbn"] == ["9780306406157", "9783161484100"]
+
+
+@pytest.mark.parametrize(
+    ("more", "name"),
+    [
+        ({"publication_info": [{"journal_title": "Annals", "year": 2019}]}, "article"),
+        ({"publication_info": [{"pubinfo_freetext": "to appear"}]}, "preprint"),
+        ({}, "preprint"),
+    ],
+)
+def test_an_article_of_inspire_that_no_journal_has_is_a_preprint(more: dict[str, Any], name: str) -> None:
+    eprint = [{"value": "1706.03762", "categories": ["hep-ph"]}]
+    metadata = {"titles": [{"title": "Fog"}], "document_type": ["article"], "arxiv_eprints": eprint, **more}
+    body = {"hits": {"total": 1, "hits": [{"id": "1", "updated": "2026-01-01T00:00:00+00:00", "metadata": metadata}]}}
+    assert only("inspire", "literature", msgspec.json.encode(body))["type"] == name
