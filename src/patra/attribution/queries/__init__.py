@@ -10,6 +10,7 @@
 
 from patra.attribution.queries.closures import (
     Aggregate,
+    ClosurePage,
     ClosureView,
     Deadlines,
     aggregate,
@@ -50,6 +51,7 @@ __all__ = [
     "LAST_PLACE",
     "Aggregate",
     "Answer",
+    "ClosurePage",
     "ClosureView",
     "Deadlines",
     "DecisionView",

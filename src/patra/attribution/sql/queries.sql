@@ -27,6 +27,13 @@ FROM att_closure INDEXED BY att_closure_open WHERE state = 'open' AND number > :
 SELECT key, app_id, state, source, opened_at, click, click_due, timeout_id, body, number
 FROM att_closure INDEXED BY att_closure_failed WHERE state = 'closed_failure' AND number > :number ORDER BY number LIMIT :limit
 
+-- name: closures_looked_through
+SELECT number FROM att_closure WHERE number > :number ORDER BY number LIMIT 1 OFFSET :look
+
+-- name: succeeded_closures_page
+SELECT key, app_id, state, source, opened_at, click, click_due, timeout_id, body, number FROM att_closure
+WHERE number > :number AND number <= :until AND state = 'closed_success' ORDER BY number LIMIT :limit
+
 -- name: closures_by_deadline
 SELECT key, app_id, state, source, opened_at, click, click_due, timeout_id, body, number FROM att_closure
 WHERE due_at >= :due AND due_at < :until AND (due_at > :due OR key > :key) AND (:app = '' OR app_id = :app)

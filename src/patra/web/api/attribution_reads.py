@@ -224,7 +224,8 @@ def _closures(request: Request) -> Closures | Problem:
     elif asked.appId or asked.dueBefore:
         return Problem(400, "query_invalid", "appId and dueBefore need order=deadline")
     else:
-        found = request.patra.db.read(lambda tx: closures(tx, state=asked.state, after=after, limit=asked.limit))
+        page = request.patra.db.read(lambda tx: closures(tx, state=asked.state, after=after, limit=asked.limit))
+        return Closures(closures=page.closures, next=page.next.hex() if page.next else None)
     more = found[-1][0].hex() if len(found) == asked.limit else None
     return Closures(closures=[view for _, view in found], next=more)
 
