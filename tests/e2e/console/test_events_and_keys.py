@@ -108,3 +108,42 @@ def test_a_viewer_is_not_shown_views_that_are_not_for_viewers(guarded: World, pa
     expect(page.get_by_role("navigation", name="Console").get_by_role("link", name="Loops")).to_have_count(1)
     for name in ("Audit", "New film"):
         expect(page.get_by_role("navigation", name="Console").get_by_role("link", name=name)).to_have_count(0)
+
+
+def test_the_queue_draws_the_last_windows_of_each_row_and_says_what_share_failed(site: World, page: Page):
+    page.goto(f"{site.url}/console/ingest")
+    row = page.locator("#queue tr", has_text="BACKFILL").first
+    expect(row.locator('svg[role="group"]')).to_have_attribute("aria-label", re.compile(r"BACKFILL query, \d+ window"))
+    row.locator('svg[role="group"] a').first.focus()
+    expect(page.locator('#queue a[href*="status=FAILED"]').first).to_have_text(re.compile(r"^1, \d+\.\d %$"))
+    page.keyboard.press("Enter")  # of the link, not of its row
+    expect(page).to_have_url(re.compile("/console/ingest/task/"))
+
+
+def test_the_length_of_a_chapter_is_counted_as_it_is_typed_and_too_much_is_not_sent(site: World, page: Page):
+    page.goto(f"{site.url}/console/studio/new")
+    expect(page.locator("[data-length]")).to_contain_text("At most 200,000 characters")
+    field = page.locator("textarea[name=chapter]")
+    field.fill("Two cats \U0001f408.")
+    expect(page.locator("[data-length]")).to_have_text("11 of at most 200,000 characters")
+    field.fill("x" * 200_001)
+    expect(page.locator("[data-length]")).to_have_class(re.compile("wrong"))
+    page.get_by_role("button", name="Make the film").click()
+    expect(page).to_have_url(re.compile("/studio/new$"))
+
+
+def test_a_span_of_rejects_is_taken_with_the_keyboard_and_goes_along_to_the_dead_letters(site: World, page: Page):
+    page.goto(f"{site.url}/console/attribution/rejects")
+    expect(page.locator("#causes tr")).to_have_count(2)
+    brush = page.get_by_role("slider", name=re.compile("the rejects"))
+    brush.focus()
+    page.keyboard.press("Home")
+    page.keyboard.press("Shift+ArrowRight")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"/rejects\?from=[^&]+&to="))
+    span = page.url.partition("?")[2]
+    letters = page.get_by_role("navigation", name="Console").get_by_role("link", name="Dead letters")
+    expect(letters).to_have_attribute("href", re.compile("[?&]from="))
+    page.get_by_role("navigation", name="Console").get_by_role("link", name="Events").click()
+    expect(page).to_have_url(re.compile(r"/events\?" + re.escape(span).replace("%3A", "(%3A|:)")))
+    expect(page.get_by_label("Remove the filter time")).to_be_visible()

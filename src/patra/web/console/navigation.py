@@ -21,13 +21,6 @@ class Entry(msgspec.Struct, frozen=True):
     spanned: bool = False
     """Whether its list takes a span of time, which then goes along from one such view to the next."""
 
-    @property
-    def href(self) -> str:
-        return link(self.path)
-
-    def href_with(self, span: Mapping[str, str]) -> str:
-        return link(self.path, span) if self.spanned else self.href
-
 
 SECTIONS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
     ("", (Entry("Overview", "/"), Entry("Story of a key", "/story"), Entry("Alerts", "/alerts", "alerts"))),
@@ -110,7 +103,9 @@ def navigation(
     return {
         "sections": sections,
         "counts": counts,
-        "span": span,
+        "hrefs": {
+            entry.path: link(entry.path, span if entry.spanned else {}) for _, entries in SECTIONS for entry in entries
+        },
         "current": current,
         "tabs": TABS,
         "engine": section_of(current),

@@ -1,15 +1,12 @@
 """The navigation takes the span of a list along to the other lists that have one."""
 
-from typing import Any
-
 from patra.web.console.navigation import navigation
 
 SPAN = {"from": "2026-11-01T00:00:00Z", "to": "2026-11-02T00:00:00Z"}
 
 
 def hrefs(current: str, query: dict[str, str]) -> dict[str, str]:
-    found: dict[str, Any] = navigation({}, current, lambda _method, _template: True, query)
-    return {entry.path: entry.href_with(found["span"]) for _, entries in found["sections"] for entry in entries}
+    return navigation({}, current, lambda _method, _template: True, query)["hrefs"]
 
 
 def test_a_span_goes_along_to_lists_that_have_one_and_nowhere_else() -> None:

@@ -14,11 +14,13 @@ from patra.web.console.markup.tones import tone_of
 from patra.web.console.pages.choice import choice
 from patra.web.console.pages.ingest_cursors import cursor, cursors, watermarks
 from patra.web.console.pages.ingest_rate import rate, with_traffic
-from patra.web.console.pages.ingest_runs import batch, run, task
+from patra.web.console.pages.ingest_runs import batch, failed_share, run, task
 from patra.web.console.view import PAGE_SIZE, Page, Route, View
 from patra.web.problem import Problem
 
 DAYS_SHOWN = 30
+BOARD_DAYS = 14
+MAX_STRIPS = 12  # sources of the queue whose windows are drawn
 LENGTHS_DAYS = (7, 30, 90, 365)
 TASK_STATES = ("QUEUED", "DISPATCHED", "EXECUTING", "SUCCEEDED", "PARTIAL", "FAILED", "CANCELLED")
 OPERATIONS = ("HARVEST", "BACKFILL", "UPDATE")
@@ -55,8 +57,11 @@ def board(view: View) -> Page:
             row["earliest"] = line["earliest"]
         halts = sources.get(line["source"], {}).get("halts", [])
         row["halt"] = next((halt for halt in halts if halt["endpoint"] in {"", line["endpoint"]}), None)
-    for row in rows.values():
-        row["bar"] = _task_bar(row["counts"])
+    named = [*dict.fromkeys(of for of, _, _ in rows)][:MAX_STRIPS]
+    strips = view.part("windows", lambda: _strips(view, named)) or {}
+    for key, row in rows.items():
+        row["bar"], row["strip"] = _task_bar(row["counts"]), strips.get(key, "")
+        row["failed_share"] = failed_share(row["counts"])
     waiting = sum(line["tasks"] for line in lines if line["status"] == "QUEUED")
     running = sum(line["tasks"] for line in lines if line["status"] in {"DISPATCHED", "EXECUTING"})
     return Page(
@@ -67,8 +72,20 @@ def board(view: View) -> Page:
             "sources": with_traffic(view, sources, watermarks(view)),
             "filters": filters,
             "operations": OPERATIONS,
+            "days": BOARD_DAYS,
         },
     )
+
+
+def _strips(view: View, sources: list[str]) -> dict[tuple[str, str, str], Markup]:
+    """The last windows by source, endpoint and operation; of several namespaces, that with most of them."""
+    begin = view.now - BOARD_DAYS * DAY
+    found: dict[tuple[str, str, str], Markup] = {}
+    for name in sources:
+        for one in sorted(_windows(view, name, begin, view.now), key=lambda one: len(one["windows"])):
+            drawn = _series(view, one, [], begin, view.now, ticks=1)
+            found[name, one["endpoint"], one["operation"]] = drawn["drawing"]
+    return found
 
 
 def queue_title(waiting: int, running: int) -> str:
@@ -154,7 +171,9 @@ def _windows(view: View, source: str, begin: int, end: int) -> list[dict[str, An
     return view.ask("/ingest/windows", source=source, **span)["series"]
 
 
-def _series(view: View, one: dict[str, Any], cursors: list[dict[str, Any]], begin: int, end: int) -> dict[str, Any]:
+def _series(
+    view: View, one: dict[str, Any], cursors: list[dict[str, Any]], begin: int, end: int, ticks: int = 4
+) -> dict[str, Any]:
     cursor = next(
         (c for c in cursors if c["operation_code"] == one["operation"] and c["namespace_key"] == one["namespace"]), None
     )
@@ -179,15 +198,13 @@ def _series(view: View, one: dict[str, Any], cursors: list[dict[str, Any]], begi
                 href=link(f"/ingest/task/{row['task_id']}"),
             )
         )
-    ticks = [
-        (begin + (end - begin) * i // 4, clock_text(begin + (end - begin) * i // 4, 0)[:6].strip()) for i in range(5)
-    ]
     count = sum(sum(row["counts"].values()) if "counts" in row else 1 for row in one["windows"])
     label = f"{one['operation']} {one['endpoint']}, {plural(count, 'window')}"
+    named = [(at, clock_text(at, 0)[:6].strip()) for at in range(begin, end + 1, max((end - begin) // ticks, 1))]
     shown = f"frontier {clock_text(frontier, view.now)}" if frontier is not None else ""
     return {
         **one,
-        "drawing": strip(windows, begin, end, label, frontier=frontier, frontier_label=shown, ticks=ticks),
+        "drawing": strip(windows, begin, end, label, frontier=frontier, frontier_label=shown, ticks=named),
         "frontier": frontier,
         "lag": span_text(view.now - frontier) if frontier is not None and one["operation"] != "BACKFILL" else "",
         "reached": clock_text(frontier, view.now, seconds=False) if frontier is not None else "",
@@ -227,13 +244,11 @@ def tasks(view: View) -> Page:
     filters = view.filters("source", "endpoint", "operation", "status", "plan")
     page = view.ask("/ingest/tasks", **filters, after=view.asked("after"), limit=PAGE_SIZE)
     failed = ["FAILED"] if any(one["status"] == "FAILED" for one in page["tasks"]) else []
-    asked = {name: {name: value} for name, value in filters.items()}
+    asked = {} if page["tasks"] else {name: {name: value} for name, value in filters.items()}
     values = {
         "tasks": page["tasks"],
         "filters": filters,
-        "wider": None
-        if page["tasks"] or view.asked("after")
-        else view.wider(asked, lambda rest: len(view.ask("/ingest/tasks", **rest, limit=PAGE_SIZE)["tasks"])),
+        "wider": view.wider(asked, lambda rest: len(view.ask("/ingest/tasks", **rest, limit=PAGE_SIZE)["tasks"])),
         "states": TASK_STATES,
         **choice(view, failed, "ingest.requeue_tasks"),
         **_pages(view, page),

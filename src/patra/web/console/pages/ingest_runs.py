@@ -7,6 +7,13 @@ from patra.web.console.markup.run_lane import run_lane
 from patra.web.console.view import PAGE_SIZE, Page, View
 
 
+def failed_share(counts: dict[str, int]) -> str:
+    """Of the tasks that ran to an end; empty where none failed."""
+    failed = counts.get("FAILED", 0)
+    ended = failed + counts.get("SUCCEEDED", 0) + counts.get("PARTIAL", 0)
+    return f"{max(100 * failed / ended, 0.1):.1f} %" if failed else ""
+
+
 def task(view: View) -> Page:
     found = view.ask("/ingest/tasks/{task}", {"task": view.path["task"]})
     return Page(title=f"Task {found['task_id']}", template="ingest/task.html", values={"task": found})

@@ -27,8 +27,9 @@ def runs(view: View) -> Page:
 
 
 def new(view: View) -> Page:
-    del view
-    return Page(title="New film", template="studio/new.html", values={"inputs": ACTS["studio.submit"].inputs})
+    most = view.patra.settings.studio.max_characters
+    values = {"inputs": ACTS["studio.submit"].inputs, "most": most}
+    return Page(title="New film", template="studio/new.html", values=values)
 
 
 def run(view: View) -> Page:

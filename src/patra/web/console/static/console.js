@@ -385,7 +385,17 @@ document.addEventListener("keydown", (event) => {
   };
   const nth = /^[1-9]$/.test(event.key) ? $$("#todo > li")[Number(event.key) - 1] : null;
   if (nth) { event.preventDefault(); $("a", nth).click(); return; }
-  if (event.key === "Enter" && !row) return;
+  if (event.key === "Enter" && (!row || event.target.closest("a, button, input, label, summary"))) return;
   if (event.key === " " && (!film() || event.target.matches("button, a, summary, video, input, [tabindex]:not(main)"))) return;
   if (keys[event.key]) { event.preventDefault(); keys[event.key](); }
+});
+
+// How long a text is, in characters as the server counts them, and that it is too long before it is sent.
+document.addEventListener("input", ({ target }) => {
+  if (!target.matches("[data-counted]")) return;
+  const [count, most] = [[...target.value].length, Number(target.dataset.most)];
+  const line = $("[data-length]", target.parentElement);
+  line.textContent = `${count.toLocaleString("en")} of at most ${most.toLocaleString("en")} characters`;
+  line.classList.toggle("wrong", count > most);
+  target.setCustomValidity(count > most ? "The chapter is too long." : "");
 });

@@ -14,7 +14,7 @@ from patra.kernel.db.queries import statement
 from patra.kernel.telemetry import setup_logging
 from patra.web.console.pages.ingest import queue_title
 from patra.web.console.pages.ingest_rate import with_traffic
-from patra.web.console.pages.ingest_runs import request_text
+from patra.web.console.pages.ingest_runs import failed_share, request_text
 from patra.web.console.view import View
 from tests.unit.ingest.sample_packs import loaded
 from tests.unit.web.served import Client, served
@@ -219,3 +219,9 @@ def test_a_request_is_shown_as_it_goes_over_the_wire():
     assert request_text(said) == "GET https://a.example/search\n  ?db=x\n  &api_key=***\n\nUser-Agent: patra"
     assert request_text({"refused": "$.url: no https"}) == "not sent: $.url: no https"
     assert request_text("purged") == ""
+
+
+def test_the_share_that_failed_is_that_of_the_tasks_that_ran_to_an_end():
+    assert failed_share({"FAILED": 1, "SUCCEEDED": 2, "PARTIAL": 1, "QUEUED": 90, "CANCELLED": 5}) == "25.0 %"
+    assert failed_share({"FAILED": 1, "SUCCEEDED": 100_000}) == "0.1 %"
+    assert failed_share({"SUCCEEDED": 3, "QUEUED": 1}) == ""
