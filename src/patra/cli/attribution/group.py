@@ -255,24 +255,26 @@ def closure(key: str, config: str | None, as_json: bool) -> int:
 @json_option
 def closures(state: str | None, by_deadline: bool, after: str, limit: int, config: str | None, as_json: bool) -> None:
     """Closures, of one state or of any, or by their deadlines."""
-    from patra.attribution.queries import closures as page
-    from patra.attribution.queries import closures_by_deadline
+    from patra.attribution.queries import ClosureView, closures_by_deadline
+    from patra.attribution.queries import closures as page_of
 
     try:
-        place = bytes.fromhex(after)
+        place: bytes | None = bytes.fromhex(after)
     except ValueError:
         raise click.BadParameter("not the end of a page", param_hint="--after") from None
+    found: list[ClosureView] = []
     with opened(config) as patra:
-        found = patra.db.read(
-            lambda tx: (
-                closures_by_deadline(tx, after=place, limit=limit)
-                if by_deadline
-                else page(tx, state=state, after=place, limit=limit)
-            )
-        )
-    show([view for _, view in found], as_json=as_json)
-    if len(found) == limit:
-        click.echo(f"there may be more: --after {found[-1][0].hex()}", err=True)
+        if by_deadline:
+            due = patra.db.read(lambda tx: closures_by_deadline(tx, after=place or b"", limit=limit))
+            found, place = [view for _, view in due], due[-1][0] if len(due) == limit else None
+        else:
+            while place is not None and len(found) < limit:
+                rest = limit - len(found)
+                page = patra.db.read(lambda tx, at=place, rest=rest: page_of(tx, state=state, after=at, limit=rest))
+                found, place = found + page.closures, page.next
+    show(found, as_json=as_json)
+    if place is not None:
+        click.echo(f"there may be more: --after {place.hex()}", err=True)
 
 
 @group.command()
