@@ -38,11 +38,13 @@ from patra.attribution.queries.decisions import (
 from patra.attribution.queries.rejects import (
     LAST_PLACE,
     RefusedView,
+    RejectsOverTime,
     RejectsPage,
     RejectView,
     refused,
     reject_place,
     rejects,
+    rejects_over_time,
 )
 
 __all__ = [
@@ -57,6 +59,7 @@ __all__ = [
     "MoveView",
     "RefusedView",
     "RejectView",
+    "RejectsOverTime",
     "RejectsPage",
     "Span",
     "Timeline",
@@ -76,5 +79,6 @@ __all__ = [
     "refused",
     "reject_place",
     "rejects",
+    "rejects_over_time",
     "timeline",
 ]

@@ -49,8 +49,19 @@ SELECT r.key, r.at, r.app_id, r.batch_id, r.event_index, r.code, r.server_event_
   r.expected, r.also_wrong, r.digest, r.raw, coalesce(r.count, d.count, 1)
 FROM att_reject r LEFT JOIN att_drop d ON d.key = r.key
 WHERE (r.at < :before OR (r.at = :before AND r.key > :after)) AND (:batch_id = '' OR r.batch_id = :batch_id) AND (:code = '' OR r.code = :code)
-  AND (:quarantined = 0 OR r.raw IS NOT NULL)
+  AND (:quarantined = 0 OR r.raw IS NOT NULL) AND r.at >= :since
 ORDER BY r.at DESC, r.key LIMIT :limit
+
+-- name: rejects_reach
+SELECT min(at), count(*) FROM (
+  SELECT at FROM att_reject WHERE at >= :since AND at < :until ORDER BY at DESC LIMIT :most
+) latest
+
+-- name: rejects_over_time
+SELECT (at - :since) / :step, code, app_id, count(*) FROM (
+  SELECT at, code, app_id, raw IS NOT NULL AS quarantined FROM att_reject
+  WHERE at >= :since AND at < :until ORDER BY at DESC LIMIT :most
+) latest WHERE (:code = '' OR code = :code) AND (:quarantined = 0 OR quarantined) GROUP BY 1, code, app_id
 
 -- name: rejects_of_decisions
 -- rows: decision_id int

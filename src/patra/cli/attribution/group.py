@@ -8,6 +8,7 @@ import click
 from patra.cli.attribution.event_steps import print_steps
 from patra.cli.terminal.groups import LazyGroup
 from patra.cli.terminal.options import (
+    AtLeast,
     config_option,
     json_option,
     json_wanted,
@@ -113,11 +114,9 @@ code_option = click.option(
     "--code", default="", metavar="CODE", callback=_text, help="Only decisions with this reason code."
 )
 after_option = click.option(
-    "--after", type=click.IntRange(-1, 2**62), default=-1, metavar="NUMBER", help="Decisions that follow this number."
+    "--after", type=AtLeast(-1), default=-1, metavar="NUMBER", help="Decisions that follow this number."
 )
-most_option = click.option(
-    "--limit", type=click.IntRange(1, 2**62), default=1000, show_default=True, help="How many decisions."
-)
+most_option = click.option("--limit", type=AtLeast(1), default=1000, show_default=True, help="How many decisions.")
 
 
 @group.command()
@@ -251,7 +250,7 @@ def closure(key: str, config: str | None, as_json: bool) -> int:
 @click.option("--state", type=click.Choice(["open", "closed_success", "closed_failure"]), help="Only in this state.")
 @click.option("--by-deadline", is_flag=True, help="Those that wait, the one that is due first before the others.")
 @click.option("--after", default="", metavar="PLACE", help="Only those that follow the end of a page.")
-@click.option("--limit", type=click.IntRange(1, 2**62), default=100, show_default=True)
+@click.option("--limit", type=AtLeast(1), default=100, show_default=True)
 @config_option
 @json_option
 def closures(state: str | None, by_deadline: bool, after: str, limit: int, config: str | None, as_json: bool) -> None:
@@ -283,7 +282,7 @@ def closures(state: str | None, by_deadline: bool, after: str, limit: int, confi
 @click.option("--code", metavar="CODE", callback=_text, help="Only events with this reason code.")
 @click.option("--quarantined", is_flag=True, help="Only events in quarantine, with their payload.")
 @click.option("--before", metavar="INSTANT", help="Only events received before this instant, or after a page.")
-@click.option("--limit", type=click.IntRange(1, 2**62), default=100, show_default=True)
+@click.option("--limit", type=AtLeast(1), default=100, show_default=True)
 @config_option
 @json_option
 def rejects(
@@ -322,13 +321,13 @@ def rejects(
 @click.option("--code", default="", metavar="CODE", callback=_text, help="Only with this code.")
 @click.option(
     "--before",
-    type=click.IntRange(0, 2**62),
+    type=AtLeast(0),
     default=2**62,
     metavar="NUMBER",
     show_default="the newest",
     help="Only with a lower number.",
 )
-@click.option("--limit", type=click.IntRange(1, 2**62), default=100, show_default=True)
+@click.option("--limit", type=AtLeast(1), default=100, show_default=True)
 @config_option
 @json_option
 def refused(batch_id: str, code: str, before: int, limit: int, config: str | None, as_json: bool) -> None:
@@ -344,7 +343,7 @@ def refused(batch_id: str, code: str, before: int, limit: int, config: str | Non
 
 @group.command("turned-away")
 @click.option("--code", default="", metavar="CODE", callback=_text, help="Only with this code.")
-@click.option("--limit", type=click.IntRange(1, 2**62), default=100, show_default=True)
+@click.option("--limit", type=AtLeast(1), default=100, show_default=True)
 @config_option
 @json_option
 def turned_away(code: str, limit: int, config: str | None, as_json: bool) -> None:
