@@ -38,11 +38,12 @@ class IngestGrowth:
         self.db = db
 
     def fill(self, rows: int) -> None:
-        now = SystemClock().now()
         tasks = rows // BATCHES_PER_TASK
         if tasks:
+            now = SystemClock().now()
             fill_ingest(self.db, tasks, BATCHES_PER_TASK, now - DAY)
             self._insert("hole", HOLE_TASKS, {"many": tasks, "now": now, "t0": T0, "hour": HOUR_WIDTH})
+        now = SystemClock().now()  # a large store takes longer to fill than the alerts look back
         step = FLOW // RECENT_BATCHES
         self._insert("recent", RECENT, {"many": RECENT_BATCHES, "now": now, "step": step})
 

@@ -1,9 +1,10 @@
 """Makes a store of attribution many times as large: older copies of the rows that its writer committed.
 
 A copy has item numbers, instants and hashes of its own; what is packed into one value (decisions, runs of the index) is
-unpacked and packed again with them. So tables, indexes, runs and sums have the size and the shape that as much traffic
-would have left, and a search finds a key of the committed part among them. Keys that every batch has (apps, attempts)
-are in every copy. The dedup ledger, which nothing reads but the intake, is that of the committed part alone.
+unpacked and packed again with them, and runs are joined as the index joins them. So tables, indexes, runs and sums have
+the size and the shape that as much traffic would have left, and a search finds a key of the committed part among them.
+Keys that every batch has (apps, attempts) are in every copy. The dedup ledger, which nothing reads but the intake, is
+that of the committed part alone.
 """
 
 import random
@@ -19,8 +20,8 @@ from patra.attribution.intake.envelope import shown
 from patra.attribution.intake.zstd import compressed, decompressed
 from patra.attribution.storage import closure_index
 from patra.attribution.storage.decision_codec import HEAD_BYTES, LENGTH, TWO_FRAMES
-from patra.attribution.storage.key_index import ENTRY_BYTES, INDEXED, MERGED, segments
-from patra.attribution.storage.key_index_merge import MERGED_RUNS
+from patra.attribution.storage.key_index import ENTRY_BYTES, INDEXED, MERGED, merged, segments
+from patra.attribution.storage.key_index_merge import MERGE_RUNS, MERGED_RUNS
 from patra.attribution.storage.running_sums import MARKS
 from patra.attribution.storage.sql import set_mark
 from patra.kernel.clock import HOUR
@@ -193,13 +194,33 @@ def _copy_index(db: Database, space: Space) -> None:
         common.setdefault(hashed[0], []).append(hashed[1:])
     for bucket in range(256):
         found = db.read(lambda tx, b=bucket: tx.fetch(_BUCKET, {"bucket": b}))
-        rows = [
-            {"bucket": bucket, "run": run - number * space.runs, "last": last - number * space.items, "body": made}
+        copied = [
+            (run - number * space.runs, last - number * space.items, made)
+            for number, pattern in reversed(list(enumerate(patterns, 1)))
             for run, last, body in found
-            for number, pattern in enumerate(patterns, 1)
             for made in [_value(bytes(body), number * space.items, pattern, common.get(bucket, []))]
         ]
+        rows = [
+            {"bucket": bucket, "run": some[0][0], "last": max(last for _, last, _ in some), "body": body}
+            for some in _joined(copied)
+            for body in [merged([body for *_, body in some]) if len(some) > 1 else some[0][2]]
+        ]
         db.run(lambda tx, r=rows: tx.insert("att_locator", r))
+
+
+def _joined(found: Sequence[tuple[int, int, bytes]]) -> Iterator[list[tuple[int, int, bytes]]]:
+    """Values that a store would have joined into one while as much came in: those of so many runs."""
+    some: list[tuple[int, int, bytes]] = []
+    runs = 0
+    for one in found:
+        held = len(segments(one[2])[0])
+        if some and runs + held > MERGE_RUNS:
+            yield some
+            some, runs = [], 0
+        some.append(one)
+        runs += held
+    if some:
+        yield some
 
 
 def _value(body: bytes, items: int, pattern: bytes, common: Sequence[bytes]) -> bytes:

@@ -99,17 +99,20 @@ def fill_ingest(db: Database, tasks: int, batches: int, now: int) -> None:
           'i_advanced', 'i', 'p', 's', 't', {run}, i % :each + 1, '', 'k' || i, '{{}}', :start + i * :step / :each
           FROM n"""),
     ]  # fmt: skip
-    made = _without_indexes(db, "idx_", "trg_task")
-    if db.dialect == "postgres":
-        db.run(lambda tx: tx.script("ALTER TABLE ing_task DISABLE TRIGGER USER"))
-        made.append("ALTER TABLE ing_task ENABLE TRIGGER USER")
+    made = _without_indexes(db, "idx_", "trg_task", "trg_window")
+    for table in ("ing_task", "ing_window_ledger"):
+        if db.dialect == "postgres":
+            db.run(lambda tx, t=table: tx.script(f"ALTER TABLE {t} DISABLE TRIGGER USER"))
+            made.append(f"ALTER TABLE {table} ENABLE TRIGGER USER")
     for name, many, text in texts:
         begun = time.perf_counter()
         _in_steps(db, statement(f"fill {name}", f"{NUMBERS[db.dialect]} {text}"), {**shared, "each": batches}, many)
         print(f"  {name}: {many:,} in {time.perf_counter() - begun:.1f} s", flush=True)
     begun = time.perf_counter()
     counts = "INSERT INTO ing_task_count SELECT partition_key, status_code, count(*) FROM ing_task GROUP BY 1, 2"
-    for text in (*made, "DELETE FROM ing_task_count", "DELETE FROM ing_task_count_change", counts):
+    sums = """INSERT INTO ing_window_sum SELECT provenance_code, endpoint_name, operation_code, count(*), sum(promised_last),
+      sum(positions), sum(inserted), 0, 0, count(*) FROM ing_window_ledger GROUP BY 1, 2, 3"""
+    for text in (*made, "DELETE FROM ing_task_count", "DELETE FROM ing_task_count_change", counts, sums):
         db.run(lambda tx, t=text: tx.script(t))
     print(f"  indexes: {time.perf_counter() - begun:.1f} s", flush=True)
 

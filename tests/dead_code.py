@@ -30,6 +30,7 @@ ALLOWED: dict[str, str] = {
     "RequestResponseCycle": "named in a cast",
     "hmac_sha256": "patra.ingest.packs.extensions loads it by its name",
     "go_on": "patra.demo loads the parts of a demonstration by their names",
+    "_describe_range": "click calls it",
     "format_commands": "click calls it",
     "pack_page": "writes docs/reference/pack.md",
     "expression_page": "writes docs/reference/pack-expressions.md",

@@ -22,6 +22,7 @@ SUFFIXES = {
     ".toml": "what the vendored programs are",
     ".json": "the released contracts of the bus",
     ".lua": "the rate gate in Redis",
+    ".txt": "given names, with their licence",
     ".typed": "the mark of PEP 561",
 }
 NOT_SHIPPED = {

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
+from io import StringIO
 from typing import Any
 
 import click
@@ -115,7 +116,9 @@ def _run(args: Sequence[str]) -> int:
     except click.ClickException as error:
         from patra.cli.terminal.suggestions import explained
 
-        explained(error).show()
+        shown = StringIO()
+        explained(error).show(shown)
+        click.echo(shown.getvalue(), nl=False, err=True)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return 130

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from patra.cli.terminal.options import STORE, config_option, json_option, opened, show, table, wide_wanted
+from patra.cli.terminal.wrapping import wrapped
 
 if TYPE_CHECKING:  # imported late, so that --help starts fast
     from patra.app.story.model import Related, Story
@@ -69,7 +70,7 @@ def print_story(found: "Story") -> None:
 def _entries(found: "Story") -> None:
     click.echo(f"{found.kind} {found.key}")
     if found.verdict:
-        click.echo(found.verdict)
+        click.echo(wrapped(found.verdict))
     texts = [f"{entry.text}{f'  [{entry.code}]' if entry.code else ''}" for entry in found.entries]
     if sys.stdout.isatty():
         _entries_table([[entry.at, entry.engine, text] for entry, text in zip(found.entries, texts, strict=True)])
@@ -107,6 +108,6 @@ def _related(related: "Sequence[Related]") -> None:
     everything = wide_wanted() or not sys.stdout.isatty()
     shown = [one for one in related if everything or one.kind not in internal]
     for one in shown:
-        click.echo(f"related  {one.relation}: {one.kind} {one.key}")
+        click.echo(wrapped(f"related  {one.relation}: {one.kind} {one.key}"))
     if len(shown) < len(related):
         click.echo(f"related  {len(related) - len(shown)} keys of records and audits: --wide lists them")

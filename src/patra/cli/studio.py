@@ -127,7 +127,7 @@ def make(
     with opened(config, create=True) as patra:
         spare_the_store(patra, out)
         if storyboard:
-            return _draw_storyboard(studio_of(patra), asked, chapter, out)
+            return _draw_storyboard(studio_of(patra), asked, chapter, out, as_json=as_json)
         studio, run_id = studio_of(patra), run_id_of(asked.task_id)
         began = time.monotonic()
         do_audited(patra, "studio.submit", run_id, lambda tx: studio.submit_in(tx, asked, changes), quality=quality)
@@ -266,15 +266,19 @@ def _preferred(given: tuple[str, ...]) -> dict[str, list[str]]:
     return found
 
 
-def _draw_storyboard(studio: "Studio", asked: "Submission", chapter: str, out: str) -> int:
+def _draw_storyboard(studio: "Studio", asked: "Submission", chapter: str, out: str, *, as_json: bool) -> int:
     """Write the storyboard of a chapter; nothing is submitted."""
     from pathlib import Path
 
+    from patra.kernel.errors import counted
     from patra.studio.script.plan import make_plan
     from patra.studio.storyboard import storyboard
 
     studio.gateway.check(asked)
     plan = make_plan(asked.chapter, asked.language, asked.quality, asked.title, form=asked.options.format)
     Path(out).write_text(storyboard(plan, asked.options.format, chapter=chapter), "utf-8")
-    click.echo(f"{out}: {len(plan.shots)} shots")
+    if as_json:
+        show({"page": out, "shots": len(plan.shots)}, as_json=True)
+    else:
+        click.echo(f"{out}: {counted(len(plan.shots), 'shot')}")
     return 0

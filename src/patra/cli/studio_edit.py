@@ -13,6 +13,7 @@ from patra.cli.terminal.options import (
     json_wanted,
     opened,
     outcome_option,
+    say_outcome,
     show,
     spare_the_store,
     table,
@@ -127,8 +128,10 @@ def render_command(
 @click.argument("run_id", metavar="RUN")
 @click.option("-o", "--out", required=True, type=click.Path(dir_okay=False), metavar="BOARD.html", help="The page.")
 @config_option
+@outcome_option
 def storyboard_command(run_id: str, out: str, config: str | None) -> None:
     """Draw the storyboard of a run as an HTML page; its fields give the edits for `render --edits`."""
+    from patra.kernel.errors import counted
     from patra.studio.storyboard import storyboard
     from patra.studio.views import plan_of
 
@@ -137,7 +140,7 @@ def storyboard_command(run_id: str, out: str, config: str | None) -> None:
         spare_the_store(patra, out)
         plan, form = patra.db.read(lambda tx: plan_of(tx, run_id))
         Path(out).write_text(storyboard(plan, form, run_id), "utf-8")
-    click.echo(f"{out}: {len(plan.shots)} shots")
+    say_outcome(f"{out}: {counted(len(plan.shots), 'shot')}", page=out, shots=len(plan.shots))
 
 
 COMMANDS = (shots_command, edit_command, render_command, storyboard_command)

@@ -3,10 +3,13 @@
 import gzip
 import json
 import os
+import re
 import shutil
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -413,6 +416,89 @@ def test_closures_rejects_and_quarantine_can_be_read(house: House):
     other = house.get(f"/attribution/rejects?limit=1&before={page['next']}")
     assert page["rejects"] != other["rejects"] != []
     assert house.get("/attribution/rejects?before=soon").status == 400
+
+
+def test_a_settlement_is_saved_as_a_file_from_http_and_the_console(house: House):
+    house.post(envelope(fresh_event("opportunity_created", "o"), fresh_event("impression", "i1")))
+    begin, end = now(-3600).replace("+", "%2B"), now(3600).replace("+", "%2B")
+    asked = f"/attribution/settlement/file?begin={begin}&end={end}&by=placement"
+    answer = house.http.request("GET", f"{house.url}{asked}&format=csv")
+    assert answer.data.decode().splitlines()[0] == "app_id,day,placement,impressions,clicks"
+    assert len(answer.data.decode().splitlines()) == 2
+    assert (answer.headers["content-type"], answer.headers["content-disposition"]) == (
+        "application/octet-stream",
+        f'attachment; filename="settlement-{begin[:10]}-{end[:10]}-by-placement.csv"',
+    )
+    saved = json.loads(house.http.request("GET", f"{house.url}{asked}&format=json").data)
+    assert saved == house.get(f"/attribution/settlement?begin={begin}&end={end}&by=placement")
+    assert house.get("/attribution/settlement/file?begin=x&end=y").status == 400
+    page = f"{house.url}/console/attribution/settlement?from={begin}&to={end}&by=placement"
+    links = re.findall(r'href="([^"]*file=[a-z]+)"', house.http.request("GET", page).data.decode())
+    files = [house.http.request("GET", f"{house.url}{unescape(link)}") for link in links]
+    assert [file.headers["content-type"] for file in files] == ["application/octet-stream"] * 3
+    assert (files[0].data, json.loads(files[1].data), files[2].data[:4]) == (answer.data, saved, b"PAR1")
+    wrong = house.http.request("GET", f"{house.url}/console/attribution/settlement?from=x&file=csv")
+    assert (wrong.status, "text/html" in wrong.headers["content-type"]) == (400, True)
+
+
+def test_rejects_are_counted_on_an_axis_of_time_and_listed_by_span(house: House):
+    began = house.patra.clock.now()
+    bad = [fresh_event("click", "lost", responseReference=""), event("view", "v"), event("view", "w")]
+    house.post(envelope(*bad, batch="b7"))
+    found = house.get("/attribution/rejects/over-time?parts=4")
+    assert (len(found["counts"]), sum(found["counts"]), found["more"]) == (4, 3, False)
+    causes = {(one["code"], one["events"], sum(one["counts"])) for one in found["causes"]}
+    assert causes == {("f_event_type_unsupported", 2, 2), ("f_event_missing_required", 1, 1)}
+    assert sum(house.get("/attribution/rejects/over-time?quarantined=true")["counts"]) == 1
+    assert sum(house.get("/attribution/rejects/over-time?code=f_event_missing_required")["counts"]) == 1
+    edge = format_instant(began)
+    for path in ("/attribution/rejects", "/attribution/rejects/over-time"):
+        for wrong in ("since=soon", "until=soon", f"since={edge}&until={edge}"):
+            assert house.get(f"{path}?{wrong}").status == 400
+    assert len(house.get(f"/attribution/rejects?since={edge}")["rejects"]) == 3
+    assert house.get(f"/attribution/rejects?until={edge}")["rejects"] == []
+    (latest, *_) = house.get("/attribution/rejects")["rejects"]
+    assert house.get(f"/attribution/rejects?until={latest['at']}")["rejects"] == []
+    later = format_instant(house.patra.clock.now() + 1_000_000)
+    assert house.get(f"/attribution/rejects?since={later}")["rejects"] == []
+    assert sum(house.get(f"/attribution/rejects/over-time?until={edge}")["counts"]) == 0
+    page = house.http.request("GET", f"{house.url}/console/attribution/rejects").data.decode()
+    assert ("data-brush" in page, "f_event_type_unsupported of app" in page) == (True, True)
+
+
+def test_an_empty_list_says_how_many_there_are_without_its_narrowest_filter(house: House):
+    house.post(envelope(event("view", "v"), event("view", "w"), batch="b7"))
+
+    def empty(path: str) -> tuple[str, str] | None:
+        text = unescape(house.http.request("GET", f"{house.url}/console{path}").data.decode())
+        said = re.search(r'Without <b class="strong">([^<]*</b>: [^<]*)\.<', text)
+        drop = re.search(r'href="([^"]*)">Drop ', text)
+        return (said[1].replace("</b>", ""), drop[1]) if said and drop else None
+
+    path = "/attribution/rejects"
+    assert empty(f"{path}?code=f_never&batch=b7") == ("code: 2", f"/console{path}?batch=b7")
+    assert empty(f"{path}?from=2020-01-01T00:00:00Z&to=2020-01-02T00:00:00Z&batch=b7") == (
+        "time: 2",
+        f"/console{path}?batch=b7",
+    )
+    assert empty(f"{path}?code=f_never&batch=b8") is None
+    assert empty(path) is None
+    assert empty("/attribution/events?app=other&answer=rejected") == (
+        "app: 2",
+        "/console/attribution/events?answer=rejected",
+    )
+    assert empty("/ingest/tasks?status=FAILED") is None
+
+
+def test_of_very_many_rejects_the_latest_are_counted_and_the_axis_begins_with_them(
+    house: House, monkeypatch: pytest.MonkeyPatch
+):
+    for number in range(3):
+        house.post(envelope(event("view", f"v{number}"), batch=f"b{number}"))
+    monkeypatch.setattr(sys.modules["patra.attribution.queries.rejects"], "MAX_COUNTED_REJECTS", 2)
+    found = house.get("/attribution/rejects/over-time?since=2020-01-01T00:00:00Z")
+    first = house.get("/attribution/rejects")["rejects"][1]["at"]
+    assert (found["more"], sum(found["counts"]), found["since"]) == (True, 2, first)
 
 
 def test_a_settlement_counts_committed_billable_facts(house: House):

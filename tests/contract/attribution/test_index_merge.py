@@ -1,6 +1,7 @@
 """Runs of the index by key are joined, and a search finds the same at every step of it."""
 
 from collections.abc import Iterator
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from patra.attribution.storage import key_index_merge
 from patra.attribution.storage.key_index import Indexer, located_by
 from patra.attribution.storage.key_index_merge import RunMerger
 from patra.attribution.storage.read import every_decision
+from patra.attribution.storage.sql import Q
 from patra.attribution.verify import index_findings, verify
 from patra.kernel.clock import DAY
 from patra.kernel.db import Database
@@ -101,3 +103,15 @@ def test_nothing_is_joined_while_a_process_of_the_release_before_may_run(house: 
     assert merger.run_once() == 0
     house.db.run(lambda tx: tx.execute(statement("change", upgraded + " AND number = 21")))
     assert merger.run_once() > 0
+
+
+def test_a_search_takes_no_value_out_of_the_store_that_does_not_have_its_hash(house: House):
+    """A value is large, and of a rare key hardly one has it; it may have another key's bytes in their place."""
+    hashed = sha256(b"ra3").digest()[:6]
+    asked = {"bucket": hashed[0], "part": hashed[1:]}
+    found = house.db.read(lambda tx: tx.fetch(Q["runs_with_hash"], asked))
+    whole = house.db.read(lambda tx: tx.fetch(Q["runs_of_bucket"], {"bucket": hashed[0]}))
+    assert len(found) == 1
+    assert [row for row in whole if hashed[1:] in bytes(row[0])] == found
+    nothing = house.db.read(lambda tx: tx.fetch(Q["runs_with_hash"], asked | {"part": sha256(b"nothing").digest()[:5]}))
+    assert nothing == []

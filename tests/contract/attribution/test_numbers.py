@@ -171,12 +171,13 @@ def test_closures_are_listed_in_the_order_of_their_opening_page_by_page(house: H
     house.take(5, 3, 4)
     house.take(1, 2)
     seen: list[str] = []
-    after = b""
-    while page := house.db.read(lambda tx, after=after: closures(tx, state=None, after=after, limit=2)):
-        seen += [view.closureKey for _, view in page]
-        after = page[-1][0]
+    after: bytes | None = b""
+    while after is not None:
+        page = house.db.read(lambda tx, after=after: closures(tx, state=None, after=after, limit=2))
+        seen += [view.closureKey for view in page.closures]
+        after = page.next
     assert seen == ["ref|r3", "ref|r4", "ref|r5", "ref|r1", "ref|r2"]
-    assert house.db.read(lambda tx: closures(tx, state=None, after=b"\xff" * 16, limit=2)) == []
+    assert house.db.read(lambda tx: closures(tx, state=None, after=b"\xff" * 16, limit=2)).closures == []
 
 
 def test_two_closures_with_one_key_are_told_and_not_carried(house: House):

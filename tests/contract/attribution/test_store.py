@@ -3,8 +3,9 @@
 import msgspec
 import pytest
 
-from patra.attribution.queries import closures
+from patra.attribution.queries import ClosurePage, closures
 from patra.attribution.replay import ReplayOutput, replay
+from patra.attribution.storage import read
 from patra.kernel.db import Database, migrate, open_database
 from tests.support.faults import FaultyDatabase, InjectedFault
 from tests.unit.attribution.said import PACKAGES, event, fresh, replayed, sent, terminal, tick
@@ -38,11 +39,7 @@ def test_open_closures_are_listed_page_by_page_without_those_that_are_closed(dat
     filled = [event("ad_filled", f"f{n}", renderAttemptId=f"ra{n}") for n in range(6)]
     shown = [event("impression", f"i{n}", renderAttemptId=f"ra{n}") for n in (1, 4)]  # their clicks are awaited
     replay([sent(0, *filled), sent(1, *shown)], database)
-    found: list[str] = []
-    after = b""
-    while page := database.read(lambda tx, after=after: closures(tx, state="open", after=after, limit=3)):
-        found += [view.closureKey for _, view in page]
-        after = page[-1][0]
+    found = _listed(database, "open")
     assert sorted(found) == [f"ref|ra{n}" for n in (0, 2, 3, 5)]
 
 
@@ -52,18 +49,45 @@ def test_failed_closures_are_listed_page_by_page_without_those_that_are_open_or_
     waiting = event("ad_filled", "f6", renderAttemptId="ra6")
     shown = [event("impression", f"i{n}", renderAttemptId=f"ra{n}") for n in (1, 4, 7)]
     replay([sent(0, *failed, waiting), sent(1, *shown)], database)
-    found: list[str] = []
-    after = b""
-    while page := database.read(lambda tx, after=after: closures(tx, state="closed_failure", after=after, limit=3)):
-        found += [view.closureKey for _, view in page]
-        after = page[-1][0]
-    stays = {view.closureKey: view.state for _, view in database.read(_all_closures)}
+    found = _listed(database, "closed_failure")
+    stays = {view.closureKey: view.state for view in database.read(_all_closures)}
     assert sorted(found) == [key for key, state in sorted(stays.items()) if state == "closed_failure"]
     assert len(found) >= 4
 
 
+def test_closures_that_succeeded_are_looked_for_among_some_at_a_time(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+):
+    """Where they are few, a page ends before it is full, and says where to go on."""
+    migrate(database, PACKAGES)
+    monkeypatch.setattr(read, "MAX_CLOSURES_READ", 4)
+    failed = [event("error", f"e{n}", errorClass="terminal", renderAttemptId=f"ra{n}") for n in range(11)]
+    shown = [event("impression", f"i{n}", renderAttemptId=f"ra{n}") for n in (3, 9, 11, 12)]
+    replay([sent(0, *failed), sent(1, *shown)], database)
+    stays = {view.closureKey: view.state for view in database.read(_all_closures)}
+    succeeded = [key for key, state in sorted(stays.items()) if state == "closed_success"]
+    assert len(succeeded) >= 2
+    for limit in (1, 3, 100):
+        assert sorted(_listed(database, "closed_success", limit)) == succeeded
+    pages = _pages(database, "closed_success", 100)
+    assert len(pages) == 4  # of 13 closures, four at a time
+
+
+def _pages(database: Database, state: str, limit: int) -> list[ClosurePage]:
+    found: list[ClosurePage] = []
+    after: bytes | None = b""
+    while after is not None:
+        found.append(database.read(lambda tx, after=after: closures(tx, state=state, after=after, limit=limit)))
+        after = found[-1].next
+    return found
+
+
+def _listed(database: Database, state: str, limit: int = 3) -> list[str]:
+    return [view.closureKey for page in _pages(database, state, limit) for view in page.closures]
+
+
 def _all_closures(tx):
-    return closures(tx, state=None, after=b"", limit=100)
+    return closures(tx, state=None, after=b"", limit=100).closures
 
 
 def test_a_fault_at_any_statement_leaves_what_one_more_run_completes():

@@ -16,6 +16,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
+from patra import Bus
 from patra.app.access.audit import audited
 from patra.app.components.bus import bus_of
 from patra.app.configuration.settings import Settings, StoreSettings
@@ -283,7 +284,8 @@ def test_on_a_narrow_terminal_an_event_of_the_tail_is_two_lines_with_its_id_whol
             group.main(["tail", "--no-follow"])
         shown = capsys.readouterr().out.splitlines()
         assert len(shown) == lines
-        assert shown[-1].endswith(f"  {made.event_id}")
+        assert made.event_id in shown[-1].split()
+        assert all(len(line) <= int(columns) for line in shown), "no value breaks in its midst"
 
 
 def test_tail_follows_what_is_published_and_leaves_nothing_out(database, database_url):
@@ -510,6 +512,9 @@ def test_b4_catalogue_check_refuses_a_breaking_change_and_docs_are_written(patra
     assert "is compatible with" in run("catalogue", "check", "--store")
     configured = tmp_path / "configured.toml"
     configured.write_text(f"[bus]\ncatalogue = ['{tmp_path / 'contracts'}']\n")
+    (released := tmp_path / "contracts" / "released.json").rename(tmp_path / "kept.json")
+    assert "the catalogue is valid; there is no release" in run("catalogue", "check", "--config", str(configured))
+    (tmp_path / "kept.json").rename(released)
     assert "is compatible with" in run("catalogue", "check", "--config", str(configured))
     write(version("1.0", THING_2))
     assert "b_evolution_needs_major" in run("catalogue", "check", "--config", str(configured), expect=1)
@@ -518,6 +523,24 @@ def test_b4_catalogue_check_refuses_a_breaking_change_and_docs_are_written(patra
     assert json.loads((out / "asyncapi.json").read_text())["asyncapi"] == "3.0.0"
     assert "`job.failed`" in (out / "job.failed.md").read_text()
     assert "task.submitted" in run("catalogue")
+
+
+def test_the_catalogue_lists_what_a_program_declared_on_the_store(patra, tmp_path):
+    class OrderPlaced(msgspec.Struct):
+        order_id: str
+
+    with contextlib.closing(Bus.open(f"sqlite:///{tmp_path / 'patra.db'}")) as program:
+        program.declare("order.placed", OrderPlaced, producer="Shop", example=OrderPlaced("o-1"))
+        program.publish("order.placed", OrderPlaced("o-1"), tenant="acme", key="o-1")
+    listed = {one["type"]: one for one in json.loads(run("catalogue", "--json"))}
+    assert "task.submitted" in listed
+    assert (listed["order.placed"]["producer"], listed["order.placed"]["versions"]) == ("Shop", "1.0 current")
+
+
+def test_the_catalogue_of_the_files_is_listed_also_without_a_store(patra, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATRA_STORE_URL", f"sqlite:///{tmp_path / 'none.db'}")
+    assert "task.submitted" in run("catalogue")
+    assert not (tmp_path / "none.db").exists()
 
 
 def test_release_writes_beside_the_contracts_of_the_settings_and_never_into_the_package(patra, tmp_path, monkeypatch):

@@ -90,6 +90,24 @@ def test_the_dictionary_is_seeded_and_keeps_what_an_operator_disabled(site):
     assert site.trigger("pagelike", "articles").outcome is Reason.PLANNED
 
 
+def test_a_store_that_an_earlier_release_seeded_plans_before_any_pack_is_loaded_again(site):
+    for table in ("sys_dict_item", "sys_dict_type"):
+        site.run(f"DELETE FROM {table} WHERE type_code IN ('reg_verify', 'reg_short_page')")  # newer than the store
+    assert site.db.read(registry.dictionary) == BUILT_IN
+    assert site.trigger("pagelike", "articles").outcome is Reason.PLANNED
+
+
+def test_a_code_that_is_turned_off_before_the_store_has_it_is_off(site):
+    site.run("DELETE FROM sys_dict_item WHERE item_code = 'OFFSET'")
+    before = site.db.read(lambda tx: registry.stamp(tx, "pagelike"))
+    site.run(
+        "INSERT INTO sys_dict_item (type_code, item_code, item_name, display_order, enabled) "
+        "VALUES ('reg_pagination_type', 'OFFSET', 'off', 0, 0)"
+    )
+    assert "OFFSET" not in site.db.read(registry.dictionary)["reg_pagination_type"]
+    assert site.db.read(lambda tx: registry.stamp(tx, "pagelike")) != before, "what was compiled before does not hold"
+
+
 def test_the_sources_are_listed(site):
     found = {row["provenance_code"]: row for row in site.db.read(registry.sources)}
     assert set(found) == {loaded(name).pack.source for name in KINDS}

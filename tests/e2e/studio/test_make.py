@@ -97,6 +97,10 @@ def test_runs_are_listed_shown_and_an_ended_one_is_not_cancelled(
     assert abs(shown["film_ms"] - probe(folder / "en.mp4").duration_ms) <= 100
     assert "artifact.published" in said("show", run_id, "--events")
     assert json.loads(said("show", run_id, "--events", "--json"))["events"][-1]["kind"] == "run.stage.changed"
+    drawn = json.loads(said("storyboard", run_id, "-o", "board.html", "--json"))
+    assert drawn == {"page": "board.html", "shots": len(json.loads(said("shots", run_id, "--json")))}
+    assert json.loads(said("make", "en.txt", "-o", "draft.html", "--storyboard", "--json"))["page"] == "draft.html"
+    assert (folder / "draft.html").is_file()
     assert "s_run_not_running" in said("cancel", run_id, ends=5)
     assert "s_run_unknown" in said("show", "run_nothing", ends=5)
     assert "goes on from composing" in said("resume", run_id, "--from", "composing", "-o", "again.mp4")

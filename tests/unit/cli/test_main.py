@@ -483,7 +483,7 @@ def test_coverage_of_what_was_never_read_says_so_and_of_no_endpoint_is_refused(p
     assert patra("ingest", "pack", "load", "crossref.yaml").code == 0
     empty = patra("ingest", "coverage", "crossref", "works")
     assert (empty.code, empty.out) == (0, "")
-    assert "Nothing was read of it yet: `patra ingest run SOURCE ENDPOINT`." in empty.err
+    assert "Nothing was read of it yet: `patra ingest run crossref works`." in empty.err
     wrong = patra("ingest", "coverage", "crossref", "wroks")
     assert (wrong.code, "crossref has no endpoint 'wroks' (did you mean works?" in wrong.err) == (5, True)
     assert "did you mean crossref?" in patra("ingest", "coverage", "crosref").err

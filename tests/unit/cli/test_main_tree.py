@@ -38,7 +38,6 @@ WITHOUT_JSON = {
     "demo": "a server",
     "completion": "a script for a shell",
     "ingest show": "prints nothing but JSON",
-    "studio storyboard": "writes a page",
 }
 
 

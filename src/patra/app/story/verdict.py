@@ -10,6 +10,7 @@ from patra.app.story.model import Engine, Entry, Pending
 from patra.kernel.clock import format_instant
 
 UNBILLED_STATES = frozenset({"conflicted", "rejected"})
+RESENT_CODES = frozenset({"f_dedup_inflight_duplicate", "f_dedup_committed_duplicate"})
 ENDED_STATES = {"SUCCEEDED": "is done", "FAILED": "failed", "PARTIAL": "is incomplete", "CANCELLED": "was cancelled"}
 WORK_KINDS = frozenset({"ingest.plan", "ingest.slice", "ingest.task", "ingest.run", "ingest.batch"})
 """Kinds of key whose story is that of the work; of any other, that of the record."""
@@ -48,8 +49,9 @@ def _attribution(_: str, entries: Sequence[Entry], pending: Sequence[Pending]) -
     codes = Counter(one.code for one in decided)
     if set(codes) == {"f_accepted"}:
         return "Counted, nothing to bill."
-    last = next(one for one in reversed(decided) if one.code != "f_accepted")
-    return f"Not billed{_because(last)}."
+    others = [one for one in decided if one.code != "f_accepted"]
+    telling = [one for one in others if one.code not in RESENT_CODES] or others  # sending it again changes nothing
+    return f"Not billed{_because(telling[-1])}."
 
 
 def _ingest(kind: str, entries: Sequence[Entry], pending: Sequence[Pending]) -> str:

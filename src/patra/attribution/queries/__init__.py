@@ -10,6 +10,7 @@
 
 from patra.attribution.queries.closures import (
     Aggregate,
+    ClosurePage,
     ClosureView,
     Deadlines,
     aggregate,
@@ -37,17 +38,20 @@ from patra.attribution.queries.decisions import (
 from patra.attribution.queries.rejects import (
     LAST_PLACE,
     RefusedView,
+    RejectsOverTime,
     RejectsPage,
     RejectView,
     refused,
     reject_place,
     rejects,
+    rejects_over_time,
 )
 
 __all__ = [
     "LAST_PLACE",
     "Aggregate",
     "Answer",
+    "ClosurePage",
     "ClosureView",
     "Deadlines",
     "DecisionView",
@@ -55,6 +59,7 @@ __all__ = [
     "MoveView",
     "RefusedView",
     "RejectView",
+    "RejectsOverTime",
     "RejectsPage",
     "Span",
     "Timeline",
@@ -74,5 +79,6 @@ __all__ = [
     "refused",
     "reject_place",
     "rejects",
+    "rejects_over_time",
     "timeline",
 ]

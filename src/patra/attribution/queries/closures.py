@@ -12,7 +12,14 @@ from patra.attribution.decision.closure_state import Closure, ClosureState
 from patra.attribution.decision.output_records import RecordType
 from patra.attribution.queries.decision_steps import transition_of
 from patra.attribution.storage.key_search import Found, find
-from patra.attribution.storage.read import Archived, closures_after, deadline_place, place_of, untold
+from patra.attribution.storage.read import (
+    Archived,
+    closures_after,
+    deadline_place,
+    place_of,
+    succeeded_closures_after,
+    untold,
+)
 from patra.attribution.storage.read import closures_by_deadline as read_by_deadline
 from patra.attribution.storage.sql import Q
 from patra.attribution.storage.write import closure_of
@@ -106,9 +113,22 @@ def _of_closure(tx: Tx, closure_key: str) -> list[Found]:
     return found
 
 
-def closures(tx: Tx, *, state: str | None, after: bytes, limit: int) -> list[tuple[bytes, ClosureView]]:
-    """Closures that follow a place, each with its own, of one state or of any."""
-    return [(place_of(one), _closure_view(one)) for one in closures_after(tx, after, limit, state or "")]
+class ClosurePage(msgspec.Struct, frozen=True, kw_only=True):
+    """Closures, and the place where the next page begins; None where there is none. A page may be short, or empty."""
+
+    closures: list[ClosureView]
+    next: bytes | None
+
+
+def closures(tx: Tx, *, state: str | None, after: bytes, limit: int) -> ClosurePage:
+    """Closures that follow a place, of one state or of any; those that succeeded among so many that follow."""
+    end: bytes | None = None
+    if state == ClosureState.CLOSED_SUCCESS.value:
+        found, end = succeeded_closures_after(tx, after, limit)
+    else:
+        found = closures_after(tx, after, limit, state or "")
+    following = place_of(found[-1]) if len(found) == limit else end
+    return ClosurePage(closures=[_closure_view(one) for one in found], next=following)
 
 
 def closures_by_deadline(

@@ -1,11 +1,12 @@
 """Rejected events and refused batches, in pages, the newest first; and what is known of the rejects of a decision."""
 
 from collections.abc import Collection
+from typing import Any
 
 import msgspec
 
 from patra.attribution.storage.sql import Q
-from patra.kernel.clock import format_instant, parse_instant
+from patra.kernel.clock import MINUTE, format_instant, parse_instant
 from patra.kernel.db import Row, Tx
 
 
@@ -71,6 +72,7 @@ def rejects(
     code: str | None = None,
     quarantined: bool = False,
     before: tuple[int, bytes] = LAST_PLACE,
+    since: int = 0,
     limit: int,
 ) -> RejectsPage:
     """Rejected events, with their payload where they are in quarantine; `before` is an instant and a place in it."""
@@ -80,6 +82,7 @@ def rejects(
         "quarantined": int(quarantined),
         "before": before[0],
         "after": before[1],
+        "since": since,
         "limit": limit,
     }
     rows = tx.fetch(Q["rejects_page"], params)
@@ -88,6 +91,56 @@ def rejects(
         key=lambda row: (-row[1], row[2], row[3], row[4])
     )  # the page is that of the keys; within a batch, its order
     return RejectsPage(rejects=[_reject_view(row[1:]) for row in rows], next=following)
+
+
+MAX_COUNTED_REJECTS = 10_000
+"""So many of the latest of a span are counted for an axis of time."""
+MIN_SPAN = 10 * MINUTE
+
+
+class RejectCause(msgspec.Struct, frozen=True, kw_only=True):
+    """The rejected events of an app with one code, in the parts of the span."""
+
+    code: str
+    appId: str  # noqa: N815
+    events: int
+    counts: list[int]
+
+
+class RejectsOverTime(msgspec.Struct, frozen=True, kw_only=True):
+    """Counts of equal parts of a span, the most frequent cause first; `more`: earlier ones are not counted."""
+
+    since: str
+    until: str
+    counts: list[int]
+    causes: list[RejectCause]
+    more: bool
+
+
+def rejects_over_time(
+    tx: Tx, *, code: str = "", quarantined: bool = False, since: int | None, until: int, parts: int
+) -> RejectsOverTime:
+    """How many events were rejected when: of the latest of a span so many, whatever their code."""
+    bounds: dict[str, Any] = {"since": since or 0, "until": until, "most": MAX_COUNTED_REJECTS}
+    first: int | None
+    looked_at: int
+    ((first, looked_at),) = tx.fetch(Q["rejects_reach"], bounds)
+    more = looked_at >= MAX_COUNTED_REJECTS
+    begin = min(until - MIN_SPAN, until if first is None else first) if since is None else since
+    if more and first is not None:
+        begin = first
+    step = max(-(-(until - begin) // parts), 1)
+    asked: dict[str, Any] = bounds | {"since": begin, "step": step, "code": code, "quarantined": int(quarantined)}
+    counts = [0] * parts
+    of: dict[tuple[str, str], list[int]] = {}
+    for part, of_code, app_id, count in tx.fetch(Q["rejects_over_time"], asked):
+        counts[part] += count
+        of.setdefault((of_code, app_id), [0] * parts)[part] += count
+    causes = [RejectCause(code=one, appId=app, events=sum(each), counts=each) for (one, app), each in of.items()]
+    causes.sort(key=lambda cause: (-cause.events, cause.code, cause.appId))
+    return RejectsOverTime(
+        since=format_instant(begin), until=format_instant(until), counts=counts, causes=causes, more=more
+    )
 
 
 MAX_REJECTS_OF_DECISIONS = 1000

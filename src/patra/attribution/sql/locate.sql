@@ -41,6 +41,9 @@ INSERT INTO att_locator (bucket, run, last, body) SELECT bucket, :run, :last, bo
 -- name: runs_of_bucket
 SELECT body FROM att_locator WHERE bucket = :bucket ORDER BY run
 
+-- name: runs_with_hash
+SELECT body FROM att_locator WHERE bucket = :bucket AND instr(body, :part) > 0 ORDER BY run
+
 -- name: migration_applied_at
 SELECT applied_at FROM krn_migration WHERE package = 'patra.attribution' AND number = :number
 

@@ -24,6 +24,13 @@ WHERE state = 'open' AND substring(key FROM 1) > :key ORDER BY substring(key FRO
 SELECT key, app_id, state, source, opened_at, click, click_due, timeout_id, body, 0 FROM att_closure
 WHERE state = 'closed_failure' AND substring(key FROM 1) > :key ORDER BY substring(key FROM 1) LIMIT :limit
 
+-- name: closures_looked_through
+SELECT key FROM att_closure WHERE key > :key ORDER BY key LIMIT 1 OFFSET :look
+
+-- name: succeeded_closures_page
+SELECT key, app_id, state, source, opened_at, click, click_due, timeout_id, body, 0 FROM att_closure
+WHERE key > :key AND key <= :until AND state = 'closed_success' ORDER BY key LIMIT :limit
+
 -- name: closures_by_deadline
 SELECT key, app_id, state, source, opened_at, click, click_due, timeout_id, body, 0 FROM att_closure
 WHERE due_at >= :due AND due_at < :until AND (due_at > :due OR key > :key) AND (:app = '' OR app_id = :app)

@@ -27,6 +27,13 @@ FROM att_closure INDEXED BY att_closure_open WHERE state = 'open' AND number > :
 SELECT key, app_id, state, source, opened_at, click, click_due, timeout_id, body, number
 FROM att_closure INDEXED BY att_closure_failed WHERE state = 'closed_failure' AND number > :number ORDER BY number LIMIT :limit
 
+-- name: closures_looked_through
+SELECT number FROM att_closure WHERE number > :number ORDER BY number LIMIT 1 OFFSET :look
+
+-- name: succeeded_closures_page
+SELECT key, app_id, state, source, opened_at, click, click_due, timeout_id, body, number FROM att_closure
+WHERE number > :number AND number <= :until AND state = 'closed_success' ORDER BY number LIMIT :limit
+
 -- name: closures_by_deadline
 SELECT key, app_id, state, source, opened_at, click, click_due, timeout_id, body, number FROM att_closure
 WHERE due_at >= :due AND due_at < :until AND (due_at > :due OR key > :key) AND (:app = '' OR app_id = :app)
@@ -42,8 +49,19 @@ SELECT r.key, r.at, r.app_id, r.batch_id, r.event_index, r.code, r.server_event_
   r.expected, r.also_wrong, r.digest, r.raw, coalesce(r.count, d.count, 1)
 FROM att_reject r LEFT JOIN att_drop d ON d.key = r.key
 WHERE (r.at < :before OR (r.at = :before AND r.key > :after)) AND (:batch_id = '' OR r.batch_id = :batch_id) AND (:code = '' OR r.code = :code)
-  AND (:quarantined = 0 OR r.raw IS NOT NULL)
+  AND (:quarantined = 0 OR r.raw IS NOT NULL) AND r.at >= :since
 ORDER BY r.at DESC, r.key LIMIT :limit
+
+-- name: rejects_reach
+SELECT min(at), count(*) FROM (
+  SELECT at FROM att_reject WHERE at >= :since AND at < :until ORDER BY at DESC LIMIT :most
+) latest
+
+-- name: rejects_over_time
+SELECT (at - :since) / :step, code, app_id, count(*) FROM (
+  SELECT at, code, app_id, raw IS NOT NULL AS quarantined FROM att_reject
+  WHERE at >= :since AND at < :until ORDER BY at DESC LIMIT :most
+) latest WHERE (:code = '' OR code = :code) AND (:quarantined = 0 OR quarantined) GROUP BY 1, code, app_id
 
 -- name: rejects_of_decisions
 -- rows: decision_id int

@@ -198,8 +198,8 @@ def items_of_batch(tx: Tx, batch_id: str, newest: int = 0) -> set[int]:
             return late
     found = {number for (number,) in tx.fetch(Q["log_of_batch"], {"batch_id": batch_id})}
     (bucket,), *parts = _batch_hashes(batch_id)
-    for (body,) in tx.fetch(Q["runs_of_bucket"], {"bucket": bucket}):
-        first, second = (set(_items(bytes(body), part)) for part in parts)
+    for body in _values(tx, bucket, parts[:1]):
+        first, second = (set(_items(body, part)) for part in parts)
         found |= first & second
     return found
 
@@ -211,10 +211,19 @@ def located(tx: Tx, wanted: Collection[str]) -> set[int]:
     for hashed in _hashes(wanted):
         buckets.setdefault(hashed[0], []).append(hashed[1:])
     for bucket, parts in sorted(buckets.items()):
-        for (body,) in tx.fetch(Q["runs_of_bucket"], {"bucket": bucket}):
+        for body in _values(tx, bucket, parts):
             for part in parts:
-                found.update(_items(bytes(body), part))
+                found.update(_items(body, part))
     return found
+
+
+def _values(tx: Tx, bucket: int, parts: Sequence[bytes]) -> Iterator[bytes]:
+    """The values of a bucket that may have one of these hashes, the earliest first."""
+    if len(parts) == 1:
+        rows = tx.fetch(Q["runs_with_hash"], {"bucket": bucket, "part": parts[0]})
+    else:
+        rows = tx.fetch(Q["runs_of_bucket"], {"bucket": bucket})
+    return (bytes(body) for (body,) in rows)
 
 
 def located_newest(tx: Tx, wanted: Collection[str]) -> tuple[Iterator[int], int]:
@@ -225,7 +234,7 @@ def located_newest(tx: Tx, wanted: Collection[str]) -> tuple[Iterator[int], int]
     places: list[Iterator[int]] = []
     most = 0
     for hashed in _hashes(wanted):
-        values = [bytes(body) for (body,) in tx.fetch(Q["runs_of_bucket"], {"bucket": hashed[0]})]
+        values = list(_values(tx, hashed[0], [hashed[1:]]))
         counts = [body.count(hashed[1:]) for body in values]
         most = max(most, sum(counts))
         held = [body for body, count in zip(values, counts, strict=True) if count]

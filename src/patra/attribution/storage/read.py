@@ -34,7 +34,10 @@ from patra.kernel.machine import Move, history
 CHANNEL = "attribution.archive"
 """Of the outbox: decisions on their way to an archive outside the store."""
 PAGE_DECISIONS = 5000
+MAX_CLOSURES_READ = 5000
+"""Closures that are looked through for a page of those that succeeded."""
 _LAST = 2**63 - 1
+_LAST_KEY = b"\xff" * 32
 _A_PACK = 50
 """Decisions that one item is expected to have; what is read at a time goes by it."""
 
@@ -210,6 +213,19 @@ def closures_after(tx: Tx, after: bytes, limit: int, state: str = "") -> list[Cl
         case _:
             rows = tx.fetch(Q["closures_page"], {**asked, "state": state})
     return [closure_of(row) for row in rows]
+
+
+def succeeded_closures_after(tx: Tx, after: bytes, limit: int) -> tuple[list[Closure], bytes | None]:
+    """Those that succeeded among some that follow a place, and the place behind these; None behind the last.
+
+    They are most of all closures, so that they have no index of their own. Where they are few, a page is short.
+    """
+    number = min(int.from_bytes(after, "big"), _LAST)
+    seen = tx.fetch(Q["closures_looked_through"], {"number": number, "key": after, "look": MAX_CLOSURES_READ - 1})
+    until: int | bytes = seen[0][0] if seen else _LAST if tx.dialect == "sqlite" else _LAST_KEY
+    rows = tx.fetch(Q["succeeded_closures_page"], {"number": number, "key": after, "until": until, "limit": limit})
+    end = None if not seen else until.to_bytes(8, "big") if isinstance(until, int) else bytes(until)
+    return [closure_of(row) for row in rows], end
 
 
 def closures_by_deadline(tx: Tx, after: bytes, until: int, app: str, limit: int) -> list[Closure]:

@@ -8,6 +8,7 @@ import click
 from patra.cli.attribution.event_steps import print_steps
 from patra.cli.terminal.groups import LazyGroup
 from patra.cli.terminal.options import (
+    AtLeast,
     config_option,
     json_option,
     json_wanted,
@@ -113,11 +114,9 @@ code_option = click.option(
     "--code", default="", metavar="CODE", callback=_text, help="Only decisions with this reason code."
 )
 after_option = click.option(
-    "--after", type=click.IntRange(-1, 2**62), default=-1, metavar="NUMBER", help="Decisions that follow this number."
+    "--after", type=AtLeast(-1), default=-1, metavar="NUMBER", help="Decisions that follow this number."
 )
-most_option = click.option(
-    "--limit", type=click.IntRange(1, 2**62), default=1000, show_default=True, help="How many decisions."
-)
+most_option = click.option("--limit", type=AtLeast(1), default=1000, show_default=True, help="How many decisions.")
 
 
 @group.command()
@@ -251,29 +250,31 @@ def closure(key: str, config: str | None, as_json: bool) -> int:
 @click.option("--state", type=click.Choice(["open", "closed_success", "closed_failure"]), help="Only in this state.")
 @click.option("--by-deadline", is_flag=True, help="Those that wait, the one that is due first before the others.")
 @click.option("--after", default="", metavar="PLACE", help="Only those that follow the end of a page.")
-@click.option("--limit", type=click.IntRange(1, 2**62), default=100, show_default=True)
+@click.option("--limit", type=AtLeast(1), default=100, show_default=True)
 @config_option
 @json_option
 def closures(state: str | None, by_deadline: bool, after: str, limit: int, config: str | None, as_json: bool) -> None:
     """Closures, of one state or of any, or by their deadlines."""
-    from patra.attribution.queries import closures as page
-    from patra.attribution.queries import closures_by_deadline
+    from patra.attribution.queries import ClosureView, closures_by_deadline
+    from patra.attribution.queries import closures as page_of
 
     try:
-        place = bytes.fromhex(after)
+        place: bytes | None = bytes.fromhex(after)
     except ValueError:
         raise click.BadParameter("not the end of a page", param_hint="--after") from None
+    found: list[ClosureView] = []
     with opened(config) as patra:
-        found = patra.db.read(
-            lambda tx: (
-                closures_by_deadline(tx, after=place, limit=limit)
-                if by_deadline
-                else page(tx, state=state, after=place, limit=limit)
-            )
-        )
-    show([view for _, view in found], as_json=as_json)
-    if len(found) == limit:
-        click.echo(f"there may be more: --after {found[-1][0].hex()}", err=True)
+        if by_deadline:
+            due = patra.db.read(lambda tx: closures_by_deadline(tx, after=place or b"", limit=limit))
+            found, place = [view for _, view in due], due[-1][0] if len(due) == limit else None
+        else:
+            while place is not None and len(found) < limit:
+                rest = limit - len(found)
+                page = patra.db.read(lambda tx, at=place, rest=rest: page_of(tx, state=state, after=at, limit=rest))
+                found, place = found + page.closures, page.next
+    show(found, as_json=as_json)
+    if place is not None:
+        click.echo(f"there may be more: --after {place.hex()}", err=True)
 
 
 @group.command()
@@ -281,7 +282,7 @@ def closures(state: str | None, by_deadline: bool, after: str, limit: int, confi
 @click.option("--code", metavar="CODE", callback=_text, help="Only events with this reason code.")
 @click.option("--quarantined", is_flag=True, help="Only events in quarantine, with their payload.")
 @click.option("--before", metavar="INSTANT", help="Only events received before this instant, or after a page.")
-@click.option("--limit", type=click.IntRange(1, 2**62), default=100, show_default=True)
+@click.option("--limit", type=AtLeast(1), default=100, show_default=True)
 @config_option
 @json_option
 def rejects(
@@ -320,13 +321,13 @@ def rejects(
 @click.option("--code", default="", metavar="CODE", callback=_text, help="Only with this code.")
 @click.option(
     "--before",
-    type=click.IntRange(0, 2**62),
+    type=AtLeast(0),
     default=2**62,
     metavar="NUMBER",
     show_default="the newest",
     help="Only with a lower number.",
 )
-@click.option("--limit", type=click.IntRange(1, 2**62), default=100, show_default=True)
+@click.option("--limit", type=AtLeast(1), default=100, show_default=True)
 @config_option
 @json_option
 def refused(batch_id: str, code: str, before: int, limit: int, config: str | None, as_json: bool) -> None:
@@ -342,7 +343,7 @@ def refused(batch_id: str, code: str, before: int, limit: int, config: str | Non
 
 @group.command("turned-away")
 @click.option("--code", default="", metavar="CODE", callback=_text, help="Only with this code.")
-@click.option("--limit", type=click.IntRange(1, 2**62), default=100, show_default=True)
+@click.option("--limit", type=AtLeast(1), default=100, show_default=True)
 @config_option
 @json_option
 def turned_away(code: str, limit: int, config: str | None, as_json: bool) -> None:

@@ -12,13 +12,16 @@ from patra.cli.terminal.options import (
     config_option,
     json_option,
     json_wanted,
+    loaded,
     opened,
     outcome_option,
     say_outcome,
     show,
+    store_is_there,
 )
 
 if TYPE_CHECKING:
+    from patra.bus.catalogue.catalogue import Catalogue
     from patra.bus.catalogue.evolution import Objection
 
 
@@ -30,7 +33,7 @@ def catalogue(ctx: click.Context, config: str | None, as_json: bool) -> None:
     """Event types. Subcommands check a change against what was released, release it, and write documentation."""
     if ctx.invoked_subcommand is not None:
         return
-    found = _catalogue(config)
+    found = _with_types_of_store(_catalogue(config), config)
     rows = [
         {"type": k.name, "producer": k.producer, "consumers": ", ".join(c.group for c in k.consumers),
          "versions": ", ".join(f"{c.version} {c.status}" for c in k.contracts.values()), "title": k.title}
@@ -39,9 +42,23 @@ def catalogue(ctx: click.Context, config: str | None, as_json: bool) -> None:
     show(rows, as_json=as_json)
 
 
+def _with_types_of_store(found: "Catalogue", config: str | None) -> "Catalogue":
+    """Also what programs registered on the store, where there is one and it answers."""
+    from patra.bus.catalogue.registered_types import shown_types
+    from patra.kernel.errors import PatraError
+
+    if not store_is_there(loaded(config).settings):
+        return found
+    try:
+        with opened(config) as patra:
+            return shown_types(found, patra.db.read(bus_in(patra).registered_elsewhere))
+    except PatraError as error:
+        click.echo(f"without the types that programs registered on the store: {error}", err=True)
+        return found
+
+
 def _catalogue(config: str | None, folder: str | None = None) -> Any:
     from patra.bus.catalogue.catalogue import load
-    from patra.cli.terminal.options import loaded
 
     if folder is not None:
         return load([Path(folder)], built_in=False)
@@ -61,7 +78,6 @@ def _released(folder: str | None, against: str | None) -> Path:
 def _all_released(folder: str | None, against: str | None, config: str | None) -> list[Path]:
     """What a change is compared with: unless named, the built-in release and that of each folder in the settings."""
     from patra.bus.catalogue.catalogue import RELEASED
-    from patra.cli.terminal.options import loaded
 
     first = _released(folder, against)
     if folder or against:
@@ -108,9 +124,8 @@ against_option = click.option(
 def check(folder: str | None, against: str | None, store: bool, config: str | None) -> None:
     """Refuse a change that breaks consumers without a new major version (exit code 1)."""
     from patra.bus.catalogue.evolution import Objection, objections
-    from patra.cli.terminal.options import loaded
 
-    compared = store
+    compared = True
     if store:
         with opened(config) as patra:
             bus = bus_in(patra)
@@ -122,10 +137,11 @@ def check(folder: str | None, against: str | None, store: bool, config: str | No
     else:
         following = _catalogue(config, folder)
         found: list[Objection] = []
-        for path in _all_released(folder, against, config):
+        released = _all_released(folder, against, config)
+        compared = bool(against) or any(path.exists() for path in released[1:] or released)  # the first is built in
+        for path in released:
             if path.exists() or against:  # a file that was named must be there
                 found += objections(_last(path), following)
-                compared = True
             else:
                 click.echo(f"{path} is not there: nothing was released yet", err=True)
     _object(found)
@@ -178,7 +194,6 @@ def _object(found: "Sequence[Objection]") -> None:
 def _targets(folder: str | None, against: str | None, config: str | None) -> "list[tuple[Path, Any]]":
     """Each released file to write, with the contracts that it is to hold."""
     from patra.bus.catalogue.catalogue import RELEASED
-    from patra.cli.terminal.options import loaded
 
     if folder or against:
         return [(_released(folder, against), _catalogue(config, folder))]

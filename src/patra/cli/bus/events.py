@@ -233,7 +233,7 @@ def _line(stored: Any, *, as_json: bool) -> None:
     )
     line = f"{head} trace={without_controls(e.trace_id)} {keys}  {e.event_id}"
     if sys.stdout.isatty() and len(click.unstyle(line)) > shutil.get_terminal_size().columns:
-        line = f"{head} {keys}\n  {e.event_id}"  # --json has the trace
+        line = f"{head}\n  {e.event_id} {keys}".rstrip()  # --json has the trace
     click.echo(Styled(line))
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from patra.cli.terminal.options import config_option, json_option, opened, show
+from patra.cli.terminal.options import AtLeast, config_option, json_option, opened, show
 from patra.ingest.operations.reads.read_models import FILTER_TEXTS, READ_MODELS, read_list
 
 POSITIONAL = frozenset({"cursors", "quarantine", "errors", "refused", "signals"})
@@ -74,7 +74,7 @@ refused = _command("refused")
 )
 @click.argument("key", metavar="TASK|RUN|RUN/BATCH")
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="Batches of a run to show.")
-@click.option("--after", type=click.IntRange(0, 2**31), default=0, help="Go on behind this batch of a run.")
+@click.option("--after", type=AtLeast(0, 2**31), default=0, help="Go on behind this batch of a run.")
 @config_option
 def show_one(key: str, limit: int, after: int, config: str | None) -> int:
     """Show a task with its runs, a run with its batches, or a batch with its exchange, as JSON."""

@@ -1,5 +1,6 @@
 """`patra ingest pause`, `cancel` and the like: what operators may do (ch. 5.9), each with its row in the audit."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -89,7 +90,9 @@ def _topic(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     from patra.kernel.pattern import pattern
 
     if value and not pattern(NAME).found(value):
-        raise click.BadParameter(f"{value!r} is not a name; write letters, digits, '.', '-' and '_', as sea-otters")
+        meant = re.sub(r"[^A-Za-z0-9_.-]+", "-", value).strip("-")
+        such = meant if pattern(NAME).found(meant) else "sea-otters"
+        raise click.BadParameter(f"{value!r} is not a name; write letters, digits, '.', '-' and '_', such as {such}")
     return value
 
 

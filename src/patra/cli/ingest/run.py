@@ -115,6 +115,9 @@ def _tell(done: "Drained") -> None:
             f"{p.done} of {p.windows} windows done in {took}: {p.inserted:,} new records, {p.updated:,} newer, "
             f"{p.skipped:,} known, {p.quarantined:,} in quarantine; {requests}"
         )
+        seen = p.inserted + p.updated + p.skipped + p.quarantined
+        if p.requests and not (seen or done.left or done.interrupted):
+            click.echo("the source has no record for these parameters in this window; `patra ingest coverage` shows it")
     if done.unproven:
         click.echo(f"{done.unproven} of them cannot be proven complete, no total counts them (`patra ingest coverage`)")
     if planned.note:

@@ -1,14 +1,13 @@
 """`patra doctor`: what works, what is broken, what to do."""
 
-import shutil
 import sys
-import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from patra.cli.terminal.options import config_option, json_option, loaded, log_quietly, show, table
+from patra.cli.terminal.wrapping import wrapped
 
 if TYPE_CHECKING:
     from patra.app.component import Check
@@ -52,6 +51,4 @@ def _tell(checks: "Sequence[Check]") -> None:
     if advised := [check for check in checks if check.advice]:
         click.echo("\nwhat to do")
     for check in advised:
-        text = f"  {check.name}: {check.advice}"
-        room = shutil.get_terminal_size().columns
-        click.echo(textwrap.fill(text, room, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False))
+        click.echo(wrapped(f"  {check.name}: {check.advice}"))

@@ -134,6 +134,7 @@ def run(
                 listener.close()
             raise
         served: Serving | None = None
+        running = False
         try:
             if listener:
                 endpoints: list[Endpoint] = operations.routes(patra) if only_operations else every_endpoint(patra)
@@ -148,6 +149,7 @@ def run(
                 raise ConfigInvalid(
                     "loops_none", "no engine of this installation has such a loop: there is nothing to do"
                 )
+            running = True
             if served:
                 opened = served.app.gate.exposure
                 if greeted:
@@ -165,7 +167,8 @@ def run(
                 stop.wait()
         finally:
             until = time.monotonic() + settings.web.shutdown_seconds * ((1 - WEB_SHARE) if served else 1)
-            log.info("stopping", by=stop.by or "an error")
+            if running:  # else it never began, and what refused it is the only thing to say
+                log.info("stopping", by=stop.by or "an error")
             late = _close(patra, until)
     return _leave(late, until)
 

@@ -73,8 +73,16 @@ def explanation() -> str:
     said = f"nothing found: patra {path}{' with ' + asked if asked else ''}"
     store = ctx.find_root().meta.get("patra.store", "")
     said += f"; looked in {store}" if store else ""
-    advice = _mistaken(ctx, path) or ADVICE.get(path)
+    advice = _mistaken(ctx, path) or _filled(ADVICE.get(path, ""), ctx)
     return f"{said}\n{advice}" if advice else said
+
+
+def _filled(advice: str, ctx: click.Context) -> str:
+    """The advice for the source and the endpoint that were asked for."""
+    for name in ("source", "endpoint"):
+        if isinstance(value := ctx.params.get(name), str) and value:
+            advice = advice.replace(name.upper(), value)
+    return advice
 
 
 def _mistaken(ctx: click.Context, path: str) -> str:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from patra.cli.terminal.tables import Styled
+from patra.cli.terminal.wrapping import wrapped
 from patra.kernel.safety.untrusted_text import without_controls
 
 if TYPE_CHECKING:  # imported late, so that --help starts fast
@@ -36,6 +37,16 @@ STORE = "patra.store"  # in the context of a command: which store was opened, fo
 OPEN = "patra.open"  # in the context of a command: opens the same store once more
 WIDE = "patra.wide"  # in the context of a command: --wide was given
 JSON = "patra.json"  # in the context of a command: --json was given
+
+
+class AtLeast(click.IntRange):
+    """A whole number with a lower bound; the upper one is what a store can compare with, and help does not show it."""
+
+    def __init__(self, least: int, most: int = 2**62) -> None:
+        super().__init__(least, most)
+
+    def _describe_range(self) -> str:
+        return f"x>={self.min}"
 
 
 def config_option(command: F) -> F:
@@ -102,7 +113,7 @@ def say_outcome(text: str, **fields: Any) -> None:
     if json_wanted():
         show(fields, as_json=True)
     elif text:
-        click.echo(text)
+        click.echo(wrapped(text))
 
 
 def loaded(config: str | None, **overrides: Any) -> "Loaded":
@@ -243,12 +254,16 @@ def wide_wanted() -> bool:
 
 @contextmanager
 def escaped_echo() -> "Generator[None]":
-    """Within it `click.echo` writes control characters out, lines and tabs excepted: no command can forget to."""
+    """Within it `click.echo` writes control characters out, lines and tabs excepted: no command can forget to.
+
+    What it says to a person on standard error is broken between words.
+    """
     plain = click.echo
 
     def echo(message: Any = None, *args: Any, **options: Any) -> None:
         if isinstance(message, str) and not isinstance(message, Styled):
             message = _ESCAPES.sub(lambda match: f"\\u{ord(match[0]):04x}", message)  # in JSON that means the same
+            message = wrapped(message, err=True) if options.get("err") else message
         plain(message, *args, **options)
 
     click.echo = echo

@@ -21,6 +21,7 @@ from patra.ingest.landing import batch_commit
 from patra.ingest.landing import store as landing_store
 from patra.ingest.landing.run_state import Checkpoint, Closing, Stats, deferred, failed
 from patra.ingest.landing.store import LeasedTask, Q
+from patra.ingest.landing.window_ledger import fold_window_sums
 from patra.ingest.packs import secret_grants
 from patra.ingest.packs.sections import Credential
 from patra.ingest.packs.spec import Spec, decode_spec, of_newer_version
@@ -153,6 +154,7 @@ class Executor:
         if look:
             self._looked = now
             store.fold_task_counts(self._db)
+            fold_window_sums(self._db)
         return taken
 
     def _taken(self, tx: Tx, now: int, *, look: bool) -> LeasedTask | None:

@@ -222,3 +222,13 @@ def _hole(pagination: Pagination, place: PagePosition, page: Page) -> str:
         return f"an empty page, behind the first {place.seen} records"
     short = 0 < place.last < place.longest and pagination.type is PaginationType.PAGE and pagination.short_page is None
     return f"a page of {place.last} records, where others held {place.longest}" if short else ""
+
+
+def pushed_down(here: PagePosition, page: Page) -> bool:
+    """Whether records that came at the head since explain a page that was there before: they push others down.
+
+    As often as there are so many new ones, so that a provider that gives one page for ever is a circle still.
+    """
+    if here.total is None or here.total_first is None:
+        return False
+    return (here.slips + 1) * page.items <= here.total - here.total_first

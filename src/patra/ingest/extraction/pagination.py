@@ -14,6 +14,7 @@ from patra.ingest.extraction.completeness import (
     counted,
     endless,
     fewest,
+    looks_behind,
     perhaps_capped,
     shortfall,
     shortfall_by_time,
@@ -28,6 +29,7 @@ from patra.ingest.extraction.page_moves import (
     Probe,
     Range,
     Stop,
+    pushed_down,
     with_page_counted,
 )
 from patra.ingest.packs.sections import Pagination
@@ -75,7 +77,7 @@ def follow(pagination: Pagination, place: PagePosition, page: Page, bounds: Rang
         short = place.size is not None and page.items < place.size
         if short and perhaps_capped(pagination, place, page, here) and page.digest == place.trail.recent[-1]:
             return End(RunReason.END_SHORT, place)  # whatever page is asked for, it gives this one
-        if not _pushed_down(here, page):
+        if not pushed_down(here, page):
             return _repeated(pagination, place, page, here)
         here = replace(here, slips=here.slips + 1)
     end = _end(pagination, place, page, here)
@@ -87,12 +89,12 @@ def follow(pagination: Pagination, place: PagePosition, page: Page, bounds: Rang
         return Stop(RunReason.LOOP, why, here)
     following = _next(pagination, place, page, here, bounds)
     if isinstance(following, End):
-        return following
+        return (following.code is RunReason.TOO_DEEP and _end_at_bound(pagination, page, here)) or following
     if _range_is_over(following.place, here, bounds):
         return End(RunReason.END_RANGE, here)
     open_ended = bounds.last_page is None  # a range of pages is no longer than `maxPage` from the beginning
     if pagination.max_page is not None and open_ended and here.index >= pagination.max_page:
-        return _at_max_page(pagination, following.place, bounds)
+        return _end_at_bound(pagination, page, here) or _at_max_page(pagination, following.place, bounds)
     if here.empties > (MAX_EMPTY_ALLOWED if pagination.empty_page is EmptyPage.CONTINUE else MAX_EMPTY):
         return Stop(RunReason.LOOP, f"{here.empties} pages without records in a row", here)
     return following
@@ -223,16 +225,6 @@ def capped(pagination: Pagination, end: PagePosition, items: int, max_depth: int
     return end.seen >= max_depth or (items == 0 and end.seen > 0 and end.seen + (end.size or 0) > max_depth)
 
 
-def _pushed_down(here: PagePosition, page: Page) -> bool:
-    """Whether records that came at the head since explain a page that was there before: they push others down.
-
-    As often as there are so many new ones, so that a provider that gives one page for ever is a circle still.
-    """
-    if here.total is None or here.total_first is None:
-        return False
-    return (here.slips + 1) * page.items <= here.total - here.total_first
-
-
 def _repeated(pagination: Pagination, place: PagePosition, page: Page, here: PagePosition) -> Move:
     """A page that was there before: a few times may be a slip of the provider, always is a circle.
 
@@ -333,6 +325,15 @@ def _doubted_empty(pagination: Pagination, place: PagePosition, page: Page, here
     if place.probes or stateful(pagination) or pagination.type in {PaginationType.TIME, None}:
         return End(RunReason.END_EMPTY, here)
     return Probe(replace(place, probes=1), RunReason.PROBE)
+
+
+def _end_at_bound(pagination: Pagination, page: Page, here: PagePosition) -> End | None:
+    """The end of a list whose last page looks like it, where the one behind may not be asked for to make sure."""
+    if (page.has_more, page.token, page.url) != (None, None, None) or page.items >= here.longest:
+        return None
+    undeclared = looks_behind(pagination, here) if page.items else pagination.empty_page is None
+    code = RunReason.END_SHORT if page.items else RunReason.END_EMPTY
+    return End(code, here) if undeclared and short_of(pagination, here, page.items) is None else None
 
 
 def _at_max_page(pagination: Pagination, here: PagePosition, bounds: Range) -> Move:

@@ -114,7 +114,8 @@ class Reader:
 
     def identity(self, item: Any, *, dated: bool = True) -> Identity | Polluted:
         """Which record an item is. `dated`: it must say when it was last changed."""
-        found = self._id.text(item)
+        value = self._id.first(item)
+        found = value.strip() if type(value) is str else text_at(value)
         if found and self._id_apply:
             found = text_at(clean(self._id_apply, found))
         if not found:
@@ -123,7 +124,9 @@ class Reader:
             return Polluted(code=RunReason.FIELD_INVALID, path=self._id.source, detail=_no_id(found))
         updated_at: int | None = None
         if self._updated is not None:
-            raw = _plain(self._updated.first(item))
+            raw = self._updated.first(item)
+            if type(raw) is not str:
+                raw = _plain(raw)
             updated_at = parse_instant(raw) if self._usual and isinstance(raw, str) else None
             if updated_at is None:
                 moment = read_instant(raw, self._formats, self._zone)
@@ -135,12 +138,10 @@ class Reader:
             updated_at = 0
         elif dated:
             return Polluted(code=RunReason.NO_UPDATED_AT, path="updatedAtPath", detail="the pack names none", id=found)
-        return Identity(
-            id=found,
-            updated_at=updated_at,
-            version=self._version.text(item) if self._version else None,
-            deleted=self._is_deleted(item),
-        )
+        if self._version is None and self._deleted is None:
+            return Identity(id=found, updated_at=updated_at)
+        version = self._version.text(item) if self._version else None
+        return Identity(id=found, updated_at=updated_at, version=version, deleted=self._is_deleted(item))
 
     def _listed(self, root: Any) -> tuple[list[Any] | None, int]:
         """The items, and how many nulls stand among them: a null is not a record, but a place of the list."""

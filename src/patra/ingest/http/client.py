@@ -8,7 +8,7 @@ in the request itself and nowhere else: requests show themselves without it, and
 import ssl
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from enum import StrEnum
 from hashlib import sha256
 from http.client import HTTPException, IncompleteRead, InvalidURL
@@ -215,10 +215,7 @@ class Transport:
             pool.clear()
 
     def _exchange(self, request: Outgoing, url: HttpUrl, started: float) -> Answer:
-        headers = urllib3.HTTPHeaderDict(request.headers)
-        if request.compression:
-            headers.setdefault("Accept-Encoding", accepted())
-        response = self._opened(request, url, headers)
+        response = self._opened(request, url, _headers(request))
         try:
             body, wire = _body(response, _pieces(response), request, started)
         except BaseException:
@@ -227,7 +224,7 @@ class Transport:
         response.release_conn()
         return _answer(request, response.status, response.headers.itermerged(), body, wire, started)
 
-    def _opened(self, request: Outgoing, url: HttpUrl, headers: urllib3.HTTPHeaderDict) -> urllib3.BaseHTTPResponse:
+    def _opened(self, request: Outgoing, url: HttpUrl, headers: MutableMapping[str, str]) -> urllib3.BaseHTTPResponse:
         """Without a proxy the parts that were checked are connected to: no second parser sees the host."""
         pool = self._pool(request.proxy)
         options: dict[str, Any] = {
@@ -251,6 +248,17 @@ class Transport:
             made = urllib3.PoolManager(**options) if proxy is None else urllib3.ProxyManager(proxy, **options)
             guard(made, self._networks, literals=True)
             return self._pools.setdefault(proxy, made)
+
+
+def _headers(request: Outgoing) -> MutableMapping[str, str]:
+    """A plain mapping where each name comes once: urllib3 goes through its own several times, at 25 µs a request."""
+    found: MutableMapping[str, str] = dict(request.headers)
+    names = {name.lower() for name in found}
+    if len(names) < len(request.headers):
+        found = urllib3.HTTPHeaderDict(request.headers)
+    if request.compression and "accept-encoding" not in names:
+        found["Accept-Encoding"] = accepted()
+    return found
 
 
 def _verifying() -> ssl.SSLContext:

@@ -145,7 +145,6 @@ def records_of(
     records: list[Incoming] = []
     wrong: list[Bad] = []
     ids: list[str] = []
-    newest: int | None = None
     instants: list[int] = []
     outside = without_id = 0
     keys: set[int] = set()
@@ -166,7 +165,6 @@ def records_of(
             ids.append(found.id)
             keys.add(hash((found.id, found.updated_at, found.version)))
             updated_at = found.updated_at or 0
-            newest = updated_at if newest is None else max(newest, updated_at)
             instants.append(updated_at)
             if within is not None and not within.start <= updated_at < within.end:
                 outside += 1
@@ -178,7 +176,7 @@ def records_of(
         bad=wrong,
         ids=ids,
         digest=_digest(ids, wrong),
-        newest=newest,
+        newest=max(instants, default=None),
         instants=tuple(instants),
         outside=outside,
         keys=keys,
@@ -220,18 +218,23 @@ def _mapped(
                 drafts.append(growing.missing(raw_of(came_as), found.id))
                 continue
             came.append(key)  # one that was read before is compared: it may have come late, below larger ones
-        raw = raw_of(came_as) if keep_raw else None
+        raw = (came_as if type(came_as) is msgspec.Raw else raw_of(came_as)) if keep_raw else None
         drafts.append(Draft(found.id, found.updated_at or 0, found.version, fields, raw, found.deleted))
     return drafts
 
 
 def _pack(drafts: Sequence[Draft | Bad], items_path: str, records: list[Incoming], wrong: list[Bad]) -> None:
     """Add what is stored and what is set aside, each in its order."""
-    packed = iter(all_incoming([one for one in drafts if isinstance(one, Draft)]))
+    packed = all_incoming([one for one in drafts if isinstance(one, Draft)])
+    stored = [record for record in packed if record is not None]
+    if len(stored) == len(drafts):  # so it is with most pages
+        records += stored
+        return
+    in_turn = iter(packed)
     for one in drafts:
         if isinstance(one, Bad):
             wrong.append(one)
-        elif (record := next(packed)) is not None:
+        elif (record := next(in_turn)) is not None:
             records.append(record)
         else:
             wrong.append(bad("", one.id, RunReason.RECORD_TOO_LARGE, items_path, "the record is too large"))

@@ -11,6 +11,7 @@ with one record cannot undo each other.
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
+from itertools import chain
 from typing import Any, cast
 
 import msgspec
@@ -93,14 +94,16 @@ class Sorted(msgspec.Struct, frozen=True, kw_only=True):
 
 def newest(records: Iterable[Incoming], *, by_content: bool = False) -> tuple[list[Incoming], int]:
     """One record for each id, the latest version of it, in the order of the ids; and how many were left out."""
-    best: dict[str, Incoming] = {}
-    count = 0
-    for record in records:
-        count += 1
+    given = list(records)
+    best = {record.id: record for record in given}
+    if len(best) == len(given):  # so it is with most pages
+        return [best[key] for key in sorted(best)], 0
+    best.clear()
+    for record in given:
         other = best.get(record.id)
         if other is None or _rank(record) > _rank(other) or (by_content and _rank(record) == _rank(other)):
             best[record.id] = record
-    return [best[key] for key in sorted(best)], count - len(best)
+    return [best[key] for key in sorted(best)], len(given) - len(best)
 
 
 def sort_out(
@@ -169,7 +172,7 @@ def all_incoming(drafts: Sequence[Draft]) -> list[Incoming | None]:
     """
     bodies = [_body(one) for one in drafts]
     small = [len(body) <= MAX_CONTENT for body in bodies]
-    identifiers = [() if one.deleted else _identifiers(one.id, one.fields) for one in drafts]
+    identifiers = _all_identifiers(drafts)
     hashes = [sha256(body).hexdigest() for body in bodies]
     contents = [packed(body) if fits else b"" for body, fits in zip(bodies, small, strict=True)]
     return [
@@ -200,24 +203,34 @@ def _body(one: Draft) -> bytes:
     return body
 
 
+def _all_identifiers(drafts: Sequence[Draft]) -> list[tuple[str, ...]]:
+    """The identifiers of each record; secrets are looked for in all of them at once, since mostly there are none."""
+    found = [() if one.deleted else _identifiers(one.id, one.fields) for one in drafts]
+    if holds_secret("\n".join(chain.from_iterable(found)).encode()):
+        found = [tuple(name for name in names if not holds_secret(name.encode())) for names in found]
+    return found
+
+
 def _identifiers(own: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
     """The DOI of a record, and its own id without the address that some providers put around it."""
     value = fields.get("doi")
-    own_doi = doi(value) if type(value) is str else clean(("doi",), value)
-    found: list[str] = [own_doi] if isinstance(own_doi, str) else []
+    own_doi = doi(value) if type(value) is str else None if value is None else clean(("doi",), value)
+    found: tuple[str, ...] = (own_doi,) if isinstance(own_doi, str) and _fits_beside(own_doi, own) else ()
+    if fields.keys().isdisjoint(SHORT_IDS):
+        return found
     for name in SHORT_IDS:
         short = fields.get(name)
-        if short is not None and isinstance(short, str) and short in own and short not in (own, *found):
-            found.append(short)
-    return tuple([one for one in found if _fits_beside(one, own)])
+        if isinstance(short, str) and short in own and short not in (own, own_doi, *found) and _fits_beside(short, own):
+            found = (*found, short)
+    return found
 
 
 def _fits_beside(identifier: str, own: str) -> bool:
     if not identifier.isprintable():  # nor has it bytes, where half a character stands in it
         return False
-    body = identifier.encode()
-    own_bytes = len(own) if own.isascii() else len(own.encode())
-    return 0 < len(body) <= MAX_KEY_BYTES - own_bytes and not holds_secret(body)
+    size = len(identifier) if identifier.isascii() else len(identifier.encode())
+    own_size = len(own) if own.isascii() else len(own.encode())
+    return 0 < size <= MAX_KEY_BYTES - own_size
 
 
 def alias(asked: str, record: Incoming) -> Incoming | None:

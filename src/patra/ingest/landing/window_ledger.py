@@ -14,9 +14,11 @@ from patra.ingest.planning.slicing.windows import Span, gaps
 from patra.ingest.planning.states import TaskTransition
 from patra.ingest.vocabulary.codes import Operation, TotalMeaning
 from patra.ingest.vocabulary.run_reasons import RunReason
-from patra.kernel.db import Row, Tx
+from patra.kernel.db import Database, Row, Tx
 
 EMPTY = LegCount()
+MAX_SUM_CHANGES = 1000
+"""Changes of the sums of coverage that a read may add up itself."""
 
 
 class WindowState(StrEnum):
@@ -119,6 +121,15 @@ def write(tx: Tx, spec: Spec, task: TaskRow, run_id: str, closing: Closing, ledg
         for leg, count in legs.items()
     ]
     tx.execute(Q["ledger_write"], rows=rows)
+
+
+def fold_window_sums(db: Database) -> None:
+    """Put changes of the sums of coverage into the sums, where there are many; on SQLite there are never any."""
+    if db.dialect != "postgres":
+        return
+    row = db.read(lambda tx: tx.fetch_one(Q["window_sum_changes"], {"limit": MAX_SUM_CHANGES}))
+    if row is not None and row[0] >= MAX_SUM_CHANGES:
+        db.run(lambda tx: tx.execute(Q["window_sum_fold"]))
 
 
 def incomplete(tx: Tx, source: str = "", endpoint: str = "") -> list[Incomplete]:

@@ -109,7 +109,7 @@ def coverage(
 
 
 def _sum_of_all(tx: Tx, source: str, endpoint: str, operation: str) -> Sum:
-    """The sum of all windows: those that add up by the store, the few that do not one by one."""
+    """The sum of all windows: those that add up by the sums that are kept, the few that do not one by one."""
     params = {"source": source, "endpoint": endpoint, "operation": operation}
     done = tx.fetch_dicts(Q["ledger_sum"], params)[0]
     rest = summed([_window(tx, row) for row in tx.fetch_dicts(Q["ledger_open"], params)])
@@ -117,7 +117,7 @@ def _sum_of_all(tx: Tx, source: str, endpoint: str, operation: str) -> Sum:
         windows=int(done["windows"]) + rest.windows,
         complete=int(done["windows"]),
         open=rest.open,
-        unproven=int((tx.fetch_one(Q["ledger_unproven"], params) or (0,))[0]),
+        unproven=int(done["unproven"]),
         promised=int(done["promised"]) + rest.promised,
         positions=int(done["positions"]) + rest.positions,
         landed=int(done["landed"]) + rest.landed,

@@ -36,17 +36,22 @@ class Reread(msgspec.Struct, frozen=True, kw_only=True):
 
 def rereads(tx: Tx, source: str, endpoint: str = "") -> list[Reread]:
     """The rolling re-reads that the pack of a source declares, with their results."""
-    counted = {row["job"]: row for row in tx.fetch_dicts(Q["ledger_rereads"], {"source": source})}
     return [
-        _reread(one.name, one.schedule.endpoint, one.schedule.last or "", counted.get(one.job), enabled=one.enabled)
+        _reread(
+            one.name,
+            one.schedule.endpoint,
+            one.schedule.last or "",
+            tx.fetch_dicts(Q["ledger_reread"], {"source": source, "job": one.job})[0],
+            enabled=one.enabled,
+        )
         for one in all_schedules(tx)
         if one.source == source and one.schedule.reread and endpoint in {"", one.schedule.endpoint}
     ]
 
 
-def _reread(name: str, endpoint: str, last: str, row: dict[str, Any] | None, *, enabled: bool) -> Reread:
+def _reread(name: str, endpoint: str, last: str, row: dict[str, Any], *, enabled: bool) -> Reread:
     declared = Reread(schedule=name, endpoint=endpoint, last=last, enabled=enabled)
-    if row is None:
+    if not row["windows"]:
         return declared
     return msgspec.structs.replace(
         declared,

@@ -190,7 +190,7 @@ def stamp(tx: Tx, source: str) -> list[Any] | None:
     row = tx.fetch_one(Q["registry_stamp"], {"source": source})
     if row is None or row[-1]:
         return None
-    return [*row[:-1], sorted(f"{kind}/{item}" for kind, item in tx.fetch(Q["dictionary"]))]
+    return [*row[:-1], sorted(f"{kind}/{item}/{on}" for kind, item, on in tx.fetch(Q["dictionary"]))]
 
 
 def seed_dictionary(tx: Tx) -> None:
@@ -205,11 +205,15 @@ def seed_dictionary(tx: Tx) -> None:
 
 
 def dictionary(tx: Tx) -> Dictionary:
-    """The codes that may be used; the built-in lists while nothing has been loaded."""
-    found: dict[str, set[str]] = {}
-    for type_code, item_code in tx.fetch(Q["dictionary"]):
-        found.setdefault(type_code, set()).add(item_code)
-    return {code: frozenset(items) for code, items in found.items()} if found else BUILT_IN
+    """The codes that may be used: those of the store that are not turned off, and those that it does not have yet.
+
+    A release brings new codes, and the store gets them when a pack is loaded: until then they are in force, too.
+    """
+    found = {code: set(items) for code, items in BUILT_IN.items()}
+    for type_code, item_code, enabled in tx.fetch(Q["dictionary"]):
+        items = found.setdefault(type_code, set())
+        items.add(item_code) if enabled else items.discard(item_code)
+    return {code: frozenset(items) for code, items in found.items()}
 
 
 def _of_source(verb: str, table: str) -> Statement:

@@ -42,6 +42,7 @@ from patra.ingest.vocabulary.codes import (
     Operation,
     ParamLocation,
     Role,
+    Verify,
 )
 from patra.kernel.canonical import fingerprint
 
@@ -213,8 +214,22 @@ def of_newer_version(error: Exception) -> bool:
     return isinstance(error, msgspec.ValidationError) and str(error).startswith(NEWER_VERSION)
 
 
+_NEW_IN_PAGINATION = {"emptyPage": None, "verify": Verify.ONCE.value}
+"""Not declared, these are left out: executors of the release before refuse the field, or its value."""
+
+
 def encode_spec(spec: Spec) -> str:
-    return msgspec.json.encode(spec).decode()
+    """The snapshot of a plan; the release before reads it, unless the pack declares what that one does not have."""
+    tree: dict[str, Any] = msgspec.to_builtins(spec)
+    legs: list[dict[str, Any]] = [tree, tree["detail"]] if spec.detail is not None else [tree]
+    for leg in legs:
+        said: dict[str, Any] = leg["pagination"]
+        leg["pagination"] = {
+            name: value
+            for name, value in said.items()
+            if name not in _NEW_IN_PAGINATION or value != _NEW_IN_PAGINATION[name]
+        }
+    return msgspec.json.encode(tree).decode()
 
 
 def decode_spec(text: str | bytes) -> Spec:

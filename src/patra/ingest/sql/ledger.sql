@@ -48,32 +48,40 @@ SELECT run_id, batch_no, request_digest, response_digest, status_code FROM ing_t
 WHERE run_id > :task_id || '.r' AND run_id < :task_id || '.s' ORDER BY run_id, batch_no
 
 -- name: ledger_sum
--- Windows that add up, by an index that holds the counts; a second phase has its records in the DETAIL leg.
-SELECT sum(windows) AS windows, sum(promised) AS promised, sum(positions) AS positions, sum(landed) AS landed,
-  sum(quarantined) AS quarantined, sum(missing) AS missing
-FROM (
-  SELECT count(*) AS windows, coalesce(sum(promised_last), 0) AS promised, coalesce(sum(positions), 0) AS positions,
-    coalesce(sum(inserted + updated + equal_count + older_count + repeated), 0) AS landed,
-    coalesce(sum(quarantined), 0) AS quarantined, coalesce(sum(missing), 0) AS missing
-  FROM ing_window_ledger
-  WHERE provenance_code = :source AND (:endpoint = '' OR endpoint_name = :endpoint)
-    AND (:operation = '' OR operation_code = :operation) AND leg_code = 'LIST' AND status_code = 'COMPLETE'
-  UNION ALL
-  SELECT 0, 0, 0,
-    coalesce(sum(d.inserted + d.updated + d.equal_count + d.older_count + d.repeated
-      - l.inserted - l.updated - l.equal_count - l.older_count - l.repeated), 0),
-    coalesce(sum(d.quarantined - l.quarantined), 0), 0
-  FROM ing_window_ledger d JOIN ing_window_ledger l ON l.task_id = d.task_id AND l.leg_code = 'LIST'
-  WHERE d.provenance_code = :source AND d.leg_code = 'DETAIL' AND (:endpoint = '' OR l.endpoint_name = :endpoint)
-    AND (:operation = '' OR l.operation_code = :operation) AND l.status_code = 'COMPLETE'
-) AS parts
+-- Windows that add up, by the sums that triggers keep; few changes of them are not in yet.
+SELECT CAST(coalesce(sum(windows), 0) AS BIGINT) AS windows,
+  CAST(coalesce(sum(promised), 0) AS BIGINT) AS promised,
+  CAST(coalesce(sum(positions), 0) AS BIGINT) AS positions,
+  CAST(coalesce(sum(landed), 0) AS BIGINT) AS landed,
+  CAST(coalesce(sum(quarantined), 0) AS BIGINT) AS quarantined,
+  CAST(coalesce(sum(missing), 0) AS BIGINT) AS missing,
+  CAST(coalesce(sum(unproven), 0) AS BIGINT) AS unproven
+FROM (SELECT * FROM ing_window_sum WHERE provenance_code = :source
+  UNION ALL SELECT provenance_code, endpoint_name, operation_code, windows, promised, positions, landed, quarantined,
+    missing, unproven FROM ing_window_sum_change WHERE provenance_code = :source) AS parts
+WHERE (:endpoint = '' OR endpoint_name = :endpoint) AND (:operation = '' OR operation_code = :operation)
 
--- name: ledger_unproven
--- Windows that ended with nothing that counts them, by an index of their own.
-SELECT count(*) FROM ing_window_ledger
-WHERE provenance_code = :source AND (:endpoint = '' OR endpoint_name = :endpoint)
-  AND (:operation = '' OR operation_code = :operation)
-  AND leg_code = 'LIST' AND status_code = 'COMPLETE' AND proof_code = 'NONE'
+-- name: window_sum_fold
+WITH folded AS (DELETE FROM ing_window_sum_change RETURNING provenance_code, endpoint_name, operation_code, windows,
+  promised, positions, landed, quarantined, missing, unproven)
+INSERT INTO ing_window_sum (provenance_code, endpoint_name, operation_code, windows, promised, positions, landed,
+  quarantined, missing, unproven)
+SELECT provenance_code, endpoint_name, operation_code, CAST(sum(windows) AS BIGINT), CAST(sum(promised) AS BIGINT),
+  CAST(sum(positions) AS BIGINT), CAST(sum(landed) AS BIGINT), CAST(sum(quarantined) AS BIGINT),
+  CAST(sum(missing) AS BIGINT), CAST(sum(unproven) AS BIGINT)
+FROM folded GROUP BY provenance_code, endpoint_name, operation_code
+ORDER BY provenance_code, endpoint_name, operation_code
+ON CONFLICT (provenance_code, endpoint_name, operation_code) DO UPDATE SET
+  windows = ing_window_sum.windows + excluded.windows,
+  promised = ing_window_sum.promised + excluded.promised,
+  positions = ing_window_sum.positions + excluded.positions,
+  landed = ing_window_sum.landed + excluded.landed,
+  quarantined = ing_window_sum.quarantined + excluded.quarantined,
+  missing = ing_window_sum.missing + excluded.missing,
+  unproven = ing_window_sum.unproven + excluded.unproven
+
+-- name: window_sum_changes
+SELECT count(*) FROM (SELECT 1 FROM ing_window_sum_change LIMIT :limit) AS counted
 
 -- name: own_unproven
 SELECT count(*) FROM ing_window_ledger
@@ -87,14 +95,14 @@ WHERE l.provenance_code = :source AND (:endpoint = '' OR l.endpoint_name = :endp
   AND (:operation = '' OR l.operation_code = :operation)
   AND (l.status_code = 'INCOMPLETE' OR l.status_code = 'FAILED')
 
--- name: ledger_rereads
--- Windows that schedules have read; a second phase has its records in the DETAIL leg.
-SELECT i.scheduler_job_id AS job, sum(CASE WHEN l.leg_code = 'LIST' THEN 1 ELSE 0 END) AS windows,
+-- name: ledger_reread
+-- Windows that a schedule has read; a second phase has its records in the DETAIL leg.
+SELECT coalesce(sum(CASE WHEN l.leg_code = 'LIST' THEN 1 ELSE 0 END), 0) AS windows,
   sum(CASE WHEN l.leg_code = 'LIST' AND l.status_code IN ('INCOMPLETE', 'FAILED') THEN 1 ELSE 0 END) AS open,
   min(l.window_from) AS window_from, max(l.window_to) AS window_to, sum(l.inserted) AS inserted,
   sum(l.updated) AS updated, max(l.closed_at) AS closed_at
-FROM ing_window_ledger l
-JOIN ing_plan p ON p.plan_id = l.plan_id
-JOIN ing_schedule_instance i ON i.schedule_instance_id = p.schedule_instance_id
-WHERE l.provenance_code = :source AND l.operation_code = 'BACKFILL' AND i.scheduler_job_id <> ''
-GROUP BY i.scheduler_job_id
+FROM ing_schedule_instance i
+JOIN ing_plan p ON p.schedule_instance_id = i.schedule_instance_id
+JOIN ing_window_ledger l ON l.plan_id = p.plan_id
+WHERE i.scheduler_job_id = :job AND i.scheduler_job_id <> '' AND l.provenance_code = :source
+  AND l.operation_code = 'BACKFILL'

@@ -24,7 +24,7 @@ FROM reg_pack WHERE provenance_code = :source AND version_no = :version_no
 SELECT max(version_no) FROM reg_pack WHERE provenance_code = :source
 
 -- name: dictionary
-SELECT type_code, item_code FROM sys_dict_item WHERE enabled = 1
+SELECT type_code, item_code, enabled FROM sys_dict_item
 
 -- name: schedules
 SELECT s.provenance_code, s.schedule_name, coalesce(w.enabled, s.enabled) * p.enabled AS enabled, s.cfg,

@@ -77,7 +77,8 @@ def citation_key(row: Row) -> str:
     """A key in ASCII that is the same in every export: first family name, year, and the first word of the title."""
     people: list[Row] = row.get("authors") or _editors(row)
     first: Row = people[0] if people else {}
-    name = _ascii(str(first.get("family") or str(first.get("name") or "").rpartition(" ")[2])) or "anon"
+    written = without_degrees(str(first.get("name") or ""))
+    name = _ascii(str(first.get("family") or written.rpartition(" ")[2])) or "anon"
     word = next((one for one in re.findall(r"\w+", str(row.get("title") or "")) if len(one) > 3), "")
     year = "".join(str(part) for part in date_parts(row)[:1])
     key = f"{name}{year}{_ascii(word)}"
@@ -248,7 +249,10 @@ def _published(row: Row, kind: str) -> list[tuple[str, str]]:
     container, publisher = _escaped(row.get("container")), _escaped(row.get("publisher"))
     owner = {"phdthesis": "school", "techreport": "institution"}.get(kind)
     if owner is not None:
-        return [(owner, publisher or container), ("howpublished", container if publisher else "")]
+        return [
+            (owner, publisher or container),
+            ("howpublished", container if publisher not in ("", container) else ""),
+        ]
     place = {"article": "journal", "inproceedings": "booktitle", "incollection": "booktitle"}.get(kind, "howpublished")
     return [(place, container), ("publisher", publisher)]
 
@@ -370,12 +374,22 @@ def ris(row: Row) -> str:
         *(("KW", word) for word in _keywords(row)),
         ("LA", row.get("language")),
         ("UR", row.get("url")),
-        ("L1", row.get("oa_url")),
+        ("L1" if _is_pdf(row) else "L2", row.get("oa_url")),
         ("AB", row.get("abstract")),
         ("N1", "Retracted" if row.get("retracted") else None),
     ]
     told = [f"{tag}  - {' '.join(str(value).split())}\r\n" for tag, value in lines if value not in (None, "")]
     return "".join([*told, "ER  - \r\n"])
+
+
+_PDF = re.compile(r"(?i)[./_]pdf\b")
+
+
+def _is_pdf(row: Row) -> bool:
+    """Whether what can be read freely is a PDF: reference managers load L1 as one, and L2 is a page."""
+    links: Iterable[Row] = row.get("full_text") or ()
+    known = any(link.get("url") == row.get("oa_url") and link.get("type") == "application/pdf" for link in links)
+    return known or bool(_PDF.search(str(row.get("oa_url"))))
 
 
 def _ris_name(author: Row) -> str:

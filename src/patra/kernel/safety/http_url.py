@@ -6,6 +6,7 @@ the connection alike. What RFC 3986 does not allow in the authority is refused, 
 """
 
 import re
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address
 from urllib.parse import quote
 
@@ -71,19 +72,19 @@ def parse_http_url(text: str) -> HttpUrl:
         raise UrlInvalidError("no http or https URL")
     if "@" in match["authority"]:
         raise UrlUserError("a user name or password")
-    authority = _AUTHORITY.fullmatch(match["authority"])
+    host, port = _host_and_port(match["authority"])
+    return HttpUrl(scheme=match["scheme"].lower(), host=host, port=port, path=match["path"], query=match["query"])
+
+
+@lru_cache(maxsize=64)  # a source asks the same host again and again
+def _host_and_port(text: str) -> tuple[str, int | None]:
+    authority = _AUTHORITY.fullmatch(text)
     if authority is None:
         raise UrlInvalidError("no host name or address, or no port")
     port = int(authority["port"]) if authority["port"] else None
     if port is not None and not 0 < port < 65_536:
         raise UrlInvalidError("no port")
-    return HttpUrl(
-        scheme=match["scheme"].lower(),
-        host=_host(authority["host"]),
-        port=port,
-        path=match["path"],
-        query=match["query"],
-    )
+    return _host(authority["host"]), port
 
 
 def _host(text: str) -> str:

@@ -28,6 +28,7 @@ from patra.web.api.attribution_acts import act_routes
 from patra.web.api.attribution_history import history_routes
 from patra.web.api.attribution_reads import read_routes
 from patra.web.api.attribution_settlement import settlement_routes
+from patra.web.api.rejects import reject_routes
 from patra.web.auth import bearer
 from patra.web.body import read_body
 from patra.web.dispatch import SAFE_HEADERS
@@ -209,6 +210,7 @@ def routes(patra: Patra) -> list[Endpoint]:
             },
         ),
         *read_routes(),
+        *reject_routes(),
         *settlement_routes(),
         *history_routes(),
         *act_routes(),

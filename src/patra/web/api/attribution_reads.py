@@ -1,4 +1,4 @@
-"""What was decided, and why, over HTTP: decisions, timelines, closures, rejects, settlement. For viewers."""
+"""What was decided, and why, over HTTP: decisions, timelines, closures, settlement. For viewers."""
 
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
@@ -9,11 +9,8 @@ from msgspec import Meta
 from patra.attribution.decision.decisions import Decision
 from patra.attribution.delivery.relay import CHANNEL, POLICY
 from patra.attribution.queries import (
-    LAST_PLACE,
     ClosureView,
     Deadlines,
-    RefusedView,
-    RejectsPage,
     Span,
     Timeline,
     What,
@@ -26,14 +23,10 @@ from patra.attribution.queries import (
     listing,
     newest_decisions,
     page_of_decisions,
-    refused,
-    reject_place,
-    rejects,
     timeline,
 )
 from patra.attribution.settlement import Settlement, settle
 from patra.attribution.storage.key_search import Only
-from patra.attribution.turned_away import TurnedAwayView, turned_away
 from patra.kernel import outbox
 from patra.kernel.clock import format_instant, parse_instant
 from patra.kernel.db import Tx
@@ -107,23 +100,6 @@ class ClosuresQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     limit: Annotated[int, Meta(ge=1, le=1000)] = 100
 
 
-class RejectsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    batchId: Annotated[str, Meta(description="Only events of this batch.")] = ""  # noqa: N815
-    code: Annotated[str, Meta(description="Only events with this reason code.")] = ""
-    quarantined: Annotated[bool, Meta(description="Only events in quarantine, with their payload.")] = False
-    before: Annotated[
-        str, Meta(description="Only events received before this instant, or after the page whose `next` this is.")
-    ] = ""
-    limit: Annotated[int, Meta(ge=1, le=1000)] = 100
-
-
-class RefusedQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    batchId: Annotated[str, Meta(description="Only batches of this id.")] = ""  # noqa: N815
-    code: Annotated[str, Meta(description="Only batches that were refused with this code.")] = ""
-    before: Annotated[int, Meta(ge=0, le=LATEST, description="`number` of the last one of the page before.")] = LATEST
-    limit: Annotated[int, Meta(ge=1, le=1000)] = 100
-
-
 class SettlementQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     begin: Annotated[str, Meta(description="First instant of `factAt`, RFC 3339.")]
     end: Annotated[str, Meta(description="First instant that no longer counts.")]
@@ -147,19 +123,6 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
 class Closures(msgspec.Struct, frozen=True, kw_only=True):
     closures: list[ClosureView]
     next: str | None
-
-
-class RefusedBatches(msgspec.Struct, frozen=True, kw_only=True):
-    refused: list[RefusedView]
-
-
-class TurnedAwayQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    code: Annotated[str, Meta(description="Only batches that were turned away with this code.")] = ""
-    limit: Annotated[int, Meta(ge=1, le=1000)] = 100
-
-
-class TurnedAwayBatches(msgspec.Struct, frozen=True, kw_only=True):
-    batches: list[TurnedAwayView]
 
 
 def _timeline(request: Request) -> Timeline:
@@ -261,7 +224,8 @@ def _closures(request: Request) -> Closures | Problem:
     elif asked.appId or asked.dueBefore:
         return Problem(400, "query_invalid", "appId and dueBefore need order=deadline")
     else:
-        found = request.patra.db.read(lambda tx: closures(tx, state=asked.state, after=after, limit=asked.limit))
+        page = request.patra.db.read(lambda tx: closures(tx, state=asked.state, after=after, limit=asked.limit))
+        return Closures(closures=page.closures, next=page.next.hex() if page.next else None)
     more = found[-1][0].hex() if len(found) == asked.limit else None
     return Closures(closures=[view for _, view in found], next=more)
 
@@ -271,38 +235,8 @@ def _deadlines(request: Request) -> Deadlines:
     return request.patra.db.read(lambda tx: deadlines(tx, now))
 
 
-def _rejects(request: Request) -> RejectsPage | Problem:
-    asked: RejectsQuery = request.query
-    place = reject_place(asked.before) if asked.before else LAST_PLACE
-    if place is None:
-        return _no_instant("before")
-    return request.patra.db.read(
-        lambda tx: rejects(
-            tx,
-            batch_id=asked.batchId,
-            code=asked.code,
-            quarantined=asked.quarantined,
-            before=place,
-            limit=asked.limit,
-        )
-    )
-
-
-def _refused(request: Request) -> RefusedBatches:
-    asked: RefusedQuery = request.query
-    found = request.patra.db.read(
-        lambda tx: refused(tx, batch_id=asked.batchId, code=asked.code, before=asked.before, limit=asked.limit)
-    )
-    return RefusedBatches(refused=found)
-
-
-def _turned_away(request: Request) -> TurnedAwayBatches:
-    asked: TurnedAwayQuery = request.query
-    code = "" if "\x00" in asked.code else asked.code
-    return TurnedAwayBatches(batches=request.patra.db.read(lambda tx: turned_away(tx, code=code, limit=asked.limit)))
-
-
-def _settlement(request: Request) -> Settlement | Problem:
+def settlement(request: Request) -> Settlement | Problem:
+    """What may be billed between two instants."""
     asked: SettlementQuery = request.query
     begin, end = parse_instant(asked.begin), parse_instant(asked.end)
     if begin is None or end is None:
@@ -364,24 +298,9 @@ def read_routes() -> list[Endpoint]:
             ClosureView,
             problems={404: "There is no such closure"},
         ),
-        _reading("/attribution/rejects", _rejects, "Rejected events, the newest first", RejectsPage, RejectsQuery),
-        _reading(
-            "/attribution/refused",
-            _refused,
-            "Batches that were refused as a whole, the newest first",
-            RefusedBatches,
-            RefusedQuery,
-        ),
-        _reading(
-            "/attribution/turned-away",
-            _turned_away,
-            "Batches that were turned away unread (401, 403, 413, 415, overload), the newest first",
-            TurnedAwayBatches,
-            TurnedAwayQuery,
-        ),
         _reading(
             "/attribution/settlement",
-            _settlement,
+            settlement,
             "Committed billable facts between two instants, by app, day or placement",
             Settlement,
             SettlementQuery,

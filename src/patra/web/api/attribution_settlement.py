@@ -1,12 +1,15 @@
 """Rates, closed periods, statements and reconciliation over HTTP, as on the command line."""
 
 import io
-from typing import Annotated, Any
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
 from patra.app.access.actor import Role
+from patra.attribution.settlement import Settlement, as_csv, as_parquet
 from patra.attribution.settlement.dimensions import DIMENSIONS, Dimension, DimensionCounts, counts_by
 from patra.attribution.settlement.facts import settled_facts
 from patra.attribution.settlement.period import close_period, parse_period
@@ -16,13 +19,19 @@ from patra.attribution.settlement.reconciliation import reconcile
 from patra.attribution.settlement.statement import Statement, StatementFile
 from patra.attribution.settlement.statement_store import add_rate, all_rates, statement_file, statements
 from patra.kernel.clock import format_instant, parse_instant
-from patra.web.api.attribution_reads import app_parameter
-from patra.web.endpoint import Endpoint, EndpointGroup, Handler, Request
+from patra.web.api.attribution_reads import SettlementQuery, app_parameter, settlement
+from patra.web.endpoint import Endpoint, EndpointGroup, Handler, Reply, Request
 from patra.web.problem import Problem
 
 TAG = "attribution"
 MAX_LIST_BYTES = 64 * 1024 * 1024
 CLOSE_SECONDS = 600.0
+
+
+class FileQuery(SettlementQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    format: Annotated[
+        Literal["csv", "json", "parquet"], Meta(description="`parquet` needs the extra `patra[parquet]`.")
+    ] = "csv"
 
 
 class RateBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -170,6 +179,26 @@ def _dimensions(request: Request) -> DimensionCounts | Problem:
     return counts_by(facts, [known[name] for name in names], filters)
 
 
+def _file(request: Request) -> Reply | Problem:
+    asked: FileQuery = request.query
+    found = settlement(request)
+    if isinstance(found, Problem):
+        return found
+    name = f"settlement-{asked.begin[:10]}-{asked.end[:10]}-by-{asked.by}.{asked.format}"
+    return Reply(_content(found, asked.format), headers={"Content-Disposition": f'attachment; filename="{name}"'})
+
+
+def _content(found: Settlement, form: str) -> bytes:
+    if form == "csv":
+        return as_csv(found).encode()
+    if form == "json":
+        return msgspec.json.encode(found) + b"\n"
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "settlement.parquet"
+        as_parquet(found, str(file))
+        return file.read_bytes()
+
+
 def settlement_routes() -> list[Endpoint]:
     """Everything that money is settled by."""
     return [
@@ -179,6 +208,15 @@ def settlement_routes() -> list[Endpoint]:
             "Committed billable facts between two instants, in any combination of dimensions, with filters",
             DimensionCounts,
             DimensionsQuery,
+        ),
+        _reading(
+            "/attribution/settlement/file",
+            _file,
+            "The same settlement as a file: CSV, JSON or Parquet",
+            bytes,
+            FileQuery,
+            media="application/octet-stream",
+            problems={400: "The span is none, or the extra for Parquet is not installed"},
         ),
         _reading("/attribution/rates", _rates, "Prices, by version", Rates),
         _acting("/attribution/rates", _add_rate, "Add a price", RateView, RateBody, "rate.add"),

@@ -168,17 +168,17 @@ class Console:
                     page = route.handler(view)
                 except Refusal as refusal:
                     page = problem_page(refusal.problem)
-                shared = {"here": view.here(), "view": view, "partial": view.partial, **page.values}
-                return Page(title=page.title, template=page.template, values=shared, status=page.status), route
+                return page.among({"here": view.here(), "view": view, "partial": view.partial}), route
         return problem_page(NOT_FOUND), None
 
     def _framed(
         self, request: Request, visitor: Visitor, page: Page, route: Route | None, query: dict[str, str]
     ) -> Response:
+        if page.file is not None:
+            return responses.download(page.file.name, page.file.content)
         after_act = "did" in query or route is None
         values = self._values(visitor, page, route, query, not_before=monotonic() if after_act else 0.0)
-        values["theme"] = request.cookies.get("patra_theme", "")
-        values["layout"] = "frame.html"
+        values |= {"theme": request.cookies.get("patra_theme", ""), "layout": "frame.html"}
         values["said"] = self._outcomes.text(f"{visitor.cookie}/{query['did']}") if "did" in query else ""
         return responses.html(request, render(page.template, values), page.status)
 
@@ -196,7 +196,7 @@ class Console:
             "may": may,
             "form_token": visitor.form_token,
             "once": secrets.token_urlsafe(12),
-            "nav": navigation(self._counts.now(visitor.actor, not_before), route.nav if route else "", may),
+            "nav": navigation(self._counts.now(visitor.actor, not_before), route.nav if route else "", may, query),
             "live_query": asked,
             "is_live": route is not None and route.live,
             "here": "/console/",

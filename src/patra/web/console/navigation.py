@@ -18,9 +18,15 @@ class Entry(msgspec.Struct, frozen=True):
     needs: tuple[str, str] | None = None
     """The endpoint that its view asks, where not everybody may ask it."""
 
+    spanned: bool = False
+    """Whether its list takes a span of time, which then goes along from one such view to the next."""
+
     @property
     def href(self) -> str:
         return link(self.path)
+
+    def href_with(self, span: Mapping[str, str]) -> str:
+        return link(self.path, span) if self.spanned else self.href
 
 
 SECTIONS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
@@ -28,13 +34,13 @@ SECTIONS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
     (
         "Attribution",
         (
-            Entry("Events", "/attribution/events"),
+            Entry("Events", "/attribution/events", spanned=True),
             Entry("Closures", "/attribution/closures"),
-            Entry("Settlement", "/attribution/settlement"),
+            Entry("Settlement", "/attribution/settlement", spanned=True),
             Entry("Statements", "/attribution/statements"),
             Entry("Delivery", "/attribution/archive"),
-            Entry("Rejects", "/attribution/rejects"),
-            Entry("History", "/attribution/history"),
+            Entry("Rejects", "/attribution/rejects", spanned=True),
+            Entry("History", "/attribution/history", spanned=True),
             Entry("Apps", "/attribution/apps"),
         ),
     ),
@@ -56,7 +62,7 @@ SECTIONS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
         (
             Entry("Flow", "/bus"),
             Entry("Groups", "/bus/groups"),
-            Entry("Dead letters", "/bus/dead-letters", "dead_letters"),
+            Entry("Dead letters", "/bus/dead-letters", "dead_letters", spanned=True),
             Entry("Types", "/bus/types", "frozen", "hold"),
             Entry("Refusals", "/bus/refusals"),
             Entry("Webhooks", "/bus/webhooks"),
@@ -94,12 +100,17 @@ def siblings(path: str) -> tuple[Entry, ...]:
     return next((entries for name, entries in SECTIONS if name and any(e.path == path for e in entries)), ())
 
 
-def navigation(counts: Mapping[str, int], current: str, may: Callable[[str, str], bool]) -> dict[str, Any]:
+def navigation(
+    counts: Mapping[str, int], current: str, may: Callable[[str, str], bool], query: Mapping[str, str]
+) -> dict[str, Any]:
     """What the frame needs to draw it, without the views that the role of the visitor does not allow."""
+    is_spanned = any(entry.path == current and entry.spanned for _, entries in SECTIONS for entry in entries)
+    span = {name: query[name] for name in ("from", "to") if query.get(name)} if is_spanned and query.get("from") else {}
     sections = [(name, [one for one in entries if one.needs is None or may(*one.needs)]) for name, entries in SECTIONS]
     return {
         "sections": sections,
         "counts": counts,
+        "span": span,
         "current": current,
         "tabs": TABS,
         "engine": section_of(current),

@@ -47,5 +47,11 @@ def redirect_page(target: str) -> Response:
     return Response(b"", 401, HEADERS | {"HX-Redirect": target})
 
 
+def download(name: str, content: bytes) -> Response:
+    """A file to keep. `name` is one of ours: it has no quote in it."""
+    named = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(content, 200, HEADERS | named, "application/octet-stream")
+
+
 def redirect(target: str) -> Response:
     return RedirectResponse(target, 303, HEADERS)

@@ -16,6 +16,13 @@ T = TypeVar("T")
 PAGE_SIZE = 50
 
 
+class Download(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that is given instead of a page; never shown, whatever it holds."""
+
+    name: str
+    content: bytes
+
+
 class Page(msgspec.Struct, frozen=True, kw_only=True):
     """A template and its values. `title` is the answer to the view's question where there is one."""
 
@@ -23,6 +30,11 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     template: str
     values: Mapping[str, Any] = {}
     status: int = 200
+    file: Download | None = None
+
+    def among(self, shared: Mapping[str, Any]) -> "Page":
+        """With values that other pages have too; its own come first."""
+        return msgspec.structs.replace(self, values={**shared, **self.values})
 
 
 class View:
@@ -73,6 +85,28 @@ class View:
         except PatraError as error:
             self.partial.append(f"{name}: {error.code}")
         return None
+
+    def wider(
+        self, asked: Mapping[str, Mapping[str, Any]], count: Callable[[dict[str, Any]], int]
+    ) -> dict[str, Any] | None:
+        """For a list that is empty: the filter without which most is found, how much, and the way there.
+
+        `asked` has what each filter asks for, by its name in the address; `time` is the span. `count` looks no further
+        than a page.
+        """
+
+        def without(name: str) -> int | None:
+            rest = [one for other, one in asked.items() if other != name]
+            given = {key: value for one in rest for key, value in one.items()}
+            return self.part(f"without {name}", lambda: count(given))
+
+        counts = {name: without(name) or 0 for name, given in asked.items() if any(given.values())}
+        name = max(counts, key=lambda name: counts[name], default="")
+        if not name or not counts[name]:
+            return None
+        dropped = dict.fromkeys(("from", "to") if name == "time" else (name,), "")
+        href = self.here(before="", after="", at="", **dropped)
+        return {"name": name, "count": counts[name], "more": counts[name] >= PAGE_SIZE, "href": href}
 
     def may(self, method: str, template: str) -> bool:
         return self.calls.may(self.actor, method, template)

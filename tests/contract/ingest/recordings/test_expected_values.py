@@ -4,9 +4,11 @@ An entry names the endpoint, the recording, the record (its place on the page, o
 that the field must not be there. Authors are given by their names.
 
 `expected_whole/SOURCE.yaml` has all fields of a record. An entry with `read: by hand` was chosen by chance and compared
-by a person with the raw answer, field by field, before it was written down; its authors are given in full.
+by a person with the raw answer, field by field, before it was written down; its authors are given in full. `within`
+leads to a record inside an answer of another kind, `around` is the envelope that a recorded resource lacks.
 """
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any, cast
@@ -18,7 +20,7 @@ import yaml
 from patra.ingest.extraction.response import Identity
 from patra.ingest.packs import bundled
 from patra.ingest.packs.work import Origin, work_of
-from tests.contract.ingest.recordings.shelf import Read, leg_of, needed, read
+from tests.contract.ingest.recordings.shelf import Read, leg_of, needed, read, recording
 from tests.contract.ingest.recordings.test_every_record_maps import ORGANISATIONS, PARTIAL, WHOLE
 from tests.contract.ingest.recordings.test_fields_by_hand import CASES
 from tests.contract.ingest.recordings.test_values_by_hand import VALUES
@@ -41,7 +43,7 @@ LEAST_RECORDS = 5
 
 
 ORIGIN = {"source", "endpoint", "raw"}
-FEW = {"dblp", "eric", "inspire", "jstage", "opencitations", "osf", "unpaywall"}
+FEW = {"dblp", "eric", "inspire", "jstage", "opencitations", "osf"}
 
 
 def values_of(source: str, endpoint: str, one: Read, *, authors_in_full: bool = False) -> dict[str, Any]:
@@ -66,6 +68,19 @@ def test_a_record_has_the_values_that_a_person_reads_in_the_raw_answer(source: s
     assert {name: found.get(name) for name in entry["values"]} == entry["values"]
 
 
+def body_of(entry: dict[str, Any]) -> str | None:
+    """What is read in place of the recorded body, if anything."""
+    body = recording(entry["recording"]).body
+    if "around" in entry:
+        return entry["around"].format(body)
+    if "within" not in entry:
+        return None
+    found = json.loads(body)
+    for step in entry["within"]:
+        found = found[step]
+    return json.dumps(found)
+
+
 def shown(value: Any, expected: Any) -> Any:
     """A long list by its ends and its length, a long abstract by how it begins and ends."""
     match expected:
@@ -85,7 +100,7 @@ def shown(value: Any, expected: Any) -> Any:
 )
 def test_a_record_has_these_fields_and_no_others(source: str, entry: dict[str, Any]) -> None:
     at: int = entry["at"]
-    one, expected = read(source, entry["endpoint"], entry["recording"])[at], entry["values"]
+    one, expected = read(source, entry["endpoint"], entry["recording"], body_of(entry))[at], entry["values"]
     found = values_of(source, entry["endpoint"], one, authors_in_full=entry.get("read") == "by hand")
     there = {name: value for name, value in found.items() if value not in (None, [], {}) and name not in ORIGIN}
     assert {name: shown(value, expected.get(name)) for name, value in there.items()} == expected

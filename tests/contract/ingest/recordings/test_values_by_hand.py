@@ -163,7 +163,10 @@ VALUES: list[tuple[str, str, str, int | str, dict[str, Any]]] = [
     ("zenodo", "record", "zenodo/001", 0, {
         "volume": "2", "issue": "3", "pages": "315-324",
         "keywords": ["social media", "twitter", "nlp", "covid-19", "covid19"],
-        "relations": [{"type": "is-version-of", "id": "doi:10.5281/zenodo.3723939"}],
+        "relations": [
+            {"type": "is-version-of", "id": "doi:10.5281/zenodo.3723939"},
+            {"type": "is-supplement-to", "id": "arxiv:2004.03688"},
+        ],
     }),
     ("doaj", "articles", "doaj/001", 0, {"volume": "11", "issue": "1", "pages": "1-6", "issn": ["2041-1723"]}),
     ("openalex", "works", "openalex/022", 0, {"issued": {"at": "2015-12-21T00:00:00Z", "precision": "day"}}),
@@ -196,7 +199,8 @@ def test_a_preprint_of_osf_has_the_doi_that_stands_among_its_links() -> None:
     assert found["issued"] == {"at": "2021-07-19T00:00:00Z", "precision": "day"}
     assert found["updated"] == "2021-07-19T07:42:12.725457Z"
     assert found["doi"].startswith("10.")
-    assert found["keywords"] == ["Gambar", "Respon", "Teologi Proses", "Tuhan"]
+    subjects = ["Arts and Humanities", "Religion", "Christianity"]
+    assert found["keywords"] == ["Gambar", "Respon", "Teologi Proses", "Tuhan", *subjects]
 
 
 def test_an_organisation_has_its_display_name() -> None:

@@ -51,6 +51,7 @@ def test_run_says_what_it_did_and_has_nothing_to_do_the_second_time(
     out, err = patra("run", "hostile", "search", *WINDOW)
     assert "4 of 4 windows done" in out
     assert "60 new records" in out
+    assert "no record for these" not in out
     assert err.startswith("hostile search HARVEST: windows ")
     asked = len(provider.asked)
     out, _ = patra("run", "hostile", "search", *WINDOW)
@@ -60,6 +61,12 @@ def test_run_says_what_it_did_and_has_nothing_to_do_the_second_time(
     assert json.loads(watermark)[0]["cursor_value"] == "2026-03-03T00:00:00Z"
     assert run(["audit", "--act", "ingest.run", "--subject", "hostile/search", "--json"]) == 0
     assert len(json.loads(capfdbinary.readouterr().out)) == 2
+
+
+def test_a_harvest_that_matches_nothing_says_that_the_source_has_nothing(patra: Command) -> None:
+    out, _ = patra("run", "hostile", "search", "--from", "2024-03-01", "--to", "2024-03-03")
+    assert "0 new records" in out
+    assert "the source has no record for these parameters in this window" in out
 
 
 def test_run_fails_when_something_was_left_behind_and_says_what(patra: Command, provider: Provider) -> None:

@@ -40,6 +40,16 @@ def test_attribution_says_whether_it_was_billed() -> None:
     ]
 
 
+def test_an_event_that_was_sent_again_keeps_the_reason_of_its_first_answer() -> None:
+    def decided(code: str) -> Entry:
+        return entry("event_decided", code=code)
+
+    again = decided("f_dedup_committed_duplicate")
+    corrected = [decided("f_event_missing_required"), decided("f_billing_conflict_duplicate_impression"), again]
+    assert verdict("attribution.eventId", corrected, []) == "Not billed (f_billing_conflict_duplicate_impression)."
+    assert verdict("attribution.eventId", [again], []) == "Not billed (f_dedup_committed_duplicate)."
+
+
 def test_ingest_says_how_it_ended_or_what_it_waits_for() -> None:
     def task(state: str, **more: Any) -> Entry:
         return entry("task_created", state, Engine.INGEST, **more)

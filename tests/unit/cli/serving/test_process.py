@@ -4,14 +4,16 @@ import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import click
 import pytest
 
-from patra.app.configuration.settings import LogSettings, Settings
+from patra.app.configuration.settings import LogSettings, Settings, StoreSettings
 from patra.app.loops import LoopRole
 from patra.cli.serving import work
-from patra.cli.serving.process import Stop, greeting, starts_quietly, stop_on_signals
+from patra.cli.serving.process import Stop, greeting, run, starts_quietly, stop_on_signals
+from patra.kernel.errors import ConfigInvalid
 
 
 @pytest.mark.parametrize(
@@ -32,6 +34,13 @@ def test_the_greeting_says_where_it_is_and_who_may_use_it() -> None:
     assert len(text.splitlines()) == 5
     for part in ("http://127.0.0.1:8642/console", "/home/me/patra.db", "every program on this machine, as admin"):
         assert part in text
+
+
+def test_a_process_that_is_refused_says_the_refusal_alone(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    settings = Settings(store=StoreSettings(url=f"sqlite:///{tmp_path / 'patra.db'}"))
+    with pytest.raises(ConfigInvalid, match="there is no loop 'nosuch'"):
+        run(settings, web=False, loops=["nosuch"])
+    assert "stopping" not in "".join(capfd.readouterr())
 
 
 def test_what_is_frozen_is_released_at_the_exit_so_that_duckdb_reports_no_leak() -> None:

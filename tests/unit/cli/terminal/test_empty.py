@@ -61,3 +61,13 @@ def test_an_option_that_was_given_several_times_is_told_as_words() -> None:
             "nothing found: patra ingest works with --source pubmd, crossref\n"
             "`patra ingest coverage SOURCE ENDPOINT` says what was read, and how many records it had."
         )
+
+
+def test_the_next_step_names_the_source_that_was_asked_for() -> None:
+    coverage = dict(commands(cli))["ingest coverage"]
+    parent = click.Context(cli, info_name="patra")
+    inner = click.Context(click.Group("ingest"), info_name="ingest", parent=parent)
+    ctx = click.Context(coverage, info_name="coverage", parent=inner)
+    ctx.params = {"source": "crossref", "endpoint": "works"}
+    with ctx:
+        assert explanation().endswith("Nothing was read of it yet: `patra ingest run crossref works`.")

@@ -9,7 +9,7 @@ import pytest
 
 from patra.cli.ingest.replay import _write
 from patra.cli.main import run
-from patra.cli.terminal.options import escaped_echo, show, without_controls
+from patra.cli.terminal.options import AtLeast, escaped_echo, show, without_controls
 from patra.cli.terminal.tables import Styled
 
 
@@ -53,3 +53,24 @@ def test_our_own_styles_stay(capfd: pytest.CaptureFixture[str]) -> None:
         click.echo("a\tb\nc\x1b[1m", color=True)
         click.echo(b"\x1b")
     assert capfd.readouterr().out == "\x1b[1mbold\x1b[0m\na\tb\nc\\u001b[1m\n\x1b\n"
+
+
+def test_a_number_without_a_limit_of_its_own_shows_none_and_refuses_what_no_store_takes() -> None:
+    @click.command()
+    @click.option("--limit", type=AtLeast(1), default=100, show_default=True)
+    def command(limit: int) -> None:
+        del limit
+
+    assert "[default: 100; x>=1]" in command.get_help(click.Context(command))
+    for wrong in ("0", str(2**63)):
+        with pytest.raises(click.BadParameter):
+            command.main(["--limit", wrong], standalone_mode=False)
+
+
+def test_no_help_shows_the_largest_number_of_a_store(capfd: pytest.CaptureFixture[str]) -> None:
+    for line in (["attribution", "rejects"], ["attribution", "list"], ["attribution", "find"], ["ingest", "show"]):
+        run([*line, "--help"])
+    out = capfd.readouterr().out
+    assert "x>=1" in out
+    assert str(2**62) not in out
+    assert str(2**31) not in out

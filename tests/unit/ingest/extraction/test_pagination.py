@@ -239,6 +239,33 @@ def test_max_page_bridges_to_smaller_windows_where_there_are_any() -> None:
     assert reason(follow(bounded, first(bounded), Page(items=9), Range(splittable=True))) is RunReason.END_SHORT
 
 
+@pytest.mark.parametrize(("items", "end"), [(4, RunReason.END_SHORT), (0, RunReason.END_EMPTY)])
+def test_a_last_page_at_the_bound_is_believed_where_the_one_behind_may_not_be_asked_for(
+    items: int, end: RunReason
+) -> None:
+    for bounded, bounds in (
+        (replace(PAGE, max_page=2), Range()),
+        (replace(PAGE, max_page=2), Range(splittable=True)),
+        (replace(OFFSET, max_page=2), Range()),
+        (PAGE, Range(max_depth=20)),
+    ):
+        place = on(follow(bounded, first(bounded), Page(items=10), bounds))
+        assert reason(follow(bounded, place, Page(items=items), bounds)) is end
+
+
+def test_a_bound_is_no_end_of_a_list_whose_pages_are_all_short_or_that_promises_more() -> None:
+    bounded = replace(PAGE, max_page=2)
+    place = on(follow(bounded, first(bounded), Page(items=4)))
+    assert reason(follow(bounded, place, Page(items=4))) is RunReason.MAX_PAGE
+    estimated = replace(bounded, total=TotalMeaning.ESTIMATE, total_tolerance=0.1)
+    place = on(follow(estimated, first(estimated), Page(items=10, total=50)))
+    assert reason(follow(estimated, place, Page(items=4, total=50))) is RunReason.MAX_PAGE
+    declared = replace(bounded, short_page=ShortPage.CONTINUE, empty_page=EmptyPage.CONTINUE)
+    for items in (4, 0):
+        place = on(follow(declared, first(declared), Page(items=10)))
+        assert reason(follow(declared, place, Page(items=items))) is RunReason.MAX_PAGE
+
+
 def test_a_slice_of_pages_ends_with_its_last_page() -> None:
     place = on(follow(PAGE, first(PAGE, from_page=5), Page(items=10), Range(last_page=2)))
     assert reason(follow(PAGE, place, Page(items=10), Range(last_page=2))) is RunReason.END_RANGE

@@ -1,6 +1,7 @@
 """What leaves the process, what comes back, and every way in which it does not (ch. 4.2, ruling I8)."""
 
 import gzip
+import re
 import socket
 import struct
 import zlib
@@ -381,6 +382,17 @@ def test_correlation_and_trace_context_go_with_every_request(transport: Transpor
         assert "x-ingest-correlation-id: ing-run-7\r\n" in sent
         parts = next(line for line in sent.split("\r\n") if line.startswith("traceparent: ")).split(" ")[1].split("-")
         assert [len(part) for part in parts] == [2, 32, 16, 2]
+
+
+def test_headers_go_out_in_their_order_and_one_that_comes_twice_goes_out_twice(transport: Transport) -> None:
+    with scripted(page(b"{}")) as server:
+        answered(transport, get(server, headers=(("X-B", "1"), ("X-A", "2"), ("x-b", "3"))))
+        answered(transport, get(server, headers=(("X-B", "1"), ("X-A", "2"), ("accept-encoding", "identity"))))
+    twice, own = (part.decode().lower() for part in server.requests)
+    assert re.findall(r"x-\w: \d", twice) == ["x-b: 1", "x-b: 3", "x-a: 2"]
+    assert "accept-encoding: gzip" in twice
+    assert re.findall(r"x-\w: \d", own) == ["x-b: 1", "x-a: 2"]
+    assert re.findall(r"accept-encoding: (\S+)", own) == ["identity"]
 
 
 def test_a_body_is_sent_as_it_is(transport: Transport) -> None:

@@ -26,6 +26,16 @@ def test_a_snapshot_is_read_back_as_it_was_written():
     assert sealed(made) == made
 
 
+def test_executors_of_the_release_before_read_a_snapshot_that_declares_nothing_new():
+    """They refuse an unknown field and a null for `emptyPage`; a task whose plan cannot be read would fail for good."""
+    tree = msgspec.json.decode(encode_spec(spec(loaded("twophase"), "search")))
+    for pagination in (tree["pagination"], tree["detail"]["pagination"]):
+        assert not {"verify", "emptyPage"} & set(pagination)
+    said = spec(loaded("page"), "articles", sections={"pagination": {"emptyPage": "END", "verify": "TWICE"}})
+    pagination = msgspec.json.decode(encode_spec(said))["pagination"]
+    assert (pagination["emptyPage"], pagination["verify"]) == ("END", "TWICE")
+
+
 def test_the_same_input_gives_the_same_bytes():
     assert encode_spec(spec(loaded("token"), "works")) == encode_spec(spec(loaded("token"), "works"))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from patra.ingest.packs.work import Author, When, Work
+from patra.ingest.packs.work import Author, Link, When, Work
 from patra.ingest.works.citation_formats import bibtex, citation_key, csl, date_parts, ris
 from patra.ingest.works.export import WORKS, row_of
 from patra.ingest.works.file_writers import export, format_of, sink
@@ -336,3 +336,38 @@ def test_the_suffix_of_a_name_stands_where_bibtex_wants_it() -> None:
 def test_an_article_without_pages_is_cited_by_its_number_and_a_preprint_by_that_of_arxiv() -> None:
     assert csl(entry(article_number="129"))["page"] == "129"
     assert csl(entry(type="preprint", arxiv="2502.09460"))["number"] == "arXiv:2502.09460"
+
+
+@pytest.mark.parametrize(
+    ("url", "links", "tag"),
+    [
+        ("https://lamps.org/1.pdf", [], "L1"),
+        ("https://arxiv.org/pdf/1706.03762", [], "L1"),
+        ("https://lamps.org/article/1/_pdf", [], "L1"),
+        ("https://lamps.org/download/1", [Link(url="https://lamps.org/download/1", type="application/pdf")], "L1"),
+        ("https://arxiv.org/abs/1706.03762", [], "L2"),
+        ("https://lamps.org/pdfs-of-fog", [], "L2"),
+    ],
+)
+def test_a_page_is_no_pdf_in_ris(url: str, links: list[Link], tag: str) -> None:
+    work = Work(source="s", endpoint="e", id="1", title="Fog", oa_url=url, full_text=links)
+    assert f"{tag}  - {url}\r\n" in ris(row_of(work))
+
+
+def test_a_degree_is_no_part_of_a_key() -> None:
+    work = Work(source="s", endpoint="e", id="1", title="Autopsy", authors=[Author(name="Nicolas Hulscher, BS")])
+    assert citation_key(row_of(work)) == "hulscherautopsy:1"
+
+
+@pytest.mark.parametrize(
+    ("publisher", "lines"),
+    [
+        ("Zenodo", ["institution = {Zenodo}"]),
+        (None, ["institution = {Zenodo}"]),
+        ("Lamp Press", ["institution = {Lamp Press}", "howpublished = {Zenodo}"]),
+    ],
+)
+def test_where_a_report_stands_is_written_once(publisher: str | None, lines: list[str]) -> None:
+    work = Work(source="s", endpoint="e", id="1", title="Fog", type="report", container="Zenodo", publisher=publisher)
+    found = bibtex(row_of(work)).splitlines()
+    assert [line.strip(" ,") for line in found if "institution" in line or "howpublished" in line] == lines

@@ -16,8 +16,9 @@ from patra.web.console.markup.formats import instant, number_text, plural, span_
 from patra.web.console.markup.machine_drawing import machine_drawing
 from patra.web.console.markup.time_brush import time_brush
 from patra.web.console.pages.attribution_history import history
+from patra.web.console.pages.attribution_rejects import rejects
 from patra.web.console.pages.time_span import NO_PLACE, span_values, time_span
-from patra.web.console.view import PAGE_SIZE, Page, Route, View
+from patra.web.console.view import PAGE_SIZE, Download, Page, Route, View
 from patra.web.problem import Problem
 
 LATEST = 2**62
@@ -40,6 +41,8 @@ STEP_TONES = {
 SUGGESTED = {"types": (*sorted(KINDS), FAILURE), "codes": tuple(sorted(reason.value for reason in Reason))}
 """What the filters of the list suggest."""
 EDGES = {(str(was), str(on)): str(to) for (was, on), to in CLOSURE.edges.items()}
+FILES = ("csv", "json", "parquet")
+"""What a settlement can be saved as."""
 STATES = ("open", "closed_success", "closed_failure")
 
 
@@ -71,16 +74,19 @@ def events(view: View) -> Page:
     before, at = view.asked("before"), integer_of(view.asked("at"))
     span = time_span(view)
     answer = view.asked("answer")
-    page = view.ask(
-        "/attribution/newest",
-        appId=view.asked("app"),
-        type=view.asked("type"),
-        code=view.asked("code"),
-        answer=answer if answer in ANSWERS else "",
-        before="" if integer_of(before) is None else before,
-        limit=PAGE_SIZE,
-        **span.asked(),
-    )
+    asked: dict[str, dict[str, Any]] = {
+        "app": {"appId": view.asked("app")},
+        "type": {"type": view.asked("type")},
+        "code": {"code": view.asked("code")},
+        "answer": {"answer": answer if answer in ANSWERS else ""},
+        "time": span.asked(),
+    }
+
+    def found(more: dict[str, Any]) -> dict[str, Any]:
+        return view.ask("/attribution/newest", **more, limit=PAGE_SIZE)
+
+    every = {key: value for one in asked.values() for key, value in one.items()}
+    page = found({**every, "before": "" if integer_of(before) is None else before})
     rates = view.series
     rate, rejected = rates.rate("events"), rates.rate("rejected")
     columns, seconds = rates.columns("events")
@@ -92,6 +98,7 @@ def events(view: View) -> Page:
         template="attribution/events.html",
         values={
             "decisions": rows,
+            "wider": None if rows or before else view.wider(asked, lambda rest: len(found(rest)["decisions"])),
             "filters": filters,
             "answer": answer,
             "answers": ("", *ANSWERS),
@@ -223,7 +230,12 @@ def settlement(view: View) -> Page:
     end = view.asked("to") or format_instant((view.now // DAY + 1) * DAY)
     begin = view.asked("from") or format_instant((view.now // DAY - 6) * DAY)
     by = view.asked("by", "day")
-    found = view.ask("/attribution/settlement", begin=begin, end=end, by=by)
+    asked = {"begin": begin, "end": end, "by": by}
+    if (form := view.asked("file")) in FILES:
+        content = view.ask("/attribution/settlement/file", **asked, format=form)
+        name = f"settlement-{begin[:10]}-{end[:10]}-by-{by}.{form}"
+        return Page(title="", template="attribution/settlement.html", file=Download(name=name, content=content))
+    found = view.ask("/attribution/settlement", **asked)
     if by == "day":
         found["lines"] = every_day(found["lines"], begin, end)
     most = max((line["impressions"] + line["clicks"] for line in found["lines"]), default=0)
@@ -243,6 +255,7 @@ def settlement(view: View) -> Page:
             "begin": begin,
             "end": end,
             "by": by,
+            "files": FILES,
             "drawing": bars(
                 [float(line["impressions"] + line["clicks"]) for line in found["lines"]], "facts by day", "done", 72
             )
@@ -315,49 +328,6 @@ def archive(view: View) -> Page:
             "lost_at": min((one["lost_at"] for one in waiting), default=None),
         },
     )
-
-
-def rejects(view: View) -> Page:
-    refused = view.asked("refused") == "1"
-    before = view.asked("before")
-    if refused:
-        rows = view.ask("/attribution/refused", code=view.asked("code"), before=before, limit=PAGE_SIZE)["refused"]
-        following: Any = rows[-1]["number"] if len(rows) == PAGE_SIZE else None
-    else:
-        page = view.ask(
-            "/attribution/rejects",
-            code=view.asked("code"),
-            batchId=view.asked("batch"),
-            quarantined="true" if view.asked("quarantined") else "false",
-            before=before,
-            limit=PAGE_SIZE,
-        )
-        rows, following = page["rejects"], page["next"]
-    counts: dict[str, int] = {}
-    for row in rows:
-        code = row["code"] if refused else row["ackReasonCode"]
-        counts[code] = counts.get(code, 0) + 1
-    return Page(
-        title="Rejects",
-        template="attribution/rejects.html",
-        values={
-            "rows": rows,
-            "refused": refused,
-            "filters": view.filters("code", "batch", "quarantined"),
-            "counts": sorted(counts.items(), key=lambda item: -item[1]),
-            "shown": rejects_shown(rows, refused=refused),
-            "older": view.here(before=following) if following else "",
-        },
-    )
-
-
-def rejects_shown(rows: list[dict[str, Any]], *, refused: bool) -> str:
-    """What the counts beside it count: an event that is sent again is one event."""
-    if refused:
-        return plural(len(rows), "batch", "batches")
-    times = sum(row["count"] for row in rows)
-    again = f", rejected {plural(times, 'time')}" if times > len(rows) else ""
-    return f"{plural(len(rows), 'rejected event')}{again}"
 
 
 def apps(view: View) -> Page:

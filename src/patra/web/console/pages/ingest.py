@@ -227,9 +227,13 @@ def tasks(view: View) -> Page:
     filters = view.filters("source", "endpoint", "operation", "status", "plan")
     page = view.ask("/ingest/tasks", **filters, after=view.asked("after"), limit=PAGE_SIZE)
     failed = ["FAILED"] if any(one["status"] == "FAILED" for one in page["tasks"]) else []
+    asked = {name: {name: value} for name, value in filters.items()}
     values = {
         "tasks": page["tasks"],
         "filters": filters,
+        "wider": None
+        if page["tasks"] or view.asked("after")
+        else view.wider(asked, lambda rest: len(view.ask("/ingest/tasks", **rest, limit=PAGE_SIZE)["tasks"])),
         "states": TASK_STATES,
         **choice(view, failed, "ingest.requeue_tasks"),
         **_pages(view, page),

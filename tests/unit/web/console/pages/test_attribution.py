@@ -1,12 +1,6 @@
-"""What the counts of rejects count, and the days of a settlement."""
+"""The days of a settlement."""
 
-from patra.web.console.pages.attribution import every_day, rejects_shown
-
-
-def test_an_event_that_is_rejected_again_is_one_event() -> None:
-    assert rejects_shown([{"count": 1}, {"count": 2}], refused=False) == "2 rejected events, rejected 3 times"
-    assert rejects_shown([{"count": 1}], refused=False) == "1 rejected event"
-    assert rejects_shown([{}, {}], refused=True) == "2 batches"
+from patra.web.console.pages.attribution import every_day
 
 
 def test_a_settlement_by_day_has_every_day_of_a_short_span() -> None:
