@@ -76,6 +76,7 @@ class Patra:
         self.loops: list[Loop] = [loop for part in joined for loop in part.loops]
         self.checks: list[Callable[[], Check]] = [check for part in joined for check in part.checks]
         self.supervisor = Supervisor((), ground.clock)
+        self._started = False
         self.origins: Mapping[str, str] = {}
         """Where each setting came from, by its key; empty where nobody said."""
         self.notice: Notice | None = None
@@ -99,6 +100,7 @@ class Patra:
         """Start the loops that are wanted (all when neither a name nor a role is given); gives those started."""
         loops = chosen(self.loops, wanted, roles)
         self.supervisor = Supervisor(loops, self.clock)
+        self._started = True
         self.supervisor.start()
         log.info("loops_started", loops=[loop.name for loop in loops])
         return loops
@@ -151,7 +153,8 @@ class Patra:
                 if part.stop_intake:
                     part.stop_intake()
             late = self.supervisor.stop(until - time.monotonic())
-        log.info("closed", loops_left_behind=late)
+        if self._started:  # else nothing ran, and a refusal is all there is to say
+            log.info("closed", loops_left_behind=late)
         return late
 
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -208,8 +209,9 @@ def main() -> None:
         for source in LIMITS:
             Path(f"{source}.yaml").write_text(without_credential(local_pack(source, providers.url)), encoding="utf-8")
         sys.stdout.write(
-            f"{len(papers.papers)} papers of the last year at {providers.url}/pubmed, /crossref and /openalex\n"
-            f"topics: {', '.join(TOPICS)}\n"
+            f"{len(papers.papers)} papers of the last year at {providers.url}\n"
+            f"paths: {', '.join(f'/{source}' for source in LIMITS)}\n"
+            f"{fill('topics: ' + ', '.join(TOPICS), 80, subsequent_indent='  ')}\n"
             f"packs: {', '.join(f'{source}.yaml' for source in LIMITS)}\nCtrl-C ends it\n"
         )
         sys.stdout.flush()

@@ -27,7 +27,7 @@ from patra.studio.film.chapters import chapters_of
 from patra.studio.film.compose import checked_lengths, compose
 from patra.studio.film.ffmpeg import Interrupted, Stop, run
 from patra.studio.film.quality import QUALITIES, shaped
-from patra.studio.film.timeline import Clip, timeline_of
+from patra.studio.film.timeline import Clip, lettering_of, timeline_of
 from patra.studio.film_parts import Parts, announcements, gather
 from patra.studio.gateway import ChapterRequest
 from patra.studio.heartbeat import Heartbeat
@@ -257,6 +257,7 @@ class Composer:
                 sounds=sounds_of(planned[shot_id].picture),
                 mood=planned[shot_id].picture.mood,
                 silent=not parts.wishes.ambience,
+                lettering=lettering_of(planned[shot_id].picture),
             )
             for shot_id, files, _ in parts.shots
         ]

@@ -16,6 +16,7 @@ from patra.app.wiring import build
 from patra.attribution.commit import commit
 from patra.attribution.decision.decide import ITEM_BITS
 from patra.attribution.intake.batch import Tick, read_batch
+from patra.attribution.storage import read
 from patra.cli.main import run
 from patra.kernel.clock import parse_instant
 from patra.kernel.db import open_database
@@ -203,6 +204,16 @@ def test_an_empty_key_is_no_key_and_what_is_not_found_is_nothing(patra: Patra, d
     assert "is empty" in patra("find", "", code=2)
     assert "is empty" in patra("event", "--batch", "", code=2)
     assert patra("find", "unheard-of") == ""  # standard error says what was looked for
+
+
+def test_closures_that_succeeded_are_looked_for_until_the_page_is_full(
+    patra: Patra, database_url: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(read, "MAX_CLOSURES_READ", 1)
+    opened = [event("ad_filled", f"f{n}", renderAttemptId=f"ra{n}") for n in range(4)]
+    fed(database_url, sent(0, *opened, event("impression", "i", renderAttemptId="ra9")))
+    found = json.loads(patra("closures", "--json", "--state", "closed_success"))
+    assert [closure["closureKey"] for closure in found] == ["ref|ra9"]
 
 
 def test_closures_come_in_pages(patra: Patra, database_url: str, capfdbinary: pytest.CaptureFixture[bytes]):

@@ -24,6 +24,7 @@ from patra.app.configuration.settings import Settings, StoreSettings, WebSetting
 from patra.app.wiring import Patra, build
 from patra.attribution.app_keys import add_key, revoke_keys, rotate_key
 from patra.attribution.contract.reasons import Reason
+from patra.attribution.storage import read
 from patra.attribution.storage.key_index import Indexer
 from patra.attribution.turned_away import MAX_PENDING
 from patra.kernel.clock import SECOND, SystemClock, format_instant
@@ -377,6 +378,18 @@ def test_facts_audits_and_records_can_be_listed_and_paged(house: House):
     assert {fact["recordStatus"] for fact in house.get("/attribution/facts/billable")["items"]} == {"committed"}
     assert {audit["count"] for audit in house.get("/attribution/audits")["items"]} == {1}
     assert len(house.get("/attribution/records?key=t2")["items"]) == 3
+
+
+def test_a_page_of_closures_that_succeeded_leads_past_those_that_did_not(house: House, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(read, "MAX_CLOSURES_READ", 2)
+    opened = [fresh_event("ad_filled", f"f{n}", renderAttemptId=f"ra{n}") for n in range(6)]
+    house.post(envelope(*opened, fresh_event("impression", "i", renderAttemptId="ra9"), batch="b8"))
+    pages, after = [], ""
+    while after is not None:
+        page = house.get(f"/attribution/closures?state=closed_success&after={after}")
+        pages.append([one["closureKey"] for one in page["closures"]])
+        after = page["next"]
+    assert sorted(pages) == [[], [], [], ["ref|ra9"]]
 
 
 def test_reissuing_is_an_operators_act_that_says_where_nothing_was_given_up(house: House):

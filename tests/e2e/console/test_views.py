@@ -245,6 +245,19 @@ def test_what_else_stands_in_the_storage_is_no_view(site: World, page: Page, kep
     expect(page.get_by_role("dialog", name="Saved views").get_by_role("link")).to_have_count(0)
 
 
+def test_a_view_whose_address_has_a_lone_percent_sign_stops_no_other(site: World, page: Page):
+    page.goto(f"{site.url}/console/")
+    kept = '[{"name":"odd","href":"/console/bus/dead-letters?group=100%"}]'
+    page.evaluate("(text) => localStorage.setItem('patra_views', text)", kept)
+    page.reload()
+    page.get_by_role("button", name="Views", exact=True).click()
+    views = page.get_by_role("dialog", name="Saved views")
+    expect(views.get_by_role("link")).to_have_text("odd")
+    views.get_by_role("textbox").fill("another")
+    views.get_by_role("textbox").press("Enter")
+    expect(views.get_by_role("link")).to_have_count(2)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_saved_views_fit_a_phone_and_axe_finds_nothing_serious(
     site: World, browser: Browser, scheme: Literal["light", "dark"]

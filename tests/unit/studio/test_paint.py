@@ -256,3 +256,30 @@ def test_a_crowd_by_the_water_stands_on_its_bank_and_no_dog_brings_people_along(
     assert rows.min() > 0.6 * H * ROOM
     alone = pixels(paint(picture(place="field", motifs=("dog",)), W, H, 1.0))
     assert (np.abs(alone - pixels(paint(picture(place="field"), W, H, 1.0))).sum(axis=2) > 30).mean() < 0.02
+
+
+def test_a_card_clears_after_the_title_has_gone():
+    card = picture(framing="card", card=Card(kind="words", title="A storm."))
+    plain, titled = (
+        [
+            np.frombuffer(one, np.uint8).astype(int)
+            for one in render(shot(picture=card, title=t, frames=40, cut="cut"), None)
+        ]
+        for t in ("", "The Light")
+    )
+    assert np.abs(plain[25] - titled[25]).mean() > 20  # 2.5 s: the title goes, its card is still out of focus
+    assert np.array_equal(plain[35], titled[35])
+
+
+def test_two_cards_are_never_seen_over_each_other():
+    one, other = (picture(framing="card", card=Card(kind="words", title=words)) for words in ("A storm.", "A calm."))
+    alone, after = (
+        list(render(shot(picture=other, before=before, cut="blend", frames=6), None)) for before in (None, one)
+    )
+    assert alone == after
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_sky_ends_above_the_first_dune(seed):
+    seen = pixels(paint(picture(place="desert", seed=seed), W, H, 1.0))
+    assert seen.max(axis=2).min() > 30

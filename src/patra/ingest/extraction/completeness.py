@@ -190,18 +190,13 @@ def counted(pagination: Pagination, total: int | None) -> bool:
 
 def endless(pagination: Pagination, place: PagePosition) -> str:
     """Why a list is followed no further: a provider that invents records has no end; empty where it may go on."""
-    most = place.total_most
-    if pagination.type is PaginationType.TIME:
-        most = None
-    if most is not None and pagination.total is TotalMeaning.EXACT:
+    most = None if pagination.type is PaginationType.TIME else place.total_most
+    says_nothing = place.total_of_page or place.total_of_rest
+    if most is not None and pagination.total is TotalMeaning.EXACT and not says_nothing:
         room = most + MAX_PAGES_ABOVE * (place.size or place.longest)
-        says = not place.total_of_page and not place.total_of_rest
-        return (
-            f"{place.seen} records came for {most} promised, and more follow"
-            if says and place.seen > most + room
-            else ""
-        )
-    if pagination.max_page is None and fewest(pagination, place.total) is None and place.index >= MAX_PAGES_UNCOUNTED:
+        return f"{place.seen} records came for {most} promised, and more follow" if place.seen > most + room else ""
+    uncounted = says_nothing or fewest(pagination, place.total) is None
+    if pagination.max_page is None and uncounted and place.index >= MAX_PAGES_UNCOUNTED:
         return f"{place.index} pages, and no end or total in sight; name `pagination.maxPage` if it is really so long"
     return ""
 

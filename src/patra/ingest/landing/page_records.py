@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from patra.ingest.extraction.completeness import MAX_TRACKED_KEYS
 from patra.ingest.extraction.key_ranges import MAX_KEY
 from patra.ingest.extraction.mapping import Flaw, raw_of
 from patra.ingest.extraction.page_moves import Page
@@ -266,7 +267,11 @@ def _digest(ids: list[str], wrong: list[Bad]) -> str:
 
 
 class ReadingTally:
-    """`verify: TWICE`: hashes of the records that one reading of a list has brought, the same in every process."""
+    """`verify: TWICE`: hashes of the records that one reading of a list has brought, the same in every process.
+
+    Of a very long list only the first are remembered: a record that comes twice counts twice behind them, so that two
+    readings differ rather than agree.
+    """
 
     def __init__(self) -> None:
         self._met: set[int] = set()
@@ -276,7 +281,8 @@ class ReadingTally:
         return sum(_hashes(landing) - self._met)
 
     def add(self, landing: Landing) -> None:
-        self._met |= _hashes(landing)
+        if len(self._met) <= MAX_TRACKED_KEYS:
+            self._met |= _hashes(landing)
 
 
 def _hashes(landing: Landing) -> set[int]:

@@ -145,29 +145,10 @@ def _csl_name(author: Row) -> dict[str, str]:
     return {name: str(value) for name, value in parts.items() if value} or {"literal": str(author.get("name"))}
 
 
-_PARTICLES = frozenset(
-    {
-        "af",
-        "al",
-        "da",
-        "de",
-        "del",
-        "della",
-        "den",
-        "der",
-        "des",
-        "di",
-        "do",
-        "dos",
-        "du",
-        "el",
-        "la",
-        "le",
-        "ten",
-        "ter",
-    }
-    | {"van", "vom", "von", "zu", "zum", "zur", "'t"}
-)
+_PARTICLES = frozenset({
+    "af", "al", "da", "de", "del", "della", "den", "der", "des", "di", "do", "dos", "du",
+    "el", "la", "le", "ten", "ter", "van", "vom", "von", "zu", "zum", "zur", "'t",
+})  # fmt: skip
 
 
 def _name_parts(author: Row) -> dict[str, Any]:

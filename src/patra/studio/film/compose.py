@@ -18,7 +18,7 @@ from patra.studio.film.timeline import Timeline
 from patra.studio.paint.lettering import font_file
 from patra.studio.vocabulary.reasons import Reason
 
-COMPOSER_VERSION = "composer-4"
+COMPOSER_VERSION = "composer-5"
 TOLERANCE_MS = 100
 _LANGUAGES = {"en": "eng", "zh": "chi", "de": "ger", "fr": "fre", "es": "spa", "it": "ita", "ja": "jpn", "ru": "rus"}
 

@@ -30,7 +30,7 @@ def plain(text: str) -> str:
 
 
 def ass(cues: Sequence[Cue], width: int, height: int) -> str:
-    """Styled for burning in: our own font, a soft outline, clear of the narrator's corner."""
+    """Styled for burning in: our own font, a soft outline, clear of the narrator's corner; not what a card letters."""
     upright = width < height
     size = round(min(height * 0.05, width * 0.042))
     side = round(width * 0.05 if width <= height else height * 0.31)
@@ -45,7 +45,9 @@ def ass(cues: Sequence[Cue], width: int, height: int) -> str:
         "[Events]\nFormat: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text\n"
     )
     return head + "".join(
-        f"Dialogue: 0,{_ass_time(c.at)},{_ass_time(c.end)},film,,0,0,0,,{_ass_text(c.text)}\n" for c in cues
+        f"Dialogue: 0,{_ass_time(c.at)},{_ass_time(c.end)},film,,0,0,0,,{_ass_text(c.text)}\n"
+        for c in cues
+        if not c.lettered  # a card says it already
     )
 
 

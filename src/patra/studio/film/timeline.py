@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from patra.studio.script.cast.segments import tagged_words
+from patra.studio.script.shots import Picture
 from patra.studio.voice.espeak import Mark
 from patra.studio.voice.narration import Said, Timing
 
@@ -18,6 +20,7 @@ class Clip(msgspec.Struct, frozen=True, kw_only=True):
     sounds: dict[str, float] = {}  # what is heard beside speech, and how loud
     mood: str = "calm"
     silent: bool = False  # nothing but speech
+    lettering: str = ""  # what stands on its card
 
 
 class Cue(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,6 +29,7 @@ class Cue(msgspec.Struct, frozen=True, kw_only=True):
     at: int
     end: int
     text: str
+    lettered: bool = False  # the same words stand in the picture
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,14 +48,32 @@ def timeline_of(clips: Sequence[Clip], language: str) -> Timeline:
         start = round(1000 * frames / clip.timing.fps)
         starts.append(start)
         for said in clip.timing.sentences:
-            cues += [Cue(at=start + c.at, end=start + c.end, text=c.text) for c in captions(said, language)]
+            cues += [
+                Cue(
+                    at=start + c.at,
+                    end=start + c.end,
+                    text=c.text,
+                    lettered=_letters(c.text) in _letters(clip.lettering),
+                )
+                for c in captions(said, language)
+            ]
         frames += clip.timing.frames
     fps = clips[0].timing.fps if clips else 1
     return Timeline(clips=tuple(clips), cues=tuple(cues), starts=tuple(starts), duration_ms=round(1000 * frames / fps))
 
 
+def _letters(text: str) -> str:
+    return "".join(letter for letter in text.lower() if letter.isalnum())
+
+
 MAX_LINE_CHARACTERS = {"zh": 16, "en": 42}
 MAX_LINES = 2
+
+
+def lettering_of(picture: Picture) -> str:
+    """All that stands on a shot's card."""
+    card = picture.card
+    return " ".join((card.title, *card.items)) if card is not None and picture.framing == "card" else ""
 
 
 def captions(said: Said, language: str) -> list[Cue]:
@@ -82,7 +104,7 @@ def lines_of(text: str, language: str) -> list[tuple[int, int]]:
 
 
 def _broken(text: str, most: int, language: str) -> list[tuple[int, int]]:
-    """Lines filled up to a length, broken after a space or, in Chinese, anywhere but best after punctuation."""
+    """Lines filled up to a length, broken after a space or, in Chinese, between words, best after punctuation."""
     lines: list[tuple[int, int]] = []
     at = 0
     while at < len(text):
@@ -103,7 +125,9 @@ def _break_before(text: str, at: int, end: int, language: str) -> int:
         marks = [i + 1 for i in range(at + 5, end) if text[i] in "，；、：。！？—”"]
         if marks:
             return marks[-1]
-        return end - 1 if text[end : end + 1] in set("，；、：。！？”") and end - 1 > at else end
+        end = end - 1 if text[end : end + 1] in set("，；、：。！？”") and end - 1 > at else end
+        words = [place for place, _, _ in tagged_words(text) if at + (end - at) // 2 < place <= end]
+        return words[-1] if words else end
     spaces = [i for i in range(at + 1, end + 1) if text[i : i + 1].isspace()]
     return spaces[-1] if spaces else end
 

@@ -11,6 +11,11 @@ from patra.studio.script.shots import Figure
 SKIN: tuple[Colour, ...] = ((238, 200, 172), (226, 182, 150), (206, 160, 126), (244, 212, 186))
 HEIGHT = {"child": 0.66, "boy": 0.67, "girl": 0.65, "woman": 0.94, "man": 1.0, "old": 0.9, "granny": 0.84}
 COAT_HUES = (0.6, 0.02, 0.4, 0.11, 0.82, 0.5, 0.93, 0.25)
+COATS: dict[str, Colour] = {
+    "red": (178, 54, 50), "yellow": (222, 180, 58), "green": (74, 128, 80), "blue": (66, 98, 158),
+    "white": (226, 224, 218), "black": (44, 42, 48), "brown": (116, 82, 58), "grey": (128, 128, 132),
+    "pink": (222, 150, 166), "purple": (120, 82, 142), "orange": (214, 126, 54),
+}  # fmt: skip
 YOUNG = frozenset({"child", "boy", "girl"})
 
 
@@ -22,6 +27,7 @@ class Look:
         dice = [int(digest[k : k + 2], 16) / 255 for k in range(0, 24, 2)]
         place = figure.number % len(COAT_HUES) if figure.number >= 0 else int(dice[0] * (len(COAT_HUES) - 0.01))
         self.coat = hued(COAT_HUES[place] + 0.02 * dice[1], 0.42, 0.36 + 0.12 * dice[2])
+        self.coat = COATS.get(figure.coat, self.coat)
         self.trousers = hued(0.6 + 0.1 * dice[3], 0.16, 0.22 + 0.1 * dice[4])
         self.skin = SKIN[int(dice[5] * 3.99)]
         old = figure.kind in {"old", "granny"}

@@ -20,6 +20,7 @@ from patra.studio.voice.visemes import SHAPES, Mouth
 
 BLEND, DIP_IN, DIP_OUT, OPEN, END = 0.45, 0.35, 0.3, 0.9, 1.3  # seconds
 UPRIGHT_TOP = 0.36  # share of the free height that is above the picture of an upright film
+CLEARS = 0.45  # seconds that a card takes to clear once the title has gone
 TITLE = (0.25, 0.6, 2.0, 2.6)  # seconds: begins, is whole, begins to go, is gone
 
 
@@ -50,7 +51,8 @@ def render(shot: ShotFrames, mouth: Mouth | None) -> Iterator[bytes]:
     overlay = overlay_for(shot.picture, layers.palette)
     narrator = Narrator(mouth, shot.width, shot.height) if mouth and shot.narrator else None
     last: Image.Image | None = None
-    if shot.before is not None and shot.cut == "blend":
+    lettered = shot.before is not None and shot.before.framing == shot.picture.framing == "card"
+    if shot.before is not None and shot.cut == "blend" and not lettered:  # two texts over each other are none
         past = _painted(shot.before, shot.width, height, shot.smooth)
         last = _laid(Camera(past, shot.before.camera, shot.width, height).at(1.0), backdrop)
     camera = Camera(layers, "" if shot.still else shot.picture.camera, shot.width, height)
@@ -81,7 +83,7 @@ def render_still(shot: ShotFrames) -> Image.Image:
 
 def _dimmed(frame: Image.Image, seconds: float) -> Image.Image:
     """A card behind the title: dark and out of focus until the title has gone, so that each can be read."""
-    share = min(1.0, max(0.0, (TITLE[3] - seconds) / (TITLE[3] - TITLE[2])))
+    share = min(1.0, max(0.0, (TITLE[3] + CLEARS - seconds) / CLEARS))
     if share == 0:
         return frame
     small = frame.resize((max(2, frame.width // 40), max(2, frame.height // 40)), Image.Resampling.BOX)

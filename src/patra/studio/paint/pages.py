@@ -36,6 +36,8 @@ DARK_PAPER: Colour = (34, 38, 58)
 MOST_PORTRAITS = 3
 MOST_PLATES = 3
 FIGURE_X = 0.22
+NAME_Y, NAME_WIDE = 0.6, 0.22  # of who stands: above the narrator, within the frame
+SAFE = 0.09  # from the edge, which a pan may not show
 SMALLEST = 0.026  # letters of a name
 WIDEST_SQUARE = 1.3  # width by height, up to which a picture is no wide one
 
@@ -113,7 +115,7 @@ def _quote(c: Canvas, front: Canvas, picture: Picture, card: Card, page: Page) -
     left, right = LEFT, RIGHT
     if _stands(c, picture):
         _standing(c, front, picture.portraits[0], page)
-        _name(front, picture.portraits[0].name, picture, (FIGURE_X, 0.7), 0.046, page)
+        _name(front, picture.portraits[0].name, picture, (FIGURE_X, NAME_Y), 0.046, page, NAME_WIDE)
         left = 0.42
     elif picture.portraits:
         side = LEFT + 0.075 if picture.layout != 1 else RIGHT - 0.075
@@ -133,7 +135,7 @@ def _page(c: Canvas, front: Canvas, picture: Picture, card: Card, page: Page) ->
     layout = 2 if many > 1 and not placed else layout
     if not placed and _stands(c, picture):
         _standing(c, front, picture.portraits[0], page)
-        _name(front, picture.portraits[0].name, picture, (FIGURE_X, 0.7), 0.046, page)
+        _name(front, picture.portraits[0].name, picture, (FIGURE_X, NAME_Y), 0.046, page, NAME_WIDE)
         block(
             c,
             card.title,
@@ -159,7 +161,7 @@ def _page(c: Canvas, front: Canvas, picture: Picture, card: Card, page: Page) ->
     bottom = BOTTOM - (0.13 if glyphs else 0.0)
     if placed:
         _vignette(c, picture, (middle - 0.145, 0.13, middle + 0.145, 0.47 if many else 0.66), page)
-        _faces(c, picture, middle, 0.575, 0.078 * shrink(c), page)
+        _faces(c, picture, middle, 0.555, 0.078 * shrink(c), page)
     else:
         _faces(c, picture, middle, 0.37, (0.17, 0.125, 0.088)[max(0, many - 1)] * shrink(c), page)
     block(c, card.title, (left, TOP, right, bottom), 0.075, page.ink, 5 if len(card.title) < LONG else 7)
@@ -168,7 +170,9 @@ def _page(c: Canvas, front: Canvas, picture: Picture, card: Card, page: Page) ->
 
 def _plates(c: Canvas, glyphs: list[str], x: float, y: float, radius: float, page: Page) -> None:
     for k, name in enumerate(glyphs):
-        plate(c, name, x + 2.5 * k * radius / c.aspect, y, radius, page.accent)
+        middle = x + 2.5 * k * radius / c.aspect
+        if middle + radius / c.aspect <= 1 - SAFE:
+            plate(c, name, middle, y, radius, page.accent)
 
 
 def _faces(c: Canvas, picture: Picture, middle: float, y: float, radius: float, page: Page) -> None:
@@ -190,9 +194,13 @@ def _name(
     share = 1.0 if name > "一" else 0.52
     while size > SMALLEST and len(name) * size * share / c.aspect > wide:
         size *= 0.94
-    length = len(name) * size * (share + 0.04) + size
+    most = max(2, int(wide * c.aspect / (size * share)))
+    shown = name if len(name) <= most else f"{name[: most - 1].rstrip()}…"
+    length = len(shown) * size * (share + 0.04) + size
+    half = length / 2 / c.aspect
+    at = (min(max(at[0], SAFE + half), 1 - SAFE - half), at[1])
     c.box(at[0] - length / 2 / c.aspect, at[1] + 0.002, length, size * 1.42, page.paper, 225, round_=size * 0.6)
-    text_at(c, at[0], at[1], name[:1].upper() + name[1:], size, page.ink, "ma")
+    text_at(c, at[0], at[1], shown[:1].upper() + shown[1:], size, page.ink, "ma")
 
 
 def _is_name(name: str, picture: Picture) -> bool:

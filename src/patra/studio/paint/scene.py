@@ -22,7 +22,7 @@ from patra.studio.script.signs import is_room, set_of
 
 ROOM = 1.2  # the painting is larger than the frame, so that the camera can move
 WIDE = 16 / 9
-PAINTER_VERSION = "painter-7"
+PAINTER_VERSION = "painter-8"
 BRIDGES = {"river": 0.56, "mountain": 0.67}  # where the deck is highest
 WET = frozenset({"sea", "lake", "river", "harbour", "island"})
 

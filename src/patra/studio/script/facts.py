@@ -82,9 +82,8 @@ def card_of(sentence: str, language: str) -> Card | None:
     if found := _definition(text, language):
         return found
     if numbers:
-        value, unit, shown = numbers[0]
-        del value
-        return Card(kind="number", title=shown, items=(_rest_of(text, shown, unit),), values=(numbers[0][0],))
+        value, _, shown = numbers[0]
+        return Card(kind="number", title=shown, items=(text,), values=(value,))
     if year := _YEAR.search(text):
         return Card(kind="date", title=year[1] or year[2], items=(text,))
     return None
@@ -177,8 +176,3 @@ def _definition(text: str, language: str) -> Card | None:
     if found is None or found[1].split()[0].lower() in _NOT_DEFINED or len(found[1].split()) > 3:
         return None
     return Card(kind="definition", title=found[1], items=(found[2],))
-
-
-def _rest_of(text: str, shown: str, unit: str) -> str:
-    del unit
-    return text.replace(shown, "…", 1) if len(text) > 90 else text

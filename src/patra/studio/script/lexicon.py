@@ -161,7 +161,7 @@ _PROPER = re.compile(
     r"[A-Z][a-z]+ (?:Lane|Road|Street|Avenue|Square|Hill|House|Park|Bridge|Station|Hall|School|Hotel)\b"
 )
 _STAFF_ZH = re.compile(r"的[^，。]{0,2}?(?:专家|医生|老师|员工|工作人员|校长|馆长|教授|学生|记者|工人|护士)")
-_WORD = re.compile(r"[a-z]+(?:['’-][a-z]+)*")
+_WORD = re.compile(r"[a-zà-öø-ÿ]+(?:['’-][a-zà-öø-ÿ]+)*")
 
 
 def tags_of(sentence: str, language: str) -> Tags:

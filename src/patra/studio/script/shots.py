@@ -42,6 +42,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     kind: str  # child, woman, man, old
     name: str = ""
     number: int = -1  # in the order in which the chapter names people: no two are dressed alike
+    coat: str = ""  # the colour that the text says they wear
 
 
 class Picture(msgspec.Struct, frozen=True, kw_only=True):

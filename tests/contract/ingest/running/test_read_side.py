@@ -14,7 +14,7 @@ from patra.ingest.landing import window_ledger
 from patra.ingest.operations.coverage import coverage
 from patra.ingest.operations.reads import views
 from patra.ingest.operations.reads.listing import explained, page
-from patra.ingest.operations.reads.read_models import READ_MODELS, error_top, read_list
+from patra.ingest.operations.reads.read_models import READ_MODELS, error_top, listing_of, read_list
 from patra.ingest.planning import store
 from patra.ingest.planning.operations import pause
 from patra.ingest.vocabulary.codes import Operation
@@ -343,6 +343,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("batches", {"plan": "p1"}),
     ("errors", {}),
     ("errors", {"source": "hostile"}),
+    ("errors", {"endpoint": "search"}),
+    ("errors", {"level": "L4"}),
     ("quarantine", {"status": "OPEN"}),
     ("quarantine", {"source": "hostile"}),
     ("cursor-timeline", {"source": "hostile", "operation": "HARVEST", "namespace": "n"}),
@@ -369,7 +371,7 @@ def plan_of(w: World, stmt: Statement, params: dict[str, Any]) -> list[str]:
 def test_every_list_is_read_by_an_index(filled: World) -> None:
     w = filled
     for name, wanted in CASES:
-        stmt, params = w.db.read(lambda tx, n=name, f=wanted: explained(tx, READ_MODELS[n].listing, f))
+        stmt, params = w.db.read(lambda tx, n=name, f=wanted: explained(tx, listing_of(n, f), f))
         lines = plan_of(w, stmt, params)
         full = [
             line
@@ -407,18 +409,19 @@ def test_a_list_of_one_state_does_not_walk_past_the_others(filled: World) -> Non
 
 DONE_RUNS = """INSERT INTO ing_task_run (run_id, task_id, schedule_instance_id, plan_id, slice_id, provenance_code,
   endpoint_name, operation_code, attempt_no, status_code, lease_owner, lease_fence, checkpoint, stats, started_at,
-  updated_at)
+  finished_at, updated_at)
 SELECT 'a' || (10000 + n), 'a' || n, 'i', 'p', 'a' || n, 's', CASE WHEN n > 2990 THEN 'rare' ELSE 'e' END, 'HARVEST', 1,
-  'SUCCEEDED', 'x', 1, '', '{}', n, 1 FROM generate_series(1, 3000) n"""
+  'FAILED', 'x', 1, '', '{}', n, n, 1 FROM generate_series(1, 3000) n"""
 RARE_TASK = """INSERT INTO ing_task (task_id, schedule_instance_id, plan_id, slice_id, provenance_code, endpoint_name,
   operation_code, partition_key, params, expr_hash, idempotent_key, status_code, priority, scheduled_at,
   namespace_key, created_at, updated_at)
 VALUES ('rare', 'i', 'p', 'rare', 's', 'rare', 'HARVEST', 's/rare/HARVEST', '', '', 'rare', 'SUCCEEDED', 1, 1, 'n', 1, 1)"""
 DONE_BATCHES = """INSERT INTO ing_task_run_batch (batch_id, run_id, task_id, slice_id, plan_id, provenance_code,
   endpoint_name, operation_code, expr_hash, batch_no, phase_code, status_code, request_digest, response_digest, stats,
-  idempotent_key, reason_code, created_at)
-SELECT 'a' || (10000 + n), 'a', 'a', 'a', 'p', 's', 'e', 'HARVEST', '', n, 'LIST',
-  CASE WHEN n > 2990 THEN 'FAILED' ELSE 'SUCCEEDED' END, '{}', '{}', '{}', 'a' || n, 'i_next', n
+  idempotent_key, reason_code, created_at, error_level)
+SELECT 'a' || (10000 + n), 'a', 'a', 'a', 'p', 's', CASE WHEN n > 2990 THEN 'rare' ELSE 'e' END, 'HARVEST', '', n, 'LIST',
+  CASE WHEN n > 2990 THEN 'FAILED' ELSE 'SUCCEEDED' END, '{}', '{}', '{}', 'a' || n, 'i_next', n,
+  CASE WHEN n > 2990 THEN 'L4' ELSE 'L1' END
 FROM generate_series(1, 3000) n"""
 
 
@@ -433,11 +436,41 @@ def test_what_is_rare_is_listed_without_walking_past_the_rest(filled: World) -> 
         ("runs", {"source": "s", "endpoint": "rare"}, "idx_run_partition"),
         ("batches", {"status": "FAILED"}, "idx_batch_status"),
         ("batches", {"status": "SKIPPED"}, "idx_batch_status"),
+        ("errors", {"endpoint": "rare"}, "idx_batch_error_partition"),
+        ("errors", {"endpoint": "rare"}, "idx_run_failure_partition"),
+        ("errors", {"source": "s", "endpoint": "rare", "operation": "HARVEST"}, "idx_batch_error_partition"),
+        ("errors", {"level": "L4"}, "idx_batch_error_level"),
+        ("errors", {"source": "s", "level": "L4"}, "idx_batch_error_level"),
     ):
-        stmt, params = w.db.read(lambda tx, n=name, f=wanted: explained(tx, READ_MODELS[n].listing, f))
+        stmt, params = w.db.read(lambda tx, n=name, f=wanted: explained(tx, listing_of(n, f), f))
         lines = plan_of(w, stmt, params)
-        assert any(index in line for line in lines), lines
+        assert any(index in line for line in lines), "\n".join([name, str(wanted), *lines])
         assert not any(other in line for line in lines for other in ("idx_batch_time", "idx_run_started")), lines
+
+
+def test_errors_of_a_class_or_an_endpoint_are_those_of_the_whole_list(filled: World) -> None:
+    w = filled
+    w.run("UPDATE ing_task_run_batch SET error_level = 'L1' WHERE batch_no = 1")
+    w.run("UPDATE ing_task_run_batch SET error_level = 'L4' WHERE batch_no = 2 AND run_id LIKE '%1.r1'")
+    w.run("UPDATE ing_task_run SET status_code = 'FAILED' WHERE run_id LIKE '%.t000002.%'")
+
+    def listed(**wanted: str) -> list[str]:
+        found, after = [], ""
+        while True:
+            part = w.db.read(lambda tx, a=after: read_list(tx, "errors", wanted, limit=2, after=a))
+            found += [one["error_id"] for one in part.rows]
+            if part.next is None:
+                return found
+            after = part.next
+
+    rows = w.db.read(lambda tx: read_list(tx, "errors", {}, limit=1000)).rows
+    assert {row["error_level"] for row in rows} == {"L1", "L4", None}
+    for level in ("L1", "L4", "L2"):
+        of_level = [row["error_id"] for row in rows if row["error_level"] == level]
+        assert listed(level=level) == listed(level=level, source="hostile", endpoint="search") == of_level
+        assert listed(level=level, endpoint="nothing") == []
+    assert listed(endpoint="search") == listed(source="hostile", endpoint="search") == [row["error_id"] for row in rows]
+    assert listed(endpoint="nothing") == []
 
 
 def test_runs_of_an_endpoint_and_batches_of_a_state_are_those_of_the_whole_list(filled: World) -> None:

@@ -66,3 +66,19 @@ def test_a_certificate_of_the_first_version_can_still_be_checked() -> None:
     windows = [msgspec.structs.replace(leg(total, "LIST"), total=total) for total in ("EXACT", "NONE")]
     found = verify(certified(*windows, version=1, drop="proof"))
     assert (found.problems, found.unproven) == ([], 1)
+
+
+@pytest.mark.parametrize("said", [7, None, "all", {}])
+def test_a_certificate_whose_sum_is_none_is_refused_with_a_word(said: Any) -> None:
+    tree = json.loads(certified(msgspec.structs.replace(leg("a", "LIST"), proof="TOTAL"), version=2))
+    body = {**{name: value for name, value in tree.items() if name != "hash"}, "sum": said}
+    found = verify(json.dumps({**body, "hash": fingerprint(body)}))
+    assert found.problems == ["the sum is not that of its windows"]
+
+
+def test_a_certificate_of_today_cannot_leave_out_how_much_of_it_is_not_proven() -> None:
+    tree = json.loads(certified(msgspec.structs.replace(leg("a", "LIST"), proof="NONE"), version=2))
+    body = {name: value for name, value in tree.items() if name != "hash"}
+    del body["sum"]["unproven"]
+    found = verify(json.dumps({**body, "hash": fingerprint(body)}))
+    assert found.problems == ["the sum is not that of its windows"]

@@ -137,3 +137,19 @@ def test_records_that_are_no_works_are_counted(config: str, tmp_path: Path) -> N
     result = CliRunner().invoke(works, ["--config", config, "--out", str(tmp_path / "works.csv")])
     assert "2 rows in" in result.stderr
     assert "1 records are not works" in result.stderr
+
+
+def test_joined_works_say_why_and_who_calls_them_retracted_and_when(config: str) -> None:
+    preprint = {
+        "doi": "10.2/p", "relations": [{"type": "is-preprint-of", "id": "doi:10.1/x"}],
+        "retracted": True, "notices": [{"type": "withdrawal", "at": "2025-03-04T05:06:07"}],
+    }  # fmt: skip
+    db = open_database(f"sqlite:///{Path(config).with_name('patra.db')}")
+    db.run(lambda tx: tx.insert("ing_record", [row("osf", 1, preprint)]))
+    db.close()
+    result = CliRunner().invoke(works, ["--config", config, "--dedupe"])
+    [found] = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
+    [join] = found["joins"]
+    assert (join["by"], join["why"], len(join["records"])) == ("doi:10.1/x", "is-preprint-of", 3)
+    [said] = found["retractions"]
+    assert (said["source"], said["at"], found["retracted"]) == ("osf", "2025-03-04T05:06:07", True)

@@ -40,7 +40,9 @@ def test_a_process_that_is_refused_says_the_refusal_alone(tmp_path: Path, capfd:
     settings = Settings(store=StoreSettings(url=f"sqlite:///{tmp_path / 'patra.db'}"))
     with pytest.raises(ConfigInvalid, match="there is no loop 'nosuch'"):
         run(settings, web=False, loops=["nosuch"])
-    assert "stopping" not in "".join(capfd.readouterr())
+    said = "".join(capfd.readouterr())
+    assert "stopping" not in said
+    assert "closed" not in said
 
 
 def test_what_is_frozen_is_released_at_the_exit_so_that_duckdb_reports_no_leak() -> None:

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from patra.ingest.extraction.completeness import Shortfall, hole
+from patra.ingest.extraction.completeness import MAX_PAGES_UNCOUNTED, Shortfall, endless, hole
 from patra.ingest.extraction.pagination import (
     MAX_EMPTY_ALLOWED,
     End,
@@ -264,6 +264,14 @@ def test_a_bound_is_no_end_of_a_list_whose_pages_are_all_short_or_that_promises_
     for items in (4, 0):
         place = on(follow(declared, first(declared), Page(items=10)))
         assert reason(follow(declared, place, Page(items=items))) is RunReason.MAX_PAGE
+
+
+def test_a_list_whose_total_is_that_of_each_page_is_not_followed_for_ever() -> None:
+    place = replace(first(TOKEN), seen=10 * MAX_PAGES_UNCOUNTED, total=10, total_most=10, total_of_page=True)
+    assert not endless(TOKEN, replace(place, index=MAX_PAGES_UNCOUNTED - 1))
+    assert "no end or total in sight" in endless(TOKEN, replace(place, index=MAX_PAGES_UNCOUNTED))
+    assert not endless(replace(TOKEN, max_page=2 * MAX_PAGES_UNCOUNTED), replace(place, index=MAX_PAGES_UNCOUNTED))
+    assert "promised, and more follow" in endless(TOKEN, replace(place, total_of_page=False))
 
 
 def test_a_slice_of_pages_ends_with_its_last_page() -> None:

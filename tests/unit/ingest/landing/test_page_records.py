@@ -1,9 +1,18 @@
 """Items of an answer become records, or go to the quarantine with the code of what is wrong."""
 
 import msgspec
+import pytest
 
 from patra.ingest.fetching.endpoint_client import EndpointClient
-from patra.ingest.landing.page_records import STAGE_RECORDS, ids_of, nothing, records_of, with_missing
+from patra.ingest.landing import page_records
+from patra.ingest.landing.page_records import (
+    STAGE_RECORDS,
+    ReadingTally,
+    ids_of,
+    nothing,
+    records_of,
+    with_missing,
+)
 from patra.ingest.packs.sections import Field, Output
 from patra.ingest.packs.spec import Mapping
 from patra.ingest.planning.slicing.windows import Span
@@ -93,3 +102,24 @@ def test_ids_without_a_record_are_kept_with_a_reason_unless_the_pack_ignores_the
     assert [(bad.id, bad.code) for bad in kept.bad] == [("b", RunReason.ID_MISSING_DETAIL)]
     assert with_missing(landing, ["a", "b"], MissingIds.IGNORE) == landing
     assert nothing().ids == []
+
+
+def tally_of(*pages: list[str]) -> int:
+    reading, total = ReadingTally(), 0
+    for ids in pages:
+        page = msgspec.structs.replace(nothing(), ids=ids)
+        total += reading.of(page)
+        reading.add(page)
+    return total
+
+
+def test_two_readings_of_the_same_records_agree_however_they_lay_on_pages():
+    assert tally_of(["a", "b", "c"], ["d"]) == tally_of(["d", "c"], ["c", "b"], ["a"])
+    assert tally_of(["a", "b", "c"]) != tally_of(["a", "b", "d"])
+
+
+def test_a_reading_of_a_very_long_list_remembers_no_more_and_does_not_agree_by_mistake(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(page_records, "MAX_TRACKED_KEYS", 2)
+    whole = tally_of(["a"], ["b"], ["c"], ["d"])
+    assert tally_of(["d"], ["c"], ["b"], ["a"]) == whole
+    assert tally_of(["a"], ["b"], ["c"], ["d"], ["d"]) != whole

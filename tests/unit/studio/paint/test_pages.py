@@ -4,7 +4,11 @@ from collections import Counter
 
 import msgspec
 import pytest
+from PIL import ImageChops
 
+from patra.studio.paint.canvas import Canvas
+from patra.studio.paint.pages import NAME_Y, Page, _name, _plates
+from patra.studio.paint.palette import palette_for
 from patra.studio.paint.scene import Layers, paint
 from patra.studio.script.facts import Card
 from patra.studio.script.shots import Figure, Picture
@@ -53,3 +57,17 @@ def test_a_vignette_shows_the_place() -> None:
 def test_pages_fit_other_formats(size: tuple[int, int]) -> None:
     layers = painted(page("page", portraits=(WOMAN, SOMEONE), vignette=True), size)
     assert layers.back.width == round(size[0] * 1.2)
+
+
+def test_a_name_and_plates_stay_clear_of_the_edges_and_the_narrator():
+    assert NAME_Y < 0.62
+    c = Canvas(1280, 720, palette_for("day", "clear", "calm"), 3)
+    plain = c.image.copy()
+    colours = Page((90, 40, 40), (10, 10, 10), (250, 250, 250))
+    named = page("page")
+    _name(c, "Wilhelmina-Konstantinopolitanska von Habsburg und Lothringen", named, (0.9, 0.3), 0.046, colours)
+    _plates(c, ["bell"] * 6, 0.5, 0.6, 0.07, colours)
+    changed = ImageChops.difference(plain.convert("RGB"), c.image.convert("RGB")).getbbox()
+    assert changed is not None
+    assert changed[0] >= 0.05 * 1280
+    assert changed[2] <= 0.93 * 1280

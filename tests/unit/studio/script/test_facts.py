@@ -55,3 +55,10 @@ def test_a_sentence_of_a_story_is_no_list(sentence):
 def test_the_items_of_a_list_are_whole_nouns(sentence: str, language: str, items: tuple[str, ...] | None) -> None:
     card = card_of(sentence, language)
     assert (card.items if card and card.kind == "list" else None) == items
+
+
+def test_a_number_is_not_taken_out_of_its_sentence():
+    text = "This soup feeds four people who are hungry after a long day outside and takes about forty minutes."
+    card = card_of(text, "en")
+    assert card is not None
+    assert (card.kind, card.items) == ("number", (text,))

@@ -2,6 +2,8 @@
 
 import pytest
 
+from patra.studio.script.people import people_of
+from patra.studio.script.sentences import read_chapter
 from tests.support.understood import understood
 
 
@@ -149,3 +151,8 @@ def test_an_age_lasts_for_its_paragraph_until_another_one_is_told() -> None:
 def test_an_hour_of_which_someone_speaks_is_no_age() -> None:
     text = "“For tonight? You are early, madam. The play begins at eight,” said the man to Rosa."
     assert dict(people(text)[-1])["Rosa"] == "woman"
+
+
+def test_how_someone_acts_is_no_name():
+    text = "李娜站在家门口。“这串钥匙是你的吧？”\n李娜接过钥匙，高兴得差点跳起来。“太谢谢您了！”"
+    assert [name for name in people_of(read_chapter(text)).kinds if name.endswith("得")] == []

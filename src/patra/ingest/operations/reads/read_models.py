@@ -39,6 +39,7 @@ SOURCE = "provenance_code = :source"
 ENDPOINT = "endpoint_name = :endpoint"
 OPERATION = "operation_code = :operation"
 STATUS = "status_code = :status"
+PARTITION = "(provenance_code || '/' || endpoint_name || '/' || operation_code)"
 
 PLANS = Listing(
     name="plans",
@@ -112,7 +113,7 @@ RUNS = Listing(
         "partition_key": Domain(_partitions, ("source", "endpoint", "operation")),
         "status_code": _states([one.value for one in RunStatus]),
     },
-    expressions={"partition_key": "(provenance_code || '/' || endpoint_name || '/' || operation_code)"},
+    expressions={"partition_key": PARTITION},
 )  # fmt: skip
 
 BATCHES = Listing(
@@ -166,8 +167,17 @@ ERRORS = Listing(
         "source": SOURCE, "endpoint": ENDPOINT, "operation": OPERATION, "level": "error_level = :level",
         "since": "created_at >= :since", "until": "created_at < :until",
     },
-    ways=(Way(needs=("source",)), Way()),
+    ways=(Way(needs=("endpoint",), tries=("partition_key",)), Way(needs=("source",)), Way()),
+    domains={"partition_key": Domain(_partitions, ("source", "endpoint", "operation"))},
+    expressions={"partition_key": PARTITION},
 )  # fmt: skip
+ERRORS_OF_A_LEVEL = msgspec.structs.replace(
+    ERRORS,
+    also=(),  # a run that failed without a failed batch has no class
+    ways=(Way(needs=("level",), tries=("error_level",)),),
+    domains={"error_level": Domain(lambda _, given: [given["level"]], ("level",))},
+    expressions={},
+)
 
 QUARANTINE = Listing(
     name="quarantine",
@@ -334,9 +344,14 @@ READ_MODELS: dict[str, ReadModel] = {
 }  # fmt: skip
 
 
+def listing_of(name: str, wanted: Mapping[str, Any]) -> Listing:
+    """How a list is read with these filters."""
+    return ERRORS_OF_A_LEVEL if name == "errors" and wanted.get("level") else READ_MODELS[name].listing
+
+
 def read_list(tx: Tx, name: str, wanted: Mapping[str, Any], *, limit: int, after: str = "") -> Page:
     """A page of a list, legible: instants as text, stored JSON as values, samples as text."""
-    found = page(tx, READ_MODELS[name].listing, wanted, limit=limit, after=after)
+    found = page(tx, listing_of(name, wanted), wanted, limit=limit, after=after)
     return Page(rows=[legible(row) for row in found.rows], next=found.next)
 
 

@@ -273,7 +273,7 @@ def _desert(c: Canvas, picture: Picture, horizon: float, light: tuple[float, flo
     p = c.palette
     for k in range(4):
         sand = mix(p.land(0.25 + 0.2 * k), (226, 176, 116), 0.5 if not p.dark else 0.16)
-        hill(c, sand, horizon + 0.1 * k, 0.05 + 0.012 * k, k * 1.9 + c.rng.random())
+        hill(c, sand, horizon + (0.1 * k or -0.05), 0.05 + 0.012 * k, k * 1.9 + c.rng.random())
     del light, picture
 
 

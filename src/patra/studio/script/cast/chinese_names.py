@@ -20,6 +20,7 @@ _ZH_FULL = re.compile(
 )
 _ZH_BEFORE_NAME = "的和与对给跟向叫是把被让找问见士生师员人友位长警妹弟哥姐子在到从了着说看听想等比为"
 _ZH_NOT_LAST = "的了在是和着就也都上下里中把被从到说问来去不没有这那个们"
+_ZH_HOW = re.compile(r"[\u4e00-\u9fff]{2,3}[得地]")  # 高兴得跳起来
 _ZH_TWICE = frozenset(
     "慢慢 轻轻 悄悄 渐渐 常常 偷偷 静静 默默 深深 天天 人人 家家 刚刚 仅仅 匆匆 缓缓 纷纷 处处 远远 久久 紧紧 呆呆 偏偏 往往 早早 好好 白白 连连 频频 微微 牢牢 狠狠 统统".split()
 )
@@ -190,6 +191,7 @@ def chinese_names(chapter: Chapter, most: int) -> dict[str, str]:
     names = [
         name
         for name, count in sorted(found.items(), key=lambda i: (-i[1], i[0]))
+        if not _ZH_HOW.fullmatch(name)
         if name in sure
         or (count > 1 and not name.startswith("小"))
         or re.search(rf"{name}(?:{acting}|[一二][零〇一二三四五六七八九]{{3}}年)", text)

@@ -6,6 +6,8 @@
 | `claims` | evidence | claims, and how likely they all hold |
 | `exact` | a word in its sentence | whether its drawing is certainly what it names |
 | `people` | a shot's sentences | claims on who is seen, of which sex and age, and on who is missing |
+| `elsewhere` | a sentence and a place | what speaks against that it is there |
 | `surroundings` | a shot's sentences | claims on the place and the things |
+| `clothes` | the figures of a shot | them in the colour that the text says |
 | `cards` | a shot and its claims | the shot as it is, or as a card with what of it is certain |
 """

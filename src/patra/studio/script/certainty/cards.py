@@ -7,10 +7,12 @@ the name.
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 import msgspec
 
 from patra.studio.script.certainty.claims import Claim, certainty_of, doubts
+from patra.studio.script.certainty.clothes import dressed
 from patra.studio.script.certainty.people import figure_claims, people_claims
 from patra.studio.script.certainty.surroundings import place_claims, thing_claims
 from patra.studio.script.facts import Card
@@ -22,6 +24,7 @@ SCENE = 0.47  # a shot whose claims hold less likely is a card
 PART = 0.85  # a part of a card that is less certain is left out
 SOMEONE = "someone"  # the kind of a figure that is drawn as a silhouette
 LAYOUTS = 3
+MOST_ALIKE = 2  # cards in a row with the same pictogram
 PAGE_MOVES = ("pan_right", "pan_left", "push_in")  # of each layout; a zoom takes five times as long as a pan
 _QUOTED = re.compile(r"[“「『\"]([^”」』\"]{2,})[”」』\"]?")
 QUOTE_SHARE = 0.45  # of the sentence, from which on the card is the quotation
@@ -36,12 +39,42 @@ def settled(shots: Sequence[Shot], scenes: Sequence[Scene], reading: Reading, le
         first = places[shot.sentences[0].start]
         own = beats[first : first + len(shot.sentences)]
         found.append(_settled(shot, own, beats[:first], reading, least))
+    return _unrepeated(found)
+
+
+def _unrepeated(shots: Sequence[Shot]) -> list[Shot]:
+    """A pictogram that the two cards before show, too, is left out."""
+    found: list[Shot] = []
+    drawn: list[set[str]] = []
+    for shot in shots:
+        picture = shot.picture
+        if picture.framing != "card":
+            drawn.append(set())
+            found.append(shot)
+            continue
+        shown = {name for name in (*picture.pictograms, *picture.motifs) if name not in picture.uncertain}
+        again = shown & drawn[-1] & drawn[-2] if len(drawn) >= MOST_ALIKE else set[str]()
+        drawn.append(shown - again)
+        if again:
+            card = picture.card
+            if card is not None and card.kind == "things" and shown == again:
+                card = msgspec.structs.replace(card, kind="words")
+            uncertain = (*picture.uncertain, *sorted(again))
+            picture = msgspec.structs.replace(picture, uncertain=uncertain, card=card)
+        found.append(msgspec.structs.replace(shot, picture=picture))
     return found
 
 
 def _settled(shot: Shot, own: Sequence[Beat], before: Sequence[Beat], reading: Reading, least: float) -> Shot:
     picture = shot.picture
     things = thing_claims(shot, reading, scenic=False)
+    coloured = {claim.subject for claim in things if claim.evidence == "thing_coloured"}
+    picture = msgspec.structs.replace(
+        picture,
+        figures=dressed(picture.figures, shot.narration),
+        pictograms=tuple(name for name in picture.pictograms if name not in coloured),
+    )
+    things = [claim for claim in things if claim.subject not in coloured]
     picture = msgspec.structs.replace(picture, uncertain=tuple(c.subject for c in things if c.confidence < PART))
     shot = msgspec.structs.replace(shot, picture=picture)
     if picture.framing == "insert":
@@ -99,7 +132,7 @@ def _card_of(
         c.evidence in {"place_here", "place_paragraph"} for c in place
     )
     missing = any(claim.about == "missing" for claim in people)
-    quote = _quotation(text, reading.language)
+    quote = quotation(text, reading.language)
     speaker = next((name for s in shot.sentences if (name := reading.speaker(s))), "")
     if len(quote) >= QUOTE_SHARE * len(text):
         named = next((p for p in portraits if p.name == speaker), None)
@@ -125,9 +158,13 @@ def _card_of(
     )
 
 
-def _quotation(text: str, language: str) -> str:
-    """What is said in a shot, in one piece."""
-    pieces = [found[1].strip() for found in _QUOTED.finditer(text)]
+def quotation(text: str, language: str) -> str:
+    """What one person says in a shot; nothing where the words between end a sentence: another may answer."""
+    found = list(_QUOTED.finditer(text))
+    between = [text[one.end() : other.start()].strip() for one, other in pairwise(found)]
+    if any(words and words[-1] not in ",，：:" for words in between):
+        return ""
+    pieces = [one[1].strip() for one in found]
     whole = ("" if language == "zh" else " ").join(pieces)
     return f"{whole[:-1]}{'。' if language == 'zh' else '.'}" if whole[-1:] in {",", "，"} else whole
 

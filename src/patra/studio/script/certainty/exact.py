@@ -9,6 +9,7 @@ paw) or several senses (a well, a ring), which a scene shows with the word below
 import re
 
 from patra.studio.script.cast.segments import tagged_words
+from patra.studio.script.certainty.elsewhere import is_whole
 
 _EN = frozenset(
     # food and kitchen
@@ -50,9 +51,7 @@ _FIGURE = re.compile(
 def is_exact(word: str, sentence: str, language: str) -> bool:
     """Whether what is drawn for a word is certainly what it names."""
     if language == "zh":
-        return word in _ZH and any(
-            token == word or (len(word) > 1 and word in token) for _, token, _ in tagged_words(sentence)
-        )
+        return word in _ZH and is_whole(sentence, word, tagged_words(sentence))
     lowered = word.lower().replace(" ", "-")
     single = lowered.removesuffix("s")
     known = any(

@@ -46,6 +46,9 @@ _WISHED = re.compile(
 )
 _OFFSPRING = frozenset("son daughter grandson granddaughter 儿子 女儿 孙子 孙女".split())
 _FIRST = re.compile(r"\b(?:I|[Ww]e|us|me)\b|(?<!自)我们?|咱")
+_OF_MAPS = frozenset(
+    "Port Island Isle Lake Mount River Bay Cape Point Hill City Town Valley Bridge Harbour Street Road Square Beach".split()
+)
 _MANY_EN = re.compile(
     r"\b(?:police|motorists?|rescuers?|everyone|everybody|people|family|half the (?:village|town)|brigade|crew|team|guests|officials)\b",
     re.IGNORECASE,
@@ -168,6 +171,8 @@ def _naming(name: str, reading: Reading) -> str:
         return "repeated_name" if often and (name[0] in _FAMILIAR or len(set(name)) == 1) else "guessed_name"
     if words[0].rstrip(".") in TITLES:
         return "title"
+    if _OF_MAPS & set(words):
+        return "word_as_name"  # Gull Island
     if re.search(rf"\b(?:[Ii]n|at|near|to) {re.escape(name)}\b", reading.text):
         return "word_as_name"
     if given_name_votes(words[0]):
@@ -256,6 +261,8 @@ def _missing(shot: Shot, reading: Reading) -> list[Claim]:
     for sentence in shot.sentences:
         told = unreported_part(here_part(reading.narrated(sentence), language), language)
         mentioned = {m.at - sentence.start for m in _within(reading, sentence)}
+        if not drawn and not shot.picture.crowd and any(told[at : at + 1].strip() for at in mentioned):
+            claims.append(Claim(about="missing", subject="", evidence="person_not_drawn"))
         first = _FIRST.search(told)
         if first:
             claims.append(Claim(about="missing", subject=first[0], evidence="narrator_acts"))
@@ -296,7 +303,9 @@ def _person_words(text: str, words: dict[str, str], language: str) -> list[tuple
     return found + [
         (m.start(), m[0])
         for m in re.finditer(r"[a-z]{3,}", text)
-        if m[0] in words or (m[0].endswith("s") and m[0][:-1] in words)
+        if m[0] in words
+        or (m[0].endswith("s") and m[0][:-1] in words)
+        or (m[0].endswith("men") and f"{m[0][:-3]}man" in words)
     ]
 
 

@@ -8,6 +8,13 @@ from collections.abc import Collection, Sequence
 from patra.studio.script.cast.ages import is_life
 from patra.studio.script.cast.presence import unreported_part
 from patra.studio.script.certainty.claims import Claim
+from patra.studio.script.certainty.elsewhere import (
+    against_carried,
+    against_stated,
+    is_confirmed,
+    names_a_place,
+    other_side,
+)
 from patra.studio.script.certainty.exact import is_exact
 from patra.studio.script.depiction import here_part, without_speech
 from patra.studio.script.lexicon import named_places
@@ -22,7 +29,7 @@ _SOMEWHERE_ZH = re.compile(
     r"[在到进向往](?!了)[\u4e00-\u9fff]{1,7}(?:[里上中下内外前后边旁]|门口)|(?:爬上|走进|来到|站在|坐在|回到|住在)[\u4e00-\u9fff]{2}"
 )
 _NOT = re.compile(
-    r"\b(?:never|not|no|avoid|without|nor|n't|cannot)\b[^,.;]{0,40}$|n[’']t\b[^,.;]{0,40}$|(?:避免|切勿|别|不要|不能|不用|不会|别|没有|没|无|不)[^，。；]{0,5}$",
+    r"\b(?:never|not|no|refus\w+|avoid|without|nor|n't|cannot)\b[^,.;]{0,40}$|n[’']t\b[^,.;]{0,40}$|(?:避免|切勿|别|不要|不能|不用|不会|别|没有|没|无|不)[^，。；]{0,5}$",
     re.IGNORECASE,
 )
 
@@ -33,14 +40,12 @@ def place_claims(shot: Shot, beats: Sequence[Beat], before: Sequence[Beat], read
     told = " ".join(unreported_part(here_part(reading.narrated(b.sentence), language), language) for b in beats)
     whole = " ".join(without_speech(b.sentence.text) for b in beats)
     claims: list[Claim] = []
-    outdoors = picture.sign in OUTDOORS.values()
     if not picture.place and not picture.sign:
         lost = (_SOMEWHERE_ZH if language == "zh" else _SOMEWHERE_EN).search(told)
-        return [
-            Claim(
-                about="place", subject=lost[0] if lost else "", evidence="place_not_found" if lost else "place_unsaid"
-            )
-        ]
+        names = (*reading.people.names, *reading.people.aliases)
+        unknown = lost is not None or names_a_place(told, language, names)
+        evidence = "place_not_found" if unknown else "place_unsaid"
+        return [Claim(about="place", subject=lost[0] if lost else "", evidence=evidence)]
     where = picture.sign or picture.place
     stated = any(picture.place in b.tags.places or (picture.sign and b.tags.places) for b in beats)
     if stated:
@@ -51,12 +56,22 @@ def place_claims(shot: Shot, beats: Sequence[Beat], before: Sequence[Beat], read
         claims.append(
             Claim(about="place", subject=where, evidence=_stated(told, words, only=only, life=is_life(reading.text)))
         )
+        names = (*reading.people.names, *reading.people.aliases)
+        if picture.sign and picture.place and not any(picture.sign in (word, told) for word in words):
+            claims.append(Claim(about="place", subject=where, evidence="place_alike"))  # the sign of the place before
+        if told.rstrip(' ”"').endswith(("?", "？")):
+            claims.append(Claim(about="place", subject=where, evidence="place_only_told"))
+        if against := against_stated(told, words, picture.place, language, names, inside=beats[-1].setting.inside):
+            claims.append(Claim(about="place", subject=where, evidence=against))
+        inside = beats[-1].setting.inside
+        if picture.figures and not inside and other_side(told, language, inside=inside):
+            claims.append(Claim(about="place", subject=where, evidence="place_other_side"))
     else:
         claims.append(
             Claim(
                 about="place",
                 subject=where,
-                evidence=_carried(picture.place, picture.sign, beats, before, outdoors=outdoors),
+                evidence=_carried(shot, told, beats, before, reading),
             )
         )
         if _leaves(told, language):
@@ -123,16 +138,59 @@ def _leaves(told: str, language: str) -> bool:
     return (_SOMEWHERE_ZH if language == "zh" else _SOMEWHERE_EN).search(told) is not None
 
 
-def _carried(place: str, sign: str, beats: Sequence[Beat], before: Sequence[Beat], *, outdoors: bool) -> str:
+LASTS = 2  # sentences for which a place is certain that only one before them states
+
+
+def _carried(shot: Shot, told: str, beats: Sequence[Beat], before: Sequence[Beat], reading: Reading) -> str:
+    """The evidence for a place that no sentence of the shot states: certain right behind the one that does."""
+    picture, language = shot.picture, reading.language
+    place, sign = picture.place, picture.sign
+    if sign in OUTDOORS.values():
+        return "place_implied"
+    peopled = bool(picture.figures)
+    names = (*reading.people.names, *reading.people.aliases)
+    inside = beats[-1].setting.inside
+    confirmed = is_confirmed(told, place, language)
+    if against := against_carried(told, language, names, inside=inside, peopled=peopled or confirmed):
+        return against
     paragraph = beats[0].sentence.paragraph
     for back, beat in enumerate(reversed(before), 1):
+        said = reading.narrated(beat.sentence)
         if (place and place in beat.tags.places) or (sign and sign in beat.tags.place_words):
             if _LIVES.search(beat.sentence.text):
                 return "place_implied"
-            if beat.sentence.paragraph == paragraph and back <= 3:
+            if any(_passed(said, word) for word in beat.tags.place_words):
+                return "place_far"
+            if against := against_stated(said, beat.tags.place_words, place, language, names, inside=inside):
+                return against
+            if beat.sentence.paragraph == paragraph and back <= LASTS:
                 return "place_paragraph"
-            return "place_before" if back <= 2 else "place_far"
-    return "place_before" if outdoors else "place_implied"
+            if confirmed:
+                return "place_confirmed"
+            return "place_before" if back <= LASTS else "place_far"
+        if against := against_carried(said, language, names, inside=inside, peopled=True):
+            return against  # someone went away in between
+    return "place_implied"
+
+
+CLOTHES = frozenset(
+    [
+        "shoe-print",
+        "hat-fedora",
+        "tshirt-crew",
+        "fa:mitten",
+        "fa:socks",
+        "fa:vest",
+        "fa:shirt",
+        "fa:hat-cowboy",
+        "fa:helmet-safety",
+        "fa:hat-wizard",
+    ]
+)
+_COLOURED = re.compile(
+    r"\b(?:red|yellow|green|blue|white|black|brown|grey|gray|pink|purple|orange|golden|silver) $|[红黄绿蓝白黑灰粉紫褐棕橙][色的]{0,2}$",
+    re.IGNORECASE,
+)
 
 
 def thing_claims(shot: Shot, reading: Reading, *, scenic: bool) -> list[Claim]:
@@ -147,6 +205,8 @@ def thing_claims(shot: Shot, reading: Reading, *, scenic: bool) -> list[Claim]:
             evidence = "thing_painted"
         elif at >= 0 and _NOT.search(shot.narration[:at]):
             evidence = "thing_denied"
+        elif at >= 0 and name in CLOTHES and _COLOURED.search(shot.narration[:at]):
+            evidence = "thing_coloured"
         else:
             evidence = "thing_exact" if is_exact(word, shot.narration, reading.language) else "thing_by_sense"
         claims.append(Claim(about="thing", subject=name, evidence=evidence))

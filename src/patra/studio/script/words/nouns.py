@@ -10,6 +10,7 @@ import re
 from collections.abc import Container
 
 from patra.studio.script.cast.roles import kind_words_of
+from patra.studio.script.cast.segments import tagged_words
 from patra.studio.script.depiction import seen_part
 from patra.studio.script.language import READ
 from patra.studio.script.lexicon import is_known
@@ -130,6 +131,8 @@ def _phrase(tokens: list[str], at: int) -> tuple[str, int]:
         return "", at + 1
     if tokens[at - 1].lower().endswith("ing") and len(tokens[at - 1]) > 5 and is_pictured(tokens[at].lower(), "en"):
         return f"{tokens[at - 1].lower()} {tokens[at].lower()}", at + 1  # a sewing machine is no engine
+    if _is_doing(tokens, at):
+        return "", at + 1  # a small light moving on the water
     first = tokens[at].lower().removesuffix("'s").removesuffix("’s")
     if _is_word(tokens, at + 1) and not _is_plain(tokens[at + 1].lower()) and not _is_word(tokens, at + 2):
         second = tokens[at + 1].lower()
@@ -137,6 +140,12 @@ def _phrase(tokens: list[str], at: int) -> tuple[str, int]:
         if follows not in _BEFORE - {"with", "of"} and not second.endswith("ly"):
             return (f"{first} {second}" if not _is_shown(second) and not _is_shown(first) else ""), at + 2
     return ("" if _is_shown(first) else first), at + 1
+
+
+def _is_doing(tokens: list[str], at: int) -> bool:
+    """Whether a word in -ing behind other words of a phrase says what is done: it is no thing itself."""
+    word, before = tokens[at].lower(), tokens[at - 1].lower()
+    return word.endswith("ing") and len(word) > 5 and before not in _BEFORE
 
 
 def _is_word(tokens: list[str], at: int) -> bool:
@@ -180,12 +189,22 @@ def _chinese(text: str) -> list[str]:
                 for k in range(1, len(noun))
                 for n in range(len(noun) - k + 1, 5)
             )
-            if crossed:
-                continue  # 背吉 of 背吉他
+            if crossed or _ends_in_a_verb(text, at, len(noun)):
+                continue  # 背吉 of 背吉他, 井边停 of 井边停下来
             if len(noun) >= 2 and noun[0] not in "一二两三四五六七八九十百千几" and not _is_shown_zh(noun):
                 spots.append((match.start(group), noun))
     nouns = [noun for _, noun in sorted(spots)]
     return [noun for noun in nouns if not any(noun != other and noun in other for other in nouns)]
+
+
+def _ends_in_a_verb(text: str, at: int, length: int) -> bool:
+    """Whether the last word of a piece of a Chinese text, as the segmenter cuts it, is a verb or goes on behind it."""
+    last = next((word for word in tagged_words(text) if word[0] < at + length <= word[0] + len(word[1])), None)
+    return (
+        last is not None
+        and last[0] > at
+        and ((last[2] == "v" and len(last[1]) == 1) or last[0] + len(last[1]) > at + length)
+    )
 
 
 def _is_shown_zh(noun: str) -> bool:

@@ -29,13 +29,17 @@ const store = (views) => {
   catch { toast("This browser keeps nothing for this page"); }
   showViews();
 };
+const readable = (href) => {
+  const address = href.replace("/console", "").replaceAll("+", " ");
+  try { return decodeURIComponent(address); } catch { return address; } // a lone % is no code of a character
+};
 const viewRow = (view) => {
   const row = $("#view-row").content.cloneNode(true);
   const link = $("a", row);
   link.textContent = view.name;
   link.href = view.href;
   if (view.href === kept()) link.setAttribute("aria-current", "true");
-  $("[data-address]", row).textContent = decodeURIComponent(view.href.replace("/console", "").replaceAll("+", " "));
+  $("[data-address]", row).textContent = readable(view.href);
   const forget = $("button", row);
   forget.setAttribute("aria-label", `Forget ${view.name}`);
   forget.addEventListener("click", () => {

@@ -2,7 +2,9 @@
 
 import itertools
 
-from patra.studio.script.certainty.cards import LAYOUTS, SCENE, SOMEONE
+import pytest
+
+from patra.studio.script.certainty.cards import LAYOUTS, SCENE, SOMEONE, quotation
 from patra.studio.script.plan import make_plan
 from tests.support.understood import understood
 
@@ -49,3 +51,22 @@ def test_cards_in_a_row_are_laid_out_differently() -> None:
     layouts = [shot.picture.layout for shot in make_plan(HOTEL).shots if shot.picture.card]
     assert all(a != b for a, b in itertools.pairwise(layouts))
     assert set(layouts) <= set(range(LAYOUTS))
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "said"),
+    [
+        ("“你放在厨房了？”母亲问。“没有，我记得我锁了门。”", "zh", ""),
+        ("“把门关上，”母亲说，“外面冷。”", "zh", "把门关上，外面冷。"),
+        ('"Are you there?" asked Tom. "No, I am here."', "en", ""),
+    ],
+)
+def test_two_speakers_are_on_no_quotation_card(text: str, language: str, said: str) -> None:
+    assert quotation(text, language) == said
+
+
+def test_a_pictogram_is_not_on_more_than_two_cards_in_a_row() -> None:
+    steps = ["Lift the bicycle.", "Turn the bicycle over.", "Clean the bicycle with a cloth.", "Park the bicycle."]
+    pictures = [shot.picture for shot in make_plan("How to clean it\n\n" + "\n\n".join(steps)).shots]
+    drawn = ["bicycle" in {*p.pictograms, *p.motifs} - {*p.uncertain} for p in pictures]
+    assert drawn[:3] == [True, True, False]

@@ -14,6 +14,7 @@ from patra.studio.script.certainty.exact import is_exact
         ("bridge", "He was the bridge of peace.", "en", False),
         ("鱼", "他钓到一条鱼。", "zh", True),
         ("鱼", "同事们叫她鲸鱼的邻居。", "zh", False),
+        ("电池", "屋顶换上了太阳能电池板。", "zh", False),
         ("绳子", "石头上有绳子。", "zh", False),
     ],
 )

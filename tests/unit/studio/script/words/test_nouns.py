@@ -37,3 +37,8 @@ def test_nouns_without_a_drawing_are_found_as_they_are_written(
 )
 def test_a_clause_of_which_nothing_is_drawn_is_lettered_whole(sentence: str, language: str, phrase: str) -> None:
     assert phrase_of(sentence, language) == phrase
+
+
+def test_what_a_thing_does_is_on_no_label():
+    assert unshown_nouns("Then Elsa saw a small light moving on the water.", "en") == ()
+    assert not any(noun.endswith("停") for noun in unshown_nouns("他在井边停下来，擦了擦额头上的汗。", "zh"))
