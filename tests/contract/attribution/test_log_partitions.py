@@ -1,7 +1,7 @@
 """The log of a new PostgreSQL store is partitioned: made ahead of the writers, dropped whole, and nothing is lost between."""
 
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
@@ -19,7 +19,9 @@ from patra.app.configuration.settings import Settings, StoreSettings
 from patra.app.wiring import build, packages
 from patra.attribution.commit import commit
 from patra.attribution.history import kinds
-from patra.attribution.history.files import CODES, Span, files_between
+from patra.attribution.history.ask import check_files
+from patra.attribution.history.files import CODES, Span, add_span, files_between
+from patra.attribution.history.kinds import LogLines
 from patra.attribution.history.log_lines import restore_log
 from patra.attribution.history.log_partitions import LOG, past_partitions
 from patra.attribution.intake.batch import read_batch
@@ -31,7 +33,7 @@ from patra.kernel.db import Database, migrate, open_database
 from patra.kernel.db import partitions as parts
 from patra.kernel.db.partitions import PartitionMaker, hold_still, partitions, shape
 from patra.kernel.db.queries import statement
-from patra.kernel.errors import StoreBusy
+from patra.kernel.errors import StoreBusy, Transient
 from patra.kernel.files import FolderPlace
 from patra.kernel.testing import ManualClock
 from tests.conftest import schema_of_its_own
@@ -440,6 +442,42 @@ def test_a_partition_with_a_line_in_no_file_stays_and_loses_the_others_after_a_d
     purge(store, place, now + 3 * DAY)
     assert bounds(store)[0][0] == 8
     assert {one.deleted_at is None for one in store.read(files_between)} == {False}
+
+
+def test_two_processes_that_look_for_the_same_lines_put_them_into_one_file(store: Database, place: FolderPlace):
+    fill(store)
+    now, before = T0 + KEPT + HOUR, T0 + HOUR
+    first, last = store.read(lambda tx: LogLines().next_span(tx, before)) or (0, 0)
+    assert purge_once(store, now, Retention(log=KEPT), history=place).log == 3  # another one, meanwhile
+    store.run(lambda tx: add_span(tx, "log", first, last, before, now))
+    purge(store, place, now)
+    assert [(one.first, one.last) for one in store.read(files_between)] == [(1, 3), (4, 7), (8, 8)]
+    assert bounds(store)[0][0] == 8
+    assert check_files(store, place).rows == 8
+
+
+def test_lines_twice_in_files_do_not_stand_for_others_that_are_in_none(
+    store: Database, place: FolderPlace, monkeypatch: pytest.MonkeyPatch
+):
+    """As a process of an earlier release may do, and then history cannot be reached."""
+    monkeypatch.setattr(kinds, "MAX_FILE_ROWS", 2)
+    fill(store)
+    now = T0 + KEPT + HOUR
+    store.run(lambda tx: tx.script("DELETE FROM att_log WHERE number < 4"))
+    assert purge_once(store, now, Retention(log=KEPT), history=place).log == 2
+    names = "kind, first, last, cutoff, planned_at, file, row_count, sha256, first_at, last_at, held_until, verified_at"
+    twice = f"INSERT INTO att_history_file ({names}) SELECT {names} FROM att_history_file"
+    store.run(lambda tx: tx.script(twice))
+    away = Mortal(store, place, 2**30)
+    monkeypatch.setattr(away, "put", unreachable)
+    for _ in range(2):
+        with suppress(Transient):
+            purge_once(store, now, Retention(log=KEPT), history=away)  # pyright: ignore[reportArgumentType]
+    assert numbers(store) == list(range(4, 10))
+
+
+def unreachable(name: str, content: bytes) -> None:
+    raise Transient("attribution_history_unavailable", name)
 
 
 def test_a_process_that_is_killed_at_any_act_leaves_every_line_once(

@@ -13,7 +13,7 @@ import msgspec
 from patra.attribution.history.files import Span
 from patra.attribution.storage.sql import Q
 from patra.kernel.clock import DAY
-from patra.kernel.db import Tx
+from patra.kernel.db import Row, Tx
 from patra.kernel.db.partitions import (
     GrowingTable,
     Partition,
@@ -63,11 +63,9 @@ def stretches(tx: Tx, before: int, *, into_files: bool) -> Iterator[Stretch]:
     for one in full_partitions(tx, LOG):
         if reached < one.first:
             yield Stretch(reached, one.first, before)
-        if into_files and _is_past(
-            tx, one, before
-        ):  # in their order, without a gap: those of its files need not be looked at again
-            _, last = tx.fetch(Q["verified_log_rows"], {"first": one.first, "end": one.end})[0]
-            yield Stretch(one.first if last is None else last + 1, one.end, before)
+        if into_files and _is_past(tx, one, before):
+            # in their order, without a gap: those of its files need not be looked at again
+            yield Stretch(max((last + 1 for _, last, _ in _verified(tx, one)), default=one.first), one.end, before)
         else:
             yield Stretch(one.first, one.end, before - MAX_WAIT)
         reached = one.end
@@ -94,12 +92,29 @@ def drop_past(tx: Tx, partition: Partition, before: int, now: int, *, in_files: 
     """
     if not hold_still(tx, LOG, partition):
         return None
-    newest, lines = newest_instant(tx, LOG, partition), rows_of(tx, partition)
+    newest = newest_instant(tx, LOG, partition)
+    lines = rows_of(tx, LOG, partition, partition.first, partition.end - 1)
     if newest is not None and newest >= before:
         return None
-    asked = {"first": partition.first, "end": partition.end}
-    if in_files and tx.fetch(Q["verified_log_rows"], asked)[0][0] != lines:
+    if in_files and not _all_in_files(tx, partition, lines):
         return None
     drop(tx, LOG, partition)
-    tx.execute(Q["end_verified_files"], {**asked, "now": now})
+    tx.execute(Q["end_verified_files"], {"first": partition.first, "end": partition.end, "now": now})
     return Dropped(lines=lines, until=None if newest is None else newest + 1)
+
+
+def _all_in_files(tx: Tx, partition: Partition, lines: int) -> bool:
+    """Whether every line of a partition is in a verified file: between the first and the last of each there are as many
+    as it has, no two files have the same, and there are no others. A sum alone could hide a line behind another's file.
+    """
+    reached, known = partition.first - 1, 0
+    for first, last, count in _verified(tx, partition):
+        if first <= reached or rows_of(tx, LOG, partition, first, last) != count:
+            return False
+        reached, known = last, known + count
+    return known == lines
+
+
+def _verified(tx: Tx, partition: Partition) -> list[Row]:
+    """The first line, the last line and the number of lines of each verified file, in their order."""
+    return tx.fetch(Q["verified_log_files"], {"first": partition.first, "end": partition.end})

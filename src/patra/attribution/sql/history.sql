@@ -3,8 +3,12 @@ SELECT number, kind, first, last, cutoff, file, row_count, sha256, first_at, las
 WHERE kind = :kind AND deleted_at IS NULL AND (held_until IS NULL OR held_until < :now) ORDER BY number LIMIT 1
 
 -- name: add_history_file
+-- Not one whose rows are in a file already, and still in the store: they were looked for before that file was written.
 INSERT INTO att_history_file (kind, first, last, cutoff, planned_at)
-VALUES (:kind, :first, :last, :cutoff, :planned_at)
+SELECT :kind, :first, :last, :cutoff, :planned_at WHERE NOT EXISTS (
+  SELECT 1 FROM att_history_file
+  WHERE kind = :kind AND file IS NOT NULL AND deleted_at IS NULL AND first <= :last AND last >= :first
+)
 ON CONFLICT DO NOTHING
 
 -- name: enter_history_file
@@ -32,9 +36,9 @@ UPDATE att_history_file SET deleted_at = NULL, held_until = :until, verified_at 
 -- Its rows wait to leave with their partition; where that does not come, they are deleted after the hold.
 UPDATE att_history_file SET verified_at = :now, held_until = :until WHERE number = :number
 
--- name: verified_log_rows
-SELECT coalesce(sum(row_count), 0), max(last) FROM att_history_file
-WHERE kind = 'log' AND deleted_at IS NULL AND verified_at IS NOT NULL AND first >= :first AND last < :end
+-- name: verified_log_files
+SELECT first, last, row_count FROM att_history_file
+WHERE kind = 'log' AND deleted_at IS NULL AND verified_at IS NOT NULL AND first >= :first AND last < :end ORDER BY first
 
 -- name: end_verified_files
 UPDATE att_history_file SET deleted_at = :now, held_until = NULL

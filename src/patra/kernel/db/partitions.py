@@ -267,8 +267,11 @@ def hold_still(tx: Tx, table: GrowingTable, partition: Partition) -> bool:
     return True
 
 
-def rows_of(tx: Tx, partition: Partition) -> int:
-    return tx.fetch(statement("rows_of_partition", f"SELECT count(*) FROM {identifier(partition.name)}"))[0][0]
+def rows_of(tx: Tx, table: GrowingTable, partition: Partition, first: int, last: int) -> int:
+    """How many rows a partition has from one number to another, both included."""
+    key = identifier(table.key)
+    text = f"SELECT count(*) FROM {identifier(partition.name)} WHERE {key} >= :first AND {key} <= :last"
+    return tx.fetch(statement("rows_of_partition", text), {"first": first, "last": last})[0][0]
 
 
 def drop(tx: Tx, table: GrowingTable, partition: Partition) -> None:
