@@ -45,7 +45,7 @@ from patra.attribution.history.log_partitions import drop_past, past_partitions,
 from patra.attribution.history.settled_facts import SettledFacts
 from patra.attribution.storage.dedup_keys import PURGED
 from patra.attribution.storage.sql import Q, mark, set_mark
-from patra.kernel.clock import HOUR
+from patra.kernel.clock import HOUR, Clock
 from patra.kernel.db import Database, Tx
 from patra.kernel.db.partitions import Partition
 from patra.kernel.errors import PatraError, StoreBusy
@@ -63,6 +63,7 @@ __all__ = [
     "Keep",
     "Purged",
     "Retention",
+    "RetentionRounds",
     "into_files",
     "purge_once",
 ]
@@ -109,6 +110,37 @@ class Purged(msgspec.Struct, frozen=True, kw_only=True):
     """Files of history that were lost before their rows went, and were written again."""
     statements: int = 0
     """Statements that were checked, since facts wait for them."""
+
+
+class RetentionRounds:
+    """Turns of retention, in rounds: in each goes what is past when it begins; what becomes past waits for the next.
+
+    So a round ends, whatever goes on meanwhile: rows become past as steadily as they came, and without rounds each turn
+    would find the few of the last moment, and write a file for them.
+    """
+
+    def __init__(
+        self,
+        db: Database,
+        clock: Clock,
+        retention: Retention,
+        *,
+        keep: Keep | None = None,
+        history: FilePlace | None = None,
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self._retention = retention
+        self._keep = keep
+        self._history = history
+        self._began: int | None = None
+
+    def run_once(self) -> Purged:
+        """One turn; one that finds nothing, or fails, ends its round."""
+        began, self._began = self._began or self._clock.now(), None
+        purged = purge_once(self._db, began, self._retention, keep=self._keep, history=self._history)
+        self._began = None if purged == Purged() else began
+        return purged
 
 
 def purge_once(

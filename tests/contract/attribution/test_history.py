@@ -21,7 +21,7 @@ from patra.attribution.history.settled_facts import SettledFacts
 from patra.attribution.intake.batch import read_batch
 from patra.attribution.log_export import exported
 from patra.attribution.replay import replay
-from patra.attribution.retention import Purged, Retention, purge_once
+from patra.attribution.retention import Purged, Retention, RetentionRounds, purge_once
 from patra.attribution.settlement.counts import settle
 from patra.attribution.settlement.facts import settled_facts
 from patra.attribution.settlement.period import close_period, parse_period
@@ -37,7 +37,7 @@ from patra.attribution.verify import verify
 from patra.kernel.clock import DAY, SECOND
 from patra.kernel.db import Database, migrate
 from patra.kernel.db.queries import statement
-from patra.kernel.errors import ConfigInvalid, Invalid
+from patra.kernel.errors import ConfigInvalid, Invalid, Transient
 from patra.kernel.files import FilePlace, FolderPlace
 from patra.kernel.testing import ManualClock
 from tests.unit.attribution.said import ALL_DUE_CLOSURES, PACKAGES, T0, at, envelope, event, fresh, sent
@@ -114,6 +114,37 @@ def move_all(db: Any, place: Any, kind: Any, now: int = LATER) -> int:
 
 def count(db: Database, table: str) -> int:
     return db.read(lambda tx: tx.fetch(statement("rows_of_table", f"SELECT count(*) FROM {table}")))[0][0]
+
+
+class Passing(ManualClock):
+    """A second passes whenever it is looked at."""
+
+    def now(self) -> int:
+        self.advance(SECOND)
+        return super().now()
+
+
+def test_a_round_of_retention_ends_although_lines_become_past_meanwhile(store: Database, place: FilePlace):
+    """Else a store that takes a batch each second would get a file each second."""
+    clock = Passing(T0 + 3 * SECOND + DAY)
+    rounds = RetentionRounds(store, clock, Retention(log=DAY), history=place)
+    turns = [rounds.run_once().log for _ in range(4)]
+    assert turns == [4, 0, 1, 0]
+    assert [one.rows for one in store.read(files_between)] == [4, 1]
+
+
+def test_a_round_of_retention_that_fails_ends(store: Database, place: FilePlace, monkeypatch: pytest.MonkeyPatch):
+    clock = Passing(T0 + 3 * SECOND + DAY)
+    rounds = RetentionRounds(store, clock, Retention(log=DAY), history=place)
+
+    def unreachable(name: str, content: bytes) -> None:
+        raise Transient("attribution_history_unavailable", f"{name}: {len(content)} bytes")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(place, "put", unreachable)
+        with pytest.raises(Transient):
+            rounds.run_once()
+    assert [rounds.run_once().log for _ in range(3)] == [4, 1, 0]  # the span of before, and what is past by now
 
 
 def test_a_log_that_was_moved_to_history_is_exported_whole_and_replayed(store: Database, place: FilePlace):

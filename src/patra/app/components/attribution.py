@@ -23,7 +23,7 @@ from patra.attribution.intake.envelope import legal_id
 from patra.attribution.intake.fair_share import AppLimits
 from patra.attribution.intake.response_proof import Signing
 from patra.attribution.intake.trusted_clock import TrustedClock
-from patra.attribution.retention import Keep, Purged, Retention, into_files, purge_once
+from patra.attribution.retention import Keep, Retention, RetentionRounds, into_files
 from patra.attribution.settlement.verified_statements import VerifiedStatements
 from patra.attribution.storage.billing_tree import BillingTree, billed_twice
 from patra.attribution.storage.key_index import Indexer
@@ -86,10 +86,7 @@ def join(ground: Context) -> BuiltComponent:
     in_postgres = ground.db.dialect == "postgres"
     placements = Carrier(ground.db, clock, engine.busy)
     retention, keep, history = _retention(settings)
-
-    def purge() -> Purged:
-        return purge_once(ground.db, clock.now(), retention, keep=keep, history=history)
-
+    rounds = RetentionRounds(ground.db, clock, retention, keep=keep, history=history)
     billing_tree = BillingTree(ground.db, clock, engine.busy)
     merger = RunMerger(ground.db, engine.busy, wait=settings.merge_after_hours * HOUR)
     verification = ScheduledVerification(ground.db, clock, settings.verify_hours * HOUR, engine.busy)
@@ -117,7 +114,7 @@ def join(ground: Context) -> BuiltComponent:
         Loop(name="attribution.index", run_once=built.indexer.run_once, every=SECOND, role=LoopRole.INDEXER),
         Loop(name="attribution.index_merge", run_once=merger.run_once, every=10 * SECOND, role=LoopRole.INDEXER),
         Loop(name="attribution.turned_away", run_once=built.turned_away.run_once, every=SECOND, role=LoopRole.INTAKE),
-        Loop(name="attribution.retention", run_once=purge, every=10 * MINUTE, role=LoopRole.UPKEEP),
+        Loop(name="attribution.retention", run_once=rounds.run_once, every=10 * MINUTE, role=LoopRole.UPKEEP),
     ]
     if in_postgres:  # beside every intake: who writes makes room for what he writes
         maker = PartitionMaker(ground.db, ground.clock, LOG)
