@@ -203,6 +203,21 @@ def test_while_a_backup_reads_the_default_partition_none_is_made_and_nobody_wait
     assert make_all(store) > 0
 
 
+def test_a_vacuum_of_one_partition_keeps_no_other_from_being_made_or_dropped(store: Database, postgres_url: str):
+    for number in range(1, 10):
+        send(store, number)
+        make_all(store)
+    before = bounds(store)
+    with psycopg.connect(postgres_url) as other:  # a vacuum holds this lock for hours, where a partition is large
+        other.execute(b"LOCK TABLE att_log_8 IN SHARE UPDATE EXCLUSIVE MODE")
+        for number in range(10, 15):
+            send(store, number)
+        assert make_all(store) > 0
+        purge_once(store, T0 + KEPT + HOUR, Retention(log=KEPT))
+    assert bounds(store)[-1] > before[-1]
+    assert bounds(store)[0][0] == 8
+
+
 def test_two_processes_make_each_partition_once(store: Database, postgres_url: str):
     for number in range(1, 8):
         send(store, number)

@@ -233,8 +233,11 @@ def _attach(tx: Tx, table: GrowingTable, first: int, end: int, *, nowait: bool =
 
 
 def _lock(tx: Tx, name: str, mode: str, *, nowait: bool) -> None:
-    """Take a lock or give up, at once or when the bound is over: nobody waits behind one who does not wait."""
-    tx.script(f"LOCK TABLE {identifier(name)} IN {mode} MODE{' NOWAIT' if nowait else ''}")
+    """Take a lock or give up, at once or when the bound is over: nobody waits behind one who does not wait.
+
+    Of the table itself: a vacuum of some partition is in nobody's way.
+    """
+    tx.script(f"LOCK TABLE ONLY {identifier(name)} IN {mode} MODE{' NOWAIT' if nowait else ''}")
 
 
 # --- dropped ----------------------------------------------------------------------------------------------------------
@@ -276,7 +279,7 @@ def rows_of(tx: Tx, table: GrowingTable, partition: Partition, first: int, last:
 
 def drop(tx: Tx, table: GrowingTable, partition: Partition) -> None:
     """Drop a partition that is held; raises StoreBusy where the table is not free within the bound."""
-    tx.script(f"LOCK TABLE {identifier(table.name)} IN ACCESS EXCLUSIVE MODE")
+    _lock(tx, table.name, "ACCESS EXCLUSIVE", nowait=False)
     tx.script(f"DROP TABLE {identifier(partition.name)}")
     log.info("partition_dropped", table=table.name, first=partition.first, end=partition.end)
 
