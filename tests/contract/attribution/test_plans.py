@@ -67,6 +67,37 @@ def test_no_table_without_statistics_is_read_as_a_whole(
     assert db.read(lambda tx: tx.fetch(known)) == [(0,)]
 
 
+@pytest.mark.parametrize("analysed", [False, True])
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("fresh_items", {"after": 39_000, "limit": 128}),
+        ("gaps_filled", {}),
+        ("items_without_a_line", {"first": 39_000, "last": 39_500, "since": 0}),
+    ],
+)
+def test_what_the_log_says_of_some_items_is_looked_up_by_their_numbers(
+    db: Database, name: str, params: dict[str, Any], analysed: bool
+):
+    """Joined, the log was read from its first line on for each run of the index, and for each page of a check."""
+
+    def fill(tx: Tx) -> None:
+        tx.script("""INSERT INTO att_log (place, at, kind, app_id, batch_id, body)
+            SELECT 0, n, 'batch', 'app', 'b' || n, 'a body' FROM generate_series(1, 40000) n""")
+        tx.script(
+            "INSERT INTO att_decision (item, at, archived, body) SELECT n, n, 1, '' FROM generate_series(1, 40000) n"
+        )
+        tx.script("INSERT INTO att_gap (item, seen_at) VALUES (39900, 1)")
+        if analysed:
+            tx.script("ANALYZE att_log; ANALYZE att_decision")
+
+    db.run(fill)
+    found = db.read(lambda tx: plan(tx, name, params, []))
+    assert "Merge" not in found, found
+    assert "Hash" not in found, found
+    assert "Seq Scan on att_log_0" not in found, found
+
+
 def test_closures_that_are_due_are_found_by_their_deadline(db: Database):
     db.run(lambda tx: tx.script(FILL["att_closure"]))
     for name, params in (("due_until", {"now": 1, "limit": 1000}), ("closures_due", {"now": 1})):

@@ -13,3 +13,8 @@ FROM att_reject WHERE decision_id >= :first AND decision_id <= :last GROUP BY de
 
 -- name: dropped_events
 SELECT coalesce((SELECT max(number) FROM att_log), 0), coalesce((SELECT sum(count) FROM att_drop), 0)::bigint
+
+-- name: items_without_a_line
+SELECT d.item FROM att_decision d
+LEFT JOIN LATERAL (SELECT number FROM att_log e WHERE e.number = d.item OFFSET 0) l ON true
+WHERE d.item >= :first AND d.item <= :last AND l.number IS NULL AND d.at >= :since
