@@ -492,6 +492,20 @@ def test_coverage_of_what_was_never_read_says_so_and_of_no_endpoint_is_refused(p
     assert "crossref has no endpoint 'wroks'" in patra("ingest", "pause", "crossref", "wroks").err
 
 
+def test_a_list_is_not_read_from_an_endpoint_of_single_records(patra: Patra, tmp_path: Path) -> None:
+    (tmp_path / "crossref.yaml").write_text(bundled.text("crossref"), encoding="utf-8")
+    assert patra("ingest", "pack", "load", "crossref.yaml").code == 0
+    assert patra("ingest", "coverage", "crossref", "work").err == (
+        "crossref work gives records by id; windows are those of a list\n"
+    )
+    for line in (["run"], ["plan", "--dry-run"], ["plan"]):
+        refused = patra("ingest", *line, "crossref", "work")
+        said = "crossref work gives records by id; HARVEST reads a list [i_operation_unsupported]"
+        assert (refused.code, said in refused.err) == (5, True)
+        assert "did you mean works? lists: works" in refused.err
+        assert refused.err.count("[i_") == 1, "one slip is one problem"
+
+
 def test_a_pack_that_is_not_there_is_answered_with_what_was_meant(patra: Patra, tmp_path: Path) -> None:
     (tmp_path / "mylibrary.yaml").write_text("source: mylibrary\n", encoding="utf-8")
     assert "(did you mean mylibrary.yaml?)" in patra("ingest", "pack", "check", "mylibrary").err
