@@ -1,6 +1,7 @@
 """What a user sees: help that teaches, results on standard output, one precise line for each error, an exit code."""
 
 import errno
+import json
 import os
 import re
 import subprocess
@@ -303,7 +304,11 @@ def test_a_number_beyond_all_bounds_is_a_wrong_command_line(patra: Patra, line: 
 
 def test_a_store_is_backed_up_verified_and_restored(patra: Patra, tmp_path: Path) -> None:
     assert patra("migrate").code == 0
-    assert patra("backup", "copy.db").code == 0
+    said = dict(line.split("\t") for line in patra("backup", "copy.db").out.splitlines())
+    whole = json.loads((tmp_path / said["manifest"]).read_text("utf-8"))
+    assert (said["file"], said["sha256"]) == ("copy.db", whole["sha256"])
+    assert (int(said["tables"]), int(said["rows"])) == (len(whole["rows"]), sum(whole["rows"].values()))
+    assert json.loads(patra("backup", "again.db", "--json").out)["migrations"] == whole["migrations"]
     assert patra("verify", "copy.db").code == 0
     assert patra("verify").code == 0
     restored = patra("restore", "copy.db", "--replace")
