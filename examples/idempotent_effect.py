@@ -2,7 +2,8 @@
 
     python idempotent_effect.py
 
-The first attempt dies after the charge, the second charges with the same key: the customer pays once.
+The first attempt dies after the charge, the second charges with the same key: the customer pays once. (A line of the
+first attempt comes twice: events are taken in groups, and a group that failed is tried again one by one.)
 """
 
 import msgspec

@@ -107,6 +107,7 @@ def test_a_newcomer_publishes_consumes_and_replays_a_dead_letter(tmp_path: Path)
     first, second = re.findall(r"^o-2 (.*)$", whole, re.MULTILINE)
     assert first == second
     assert "free_order" in whole
+    assert "[('o-1', 500), ('o-2', 0)]" in whole, "a row of one's own, once for each event"
     assert any(one.startswith("patra bus dead-letters\nnothing found") for one in said)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from patra.cli.terminal.options import STORE, config_option, json_option, opened, show, table, wide_wanted
-from patra.cli.terminal.wrapping import wrapped
+from patra.cli.terminal.wrapping import say
 
 if TYPE_CHECKING:  # imported late, so that --help starts fast
     from patra.app.story.model import Related, Story
@@ -51,18 +51,18 @@ def print_story(found: "Story") -> None:
         case "unknown":
             ctx = click.get_current_context(silent=True)
             store = ctx.find_root().meta.get(STORE) if ctx is not None else None
-            click.echo(f"{found.key} was not found{f' in {store}' if store else ''}. It was looked for as")
+            say(f"{found.key} was not found{f' in {store}' if store else ''}. It was looked for as")
             for place in found.searched:
                 kinds = ", ".join(kind.partition(".")[2] for kind in place.kinds)
-                click.echo(f"  {place.engine}: {kinds or 'nothing, by its form it is not a key of this engine'}")
+                say(f"  {place.engine}: {kinds or 'nothing, by its form it is not a key of this engine'}")
             for line in found.advice:
-                click.echo(line)
+                say(line)
         case "ambiguous":
             click.echo(f"{found.key} stands for several things:")
             for one in found.candidates:
-                click.echo(f"  patra story {shlex.quote(one.key)} --kind {one.kind}    {one.label}")
+                say(f"  patra story {shlex.quote(one.key)} --kind {one.kind}    {one.label}")
             for line in found.advice:
-                click.echo(line)
+                say(line)
         case _:
             _entries(found)
 
@@ -70,7 +70,7 @@ def print_story(found: "Story") -> None:
 def _entries(found: "Story") -> None:
     click.echo(f"{found.kind} {found.key}")
     if found.verdict:
-        click.echo(wrapped(found.verdict))
+        say(found.verdict)
     texts = [f"{entry.text}{f'  [{entry.code}]' if entry.code else ''}" for entry in found.entries]
     if sys.stdout.isatty():
         _entries_table([[entry.at, entry.engine, text] for entry, text in zip(found.entries, texts, strict=True)])
@@ -80,13 +80,13 @@ def _entries(found: "Story") -> None:
     if found.next:
         click.echo(f"more: --after '{found.next}'")
     for pending in found.pending:
-        click.echo(f"pending  {pending.due or 'waits'}  {pending.engine}  {pending.text}")
+        say(f"pending  {pending.due or 'waits'}  {pending.engine}  {pending.text}")
     _related(found.related)
     for place in found.searched:
         if not place.complete:
-            click.echo(f"{place.engine} knows more than is listed here: ask for a related key")
+            say(f"{place.engine} knows more than is listed here: ask for a related key")
     for line in found.advice:
-        click.echo(line)
+        say(line)
 
 
 def _entries_table(rows: Sequence[list[str]]) -> None:
@@ -108,6 +108,6 @@ def _related(related: "Sequence[Related]") -> None:
     everything = wide_wanted() or not sys.stdout.isatty()
     shown = [one for one in related if everything or one.kind not in internal]
     for one in shown:
-        click.echo(wrapped(f"related  {one.relation}: {one.kind} {one.key}"))
+        say(f"related  {one.relation}: {one.kind} {one.key}")
     if len(shown) < len(related):
-        click.echo(f"related  {len(related) - len(shown)} keys of records and audits: --wide lists them")
+        say(f"related  {len(related) - len(shown)} keys of records and audits: --wide lists them")

@@ -46,10 +46,22 @@ def cancel_run(patra: "Patra", run_id: str) -> None:
     do_audited(patra, "studio.cancel", run_id, lambda tx: orchestrator.cancel(tx, run_id, actor_name()))
 
 
+OTHER_FILMS = frozenset({".avi", ".gif", ".m4v", ".mkv", ".mov", ".mpg", ".webm", ".wmv"})
+"""Endings of films in another form than the one that is written."""
+
+
 def check_writable(out: str) -> None:
     """Find out before the work, not after it, that the film has nowhere to go."""
     from pathlib import Path
 
+    from patra.kernel.errors import Invalid
+    from patra.studio.vocabulary.reasons import Reason
+
+    if Path(out).suffix.lower() in OTHER_FILMS:
+        instead = Path(out).with_suffix(".mp4")
+        raise Invalid(
+            Reason.OUTPUT_UNWRITABLE, f"{out}: a film is written as MP4", place="-o", advice=f"name it {instead}"
+        )
     try:
         Path(out).parent.stat()
         with _draft(out).open("xb"):

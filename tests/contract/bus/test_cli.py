@@ -478,7 +478,8 @@ def test_the_audit_says_of_every_act_what_it_was_about(patra):
 def test_types_are_frozen_and_thawed(patra):
     assert "frozen_by_hand" in run("freeze", "task.submitted", "--reason", "broken", "--by", "ann")
     assert "b_type_frozen" in run("publish", "-", stdin=encode(envelope(patra)), expect=5)
-    assert "can be published" in run("thaw", "task.submitted")
+    assert "task.submitted can be published again" in run("thaw", "task.submitted")
+    assert "task.submitted was not frozen; it can be published" in run("thaw", "task.submitted")
     assert run("freeze").startswith("nothing found: ")
     assert "b_type_unknown" in run("freeze", "no.such_type", expect=5)
 
@@ -665,6 +666,8 @@ def test_a_webhooks_secret_is_rotated_and_its_tenants_are_shown(patra):
     (shown,) = json.loads(run("webhooks", "--json"))
     assert (shown["tenants"], shown["suspended"]) == ("acme", "")
     assert "b_group_unknown" in run("webhooks", "rotate", "nobody", expect=5)
+    for act in ("rotate", "remove"):
+        assert "there is no webhook shp (did you mean shop?)" in run("webhooks", act, "shp", expect=5)
     assert "--overlap" in run("webhooks", "rotate", "shop", "--overlap", "soon", expect=2)
 
 
@@ -673,8 +676,9 @@ def test_a_webhooks_secret_is_rotated_and_its_tenants_are_shown(patra):
     [
         (["job.failed@wrong"], 2, "'wrong' is not a range such as >=1,<2"),
         (["job.failed@>=1,<2", "job.failed@>=3"], 2, "each TYPE stands once"),
-        (["job.failed@>=9"], 5, "b_type_unknown: no such type and version"),
-        (["job.burned"], 5, "b_type_unknown"),
+        (["job.failed@>=9"], 5, "b_type_unknown: there is no event type job.failed in these versions"),
+        (["job.burned"], 5, "b_type_unknown: there is no event type job.burned in these versions"),
+        (["job.fialed"], 5, "(did you mean job.failed?)"),
     ],
 )
 def test_a_wrong_range_is_a_wrong_command_line_and_one_that_takes_nothing_is_refused(patra, types, expect, said):

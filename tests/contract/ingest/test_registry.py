@@ -114,6 +114,24 @@ def test_the_sources_are_listed(site):
     assert (found["tokenlike"]["endpoints"], found["pagelike"]["schedules"]) == (2, 1)
 
 
+def test_the_schedules_of_a_source_are_counted_that_are_on(site):
+    def counted():
+        return {row["provenance_code"]: row["schedules"] for row in site.db.read(registry.sources)}
+
+    before = counted()
+    for number, source in enumerate(("pagelike", "pagelike", "tokenlike")):
+        site.run(
+            "INSERT INTO ing_schedule "
+            "(job_id, provenance_code, schedule_name, cfg, then_cfg, topic, created_by, created_at)"
+            f" VALUES ('{source}/own{number}', '{source}', 'own{number}', '{{}}', '', '', 'me', 1)"
+        )
+    assert (counted()["pagelike"], counted()["tokenlike"]) == (before["pagelike"] + 2, before["tokenlike"] + 1)
+    site.run(
+        "INSERT INTO ing_schedule_switch (job_id, enabled, switched_by, switched_at) VALUES ('pagelike/own0', 0, '', 1)"
+    )
+    assert counted()["pagelike"] == before["pagelike"] + 1
+
+
 def test_before_anything_is_loaded_the_built_in_dictionary_holds(database: Database):
     migrate(database, PACKAGES)
     assert database.read(registry.dictionary) == BUILT_IN

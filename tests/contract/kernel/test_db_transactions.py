@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+from typing import Any
 
 import pytest
 
@@ -33,6 +34,15 @@ def test_what_raises_is_undone_and_raised_as_it_was(db: Database):
         db.run(work)
     assert caught.value.__cause__ is None
     assert names(db) == []
+
+
+def test_text_in_the_place_of_a_statement_is_refused_with_how_to_make_one(db: Database):
+    text: Any = "INSERT INTO thing (name) VALUES ('a')"
+    for act in ("execute", "fetch", "fetch_one", "fetch_dicts"):
+        with pytest.raises(TypeError, match=r"made once by patra\.statement"):
+            db.run(lambda tx, act=act: getattr(tx, act)(text))
+    db.run(lambda tx: add(tx, "b"))
+    assert names(db) == ["b"]
 
 
 def test_a_transaction_goes_on_after_a_failed_one(db: Database):

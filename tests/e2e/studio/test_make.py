@@ -135,6 +135,7 @@ def test_the_commands_of_the_tutorial_make_the_film_of_its_chapter(
         ("Мальчик пошёл домой.".encode(), (), "s_language_unknown"),
         ("Мальчик пошёл домой.".encode(), ("--language", "en"), "s_language_unknown"),
         (b"It rained.", ("-o", "nowhere/film.mp4"), "s_output_unwritable"),
+        (b"It rained.", ("-o", "film.AVI"), "film.AVI: a film is written as MP4 (name it film.mp4)"),
         (b"It rained.", ("-o", "chapter.txt/film.mp4"), "s_output_unwritable"),
         (b"It rained.", ("--profile", "audio=nobody"), "s_profile_unknown"),
     ],

@@ -1,6 +1,7 @@
 """What a user sees: help that teaches, results on standard output, one precise line for each error, an exit code."""
 
 import errno
+import json
 import os
 import re
 import subprocess
@@ -303,7 +304,11 @@ def test_a_number_beyond_all_bounds_is_a_wrong_command_line(patra: Patra, line: 
 
 def test_a_store_is_backed_up_verified_and_restored(patra: Patra, tmp_path: Path) -> None:
     assert patra("migrate").code == 0
-    assert patra("backup", "copy.db").code == 0
+    said = dict(line.split("\t") for line in patra("backup", "copy.db").out.splitlines())
+    whole = json.loads((tmp_path / said["manifest"]).read_text("utf-8"))
+    assert (said["file"], said["sha256"]) == ("copy.db", whole["sha256"])
+    assert (int(said["tables"]), int(said["rows"])) == (len(whole["rows"]), sum(whole["rows"].values()))
+    assert json.loads(patra("backup", "again.db", "--json").out)["migrations"] == whole["migrations"]
     assert patra("verify", "copy.db").code == 0
     assert patra("verify").code == 0
     restored = patra("restore", "copy.db", "--replace")
@@ -490,6 +495,20 @@ def test_coverage_of_what_was_never_read_says_so_and_of_no_endpoint_is_refused(p
     assert "did you mean crossref?" in patra("ingest", "pack", "trial", "crosref").err
     assert "did you mean crossref?" in patra("ingest", "pack", "show", "crosref").err
     assert "crossref has no endpoint 'wroks'" in patra("ingest", "pause", "crossref", "wroks").err
+
+
+def test_a_list_is_not_read_from_an_endpoint_of_single_records(patra: Patra, tmp_path: Path) -> None:
+    (tmp_path / "crossref.yaml").write_text(bundled.text("crossref"), encoding="utf-8")
+    assert patra("ingest", "pack", "load", "crossref.yaml").code == 0
+    assert patra("ingest", "coverage", "crossref", "work").err == (
+        "crossref work gives records by id; windows are those of a list\n"
+    )
+    for line in (["run"], ["plan", "--dry-run"], ["plan"]):
+        refused = patra("ingest", *line, "crossref", "work")
+        said = "crossref work gives records by id; HARVEST reads a list [i_operation_unsupported]"
+        assert (refused.code, said in refused.err) == (5, True)
+        assert "did you mean works? lists: works" in refused.err
+        assert refused.err.count("[i_") == 1, "one slip is one problem"
 
 
 def test_a_pack_that_is_not_there_is_answered_with_what_was_meant(patra: Patra, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import click
 import msgspec
 import pytest
 
-from patra.app.story.model import Related, Story, StoryEntry
+from patra.app.story.model import Related, Searched, Story, StoryEntry
 from patra.cli.story import command, print_story
 
 MOVED = StoryEntry(
@@ -51,3 +51,22 @@ def test_a_pipe_gets_everything(capsys: pytest.CaptureFixture[str]) -> None:
     text = said(capsys)
     assert text.count("A record was committed.") == 3
     assert "attribution.auditKey fe_1|drop" in text
+
+
+def test_what_was_not_found_is_said_in_lines_that_fit(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "50")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    kinds = [f"attribution.kindNumber{n}" for n in range(9)]
+    advice = ["Keys are compared exactly: look for a part that was cut off, a blank, or another case."]
+    searched = [Searched(engine="attribution", kinds=kinds, complete=True)]
+    print_story(
+        Story(
+            key="e-9", kind=None, outcome="unknown", entries=[], pending=[], related=[], candidates=[],
+            searched=searched, advice=advice, next=None,
+        )
+    )  # fmt: skip
+    lines = capsys.readouterr().out.splitlines()
+    assert all(len(line) <= 50 for line in lines), lines
+    assert advice[0] in " ".join(line.strip() for line in lines)

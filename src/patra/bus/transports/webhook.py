@@ -167,7 +167,8 @@ def add(
     for event_type, versions in wanted.items():
         kind = bus.catalogue.types.get(event_type)
         if kind is None or not versions.majors(set(kind.contracts)):
-            return Refused(code=Reason.TYPE_UNKNOWN, place=f"/types/{event_type}", detail="no such type and version")
+            detail = f"there is no event type {event_type} in these versions"
+            return Refused(code=Reason.TYPE_UNKNOWN, place=f"/types/{event_type}", detail=detail)
     if not wanted:
         return Refused(code=Reason.TYPE_UNKNOWN, place="/types", detail="name at least one event type")
     now = bus.clock.now()

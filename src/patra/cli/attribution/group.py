@@ -19,6 +19,7 @@ from patra.cli.terminal.options import (
     spare_the_store,
     table,
 )
+from patra.cli.terminal.wrapping import say
 
 # Commands in modules of their own, imported when they are asked for.
 ELSEWHERE: dict[str, tuple[str, str]] = {
@@ -382,8 +383,8 @@ def verify(rebuild_sums: bool, config: str | None, as_json: bool) -> int:
         table(["check", "key"], [[one.check, one.key] for one in found.findings])
         looked = f"{found.decisions} decisions, {found.billableFacts} billable facts, {found.logLines} lines of the log"
         count = len(found.findings)
-        click.echo(f"{looked}, {found.dedupKeys} dedup keys: {count} finding{'s' * (count != 1)}")
+        say(f"{looked}, {found.dedupKeys} dedup keys: {count} finding{'s' * (count != 1)}")
         if found.history:
             moved = ", ".join(f"{rows} rows of {kind}" for kind, rows in found.history.items())
-            click.echo(f"in history and not looked at: {moved} (`patra attribution history check`)")
+            say(f"in history and not looked at: {moved} (`patra attribution history check`)")
     return 1 if found.findings else 0

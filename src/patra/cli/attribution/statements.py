@@ -16,6 +16,7 @@ from patra.cli.terminal.options import (
     spare_the_store,
     table,
 )
+from patra.cli.terminal.wrapping import say
 from patra.kernel.errors import counted
 
 if TYPE_CHECKING:
@@ -332,10 +333,8 @@ def _show_statement(file: "StatementFile", *, as_json: bool) -> None:
         ],
     )
     amounts = ", ".join(f"{amount} micro-{currency}" for currency, amount in found.amounts.items()) or "no amount"
-    click.echo(
+    say(
         f"statement {found.number} of {found.app_id} for {found.period}: {counted(found.impressions, 'impression')}, "
         f"{counted(found.clicks, 'click')}, {counted(found.adjustments, 'adjustment')}, {amounts}"
     )
-    click.echo(
-        f"hash {found.hash}, {f'follows {found.previous_hash}' if found.previous_hash else 'the first of its app'}"
-    )
+    say(f"hash {found.hash}, {f'follows {found.previous_hash}' if found.previous_hash else 'the first of its app'}")

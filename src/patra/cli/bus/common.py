@@ -47,6 +47,9 @@ def acted(patra: "Patra", act: str, subject: str, work: "Callable[[Tx], Any]", b
         match done.code:
             case Reason.GROUP_UNKNOWN if done.place == "/group":
                 hint = _hint(done.detail, patra.db.read(names), "`patra bus groups`")
+            case Reason.GROUP_UNKNOWN if done.place == "/name":
+                endpoints = [name.removeprefix("webhook.") for name in patra.db.read(names) if name[:8] == "webhook."]
+                hint = _hint(done.detail, endpoints, "`patra bus webhooks`")
             case Reason.TYPE_UNKNOWN | Reason.STAGE:
                 hint = _hint(done.detail, list(bus_in(patra).catalogue.types), "`patra bus catalogue`")
             case _:

@@ -317,8 +317,11 @@ def freeze(event_type: str, reason: str, by: str, config: str | None, as_json: b
 def thaw(event_type: str, by: str, config: str | None) -> None:
     """Lift a freeze of EVENT_TYPE."""
     from patra.bus import operations
+    from patra.bus.store import dead_letters
 
     with opened(config) as patra:
         bus, who = bus_in(patra), who_is(by)
+        was = any(one.event_type == event_type for one in patra.db.read(dead_letters.freezes))
         acted(patra, "bus.thaw", event_type, lambda tx: operations.thaw(tx, bus, event_type, by=who), who)
-        say_outcome(f"{event_type} can be published again", type=event_type, frozen=False)
+        said = "can be published again" if was else "was not frozen; it can be published"
+        say_outcome(f"{event_type} {said}", type=event_type, frozen=False)

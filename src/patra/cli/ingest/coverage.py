@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from patra.cli.terminal.options import audited, config_option, json_option, opened, show, table
+from patra.cli.terminal.wrapping import say
 
 if TYPE_CHECKING:
     from patra.ingest.operations.coverage import Coverage
@@ -72,9 +73,9 @@ def coverage(
             made = patra.db.read(lambda tx: stage.certificate(tx, source, endpoint, now=now))
             _write(out, made)
             some = unproven_line(made["sum"]["unproven"])
-            click.echo(f"{len(made['windows'])} windows, {made['sum']['open']} open: {out} ({made['hash']})")
+            say(f"{len(made['windows'])} windows, {made['sum']['open']} open: {out} ({made['hash']})")
             if some:
-                click.echo(some)
+                say(some)
             return 1 if made["sum"]["open"] else 0
         found = patra.db.read(
             lambda tx: stage.coverage(tx, source, endpoint, operation=operation, limit=limit, after=after)
@@ -89,6 +90,8 @@ def coverage(
         rows = [[getattr(one, name) for name in COLUMNS] for one in found.windows]
         if rows:
             table(COLUMNS, rows)
+        elif tree["endpoints"].get(endpoint, {}).get("role") == "DETAIL":
+            click.echo(f"{source} {endpoint} gives records by id; windows are those of a list", err=True)
         else:
             show([], as_json=False)
         _tell(found, source)
@@ -100,11 +103,11 @@ def _tell(found: "Coverage", source: str) -> None:
 
     s = found.sum
     if s.windows:
-        click.echo(sum_line(found))
+        say(sum_line(found))
     if s.unproven:
-        click.echo(unproven_line(s.unproven))
+        say(unproven_line(s.unproven))
     for one in found.rereads:
-        click.echo(words(one, source))
+        say(words(one, source))
     if s.open:
         click.echo("fix the cause (`patra ingest errors`), then run the same again", err=True)
     if found.after:
@@ -157,9 +160,9 @@ def _verify(file: str, *, as_json: bool) -> int:
         for problem in found.problems:
             click.echo(problem, err=True)
     else:
-        click.echo(f"{found.source}: {found.windows} windows, all add up ({found.hash})")
+        say(f"{found.source}: {found.windows} windows, all add up ({found.hash})")
         if found.unproven:
-            click.echo(unproven_line(found.unproven))
+            say(unproven_line(found.unproven))
     return 1 if found.problems else 0
 
 

@@ -8,6 +8,7 @@ import click
 from patra.cli.ingest.operations import topic_option
 from patra.cli.terminal.groups import LazyGroup
 from patra.cli.terminal.options import audited, config_option, json_option, opened, show, table
+from patra.cli.terminal.wrapping import say
 
 if TYPE_CHECKING:
     from patra.ingest.packs.problems import Problem
@@ -210,13 +211,11 @@ def report(problems: "Sequence[Problem]", refused: bool) -> None:
 def _show_made(made: Any) -> None:
     if made.plan_id is None:
         if not any(problem.severity == "error" for problem in made.problems):
-            click.echo(made.detail or made.outcome.text)
+            say(made.detail or made.outcome.text)
         return
-    click.echo(
-        f"plan {made.plan_id} is {made.status}, {made.slices} new slices{f'; {made.detail}' if made.detail else ''}"
-    )
+    say(f"plan {made.plan_id} is {made.status}, {made.slices} new slices{f'; {made.detail}' if made.detail else ''}")
     if made.note:
-        click.echo(made.note)
+        say(made.note)
 
 
 def _show_preview(preview: "Preview", *, as_json: bool) -> None:
@@ -227,7 +226,7 @@ def _show_preview(preview: "Preview", *, as_json: bool) -> None:
     report(preview.problems, preview.spec is None)
     if preview.spec is None:
         if not any(problem.severity == "error" for problem in preview.problems):
-            click.echo(preview.detail or preview.outcome.text)
+            say(preview.detail or preview.outcome.text)
         raise click.exceptions.Exit(5 if preview.refused else 1)
     specs: list[dict[str, Any]] = [msgspec.json.decode(one.slice_spec) for one in preview.slices]
     if as_json:
@@ -238,7 +237,7 @@ def _show_preview(preview: "Preview", *, as_json: bool) -> None:
         return
     if preview.window:
         whole = f"window {format_instant(preview.window.start)} … {format_instant(preview.window.end)}"
-        click.echo(preview.note or whole)
+        say(preview.note or whole)
     rows: list[list[Any]] = []
     for number, (spec, one) in enumerate(zip(specs, preview.slices, strict=True), 1):
         bounds: dict[str, Any] = {k: v for k, v in next(iter(spec["bounds"].values())).items() if k != "ids"}
@@ -259,7 +258,7 @@ def _show_preview(preview: "Preview", *, as_json: bool) -> None:
     if preview.more:
         click.echo(f"… and more; --limit shows more than {len(rows)}")
     if preview.cost is not None:
-        click.echo(_cost_line(preview.cost))
+        say(_cost_line(preview.cost))
 
 
 def _counted(count: int, noun: str, *, more: bool = False) -> str:
@@ -358,7 +357,7 @@ def lineage(plan_id: str, limit: int, after: str, config: str | None, as_json: b
     for title, part in (("trigger", found.schedule_instance), ("plan", found.plan)):
         click.echo(title)
         table(["", ""], [[name, value] for name, value in part.items()], header=False)
-    click.echo(f"slices {found.slice_counts}  tasks {found.task_counts}")
+    say(f"slices {found.slice_counts}  tasks {found.task_counts}")
     rows = [
         [s.slice, s.status, s.bounds, s.estimated, s.task_status, len(s.runs), s.due, s.reason] for s in found.slices
     ]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from patra.cli.terminal.options import config_option, json_option, opened, outcome_option, say_outcome, show
+from patra.cli.terminal.wrapping import say
 
 if TYPE_CHECKING:
     from patra.ingest.operations.replay import Report
@@ -140,8 +141,8 @@ def replay(config: str | None, run_id: str, batch_no: int, *, kept: bool, full: 
 
 
 def _tell(found: "Report") -> None:
-    click.echo(f"batch {found.batch_no} of {found.run_id}, {found.source} {found.endpoint} {found.operation}")
-    click.echo(f"  then {found.happened_at}, now {found.replayed_at} ({found.how})")
+    say(f"batch {found.batch_no} of {found.run_id}, {found.source} {found.endpoint} {found.operation}")
+    say(f"  then {found.happened_at}, now {found.replayed_at} ({found.how})")
     request = found.request
     if "refused" in request:
         click.echo(f"  not sent: {request['refused']}")
@@ -155,14 +156,14 @@ def _tell(found: "Report") -> None:
     _tell_lines(found)
     for name, ids in (("gone since", found.missing_ids), ("new since", found.added_ids)):
         if ids:
-            click.echo(f"{name}: {', '.join(ids)}")
+            say(f"{name}: {', '.join(ids)}")
     if found.would:
         done = ", ".join(f"{count} {name}" for name, count in found.would.items() if count) or "nothing"
-        click.echo(f"taken in now, this would be: {done} (nothing was written)")
+        say(f"taken in now, this would be: {done} (nothing was written)")
     for one in found.written:
         mark = {True: "same", False: "DIFFERS", None: "cannot be compared"}[one.same]
-        click.echo(f"  {one.what}: {one.then} then, {one.now} now: {mark} (undone)")
-    click.echo(f"\n{found.text}{f' ({found.detail})' if found.detail and not found.equal else ''}")
+        say(f"  {one.what}: {one.then} then, {one.now} now: {mark} (undone)")
+    say(f"\n{found.text}{f' ({found.detail})' if found.detail and not found.equal else ''}")
 
 
 def _tell_lines(found: "Report") -> None:

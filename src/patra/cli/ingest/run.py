@@ -9,7 +9,7 @@ import click
 
 from patra.cli.ingest.group import trigger_of, trigger_options
 from patra.cli.terminal.options import audited, config_option, json_option, opened, show
-from patra.cli.terminal.wrapping import wrapped
+from patra.cli.terminal.wrapping import say
 
 if TYPE_CHECKING:
     from patra.ingest.execution.progress import Progress
@@ -109,20 +109,20 @@ def _tell(done: "Drained") -> None:
     p = done.progress
     took = f"{p.elapsed:.1f} s" if p.elapsed < 60 else f"{p.elapsed / 60:.1f} min"
     if not p.windows:
-        _say(planned.detail or "nothing to do")
+        say(planned.detail or "nothing to do")
     else:
         requests = f"{p.requests:,} request{'' if p.requests == 1 else 's'}"
-        _say(
+        say(
             f"{p.done} of {p.windows} windows done in {took}: {p.inserted:,} new records, {p.updated:,} newer, "
             f"{p.skipped:,} known, {p.quarantined:,} in quarantine; {requests}"
         )
         seen = p.inserted + p.updated + p.skipped + p.quarantined
         if p.requests and not (seen or done.left or done.interrupted):
-            _say("the source has no record for these parameters in this window; `patra ingest coverage` shows it")
+            say("the source has no record for these parameters in this window; `patra ingest coverage` shows it")
     if done.unproven:
-        _say(f"{done.unproven} of them cannot be proven complete, no total counts them (`patra ingest coverage`)")
+        say(f"{done.unproven} of them cannot be proven complete, no total counts them (`patra ingest coverage`)")
     if planned.note:
-        _say(planned.note)
+        say(planned.note)
     if p.quarantined:
         click.echo("`patra ingest quarantine` says what is wrong with those", err=True)
     if done.interrupted:
@@ -137,10 +137,6 @@ def _tell(done: "Drained") -> None:
             click.echo(f"  … and {done.more} more; `patra ingest tasks --status FAILED` lists them", err=True)
         for advice in dict.fromkeys(one.advice for one in done.left if one.advice):
             click.echo(f"→ {advice}", err=True)
-
-
-def _say(text: str) -> None:
-    click.echo(wrapped(text))
 
 
 class Pace:

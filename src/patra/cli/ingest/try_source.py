@@ -9,6 +9,7 @@ import click
 
 from patra.cli.ingest.group import instant_of, params_of
 from patra.cli.terminal.options import config_option, json_option, loaded, log_quietly, opened, show, store_is_there
+from patra.cli.terminal.wrapping import say
 from patra.kernel.clock import SECOND
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def command(
     else:
         _tell(found)
         for line in lines_of(checks) if live else []:
-            click.echo(line)
+            say(line)
     if not found.is_good:
         raise click.exceptions.Exit(1)
 
@@ -178,15 +179,15 @@ def _tell(found: Any) -> None:
         click.echo(f"  {name}: {value}")
     if found.body:
         click.echo(f"  {found.body[:500]}")
-    click.echo(f"\nstatus {found.status}: {found.verdict}")
+    say(f"\nstatus {found.status}: {found.verdict}")
     for text in (found.detail if not found.verdict.startswith("accept") else "", found.advice):
         if text:
-            click.echo(f"  {text}")
+            say(f"  {text}")
     if found.items is not None:
         click.echo(f"{found.items} records on this page, {found.total if found.total is not None else '?'} in all")
         click.echo(f"next: {found.following or 'none'}")
         if not found.items and not found.records:
-            click.echo("no record here: --from and --to choose another window, --param what is asked for")
+            say("no record here: --from and --to choose another window, --param what is asked for")
     for number, page in enumerate(found.pages[1:], 2):
         click.echo(f"\n{_request_line(page, f'request {number}')}\nnext: {page.following or 'none'}")
     for page in found.details:
@@ -213,4 +214,4 @@ def _tell_findings(found: Any) -> None:
         mark = "LOSS" if probe.loses else "NOTE"
         lines.append(f"{mark}: bounds by the {probe.unit}: lower {probe.lower}, upper {probe.upper}; {probe.says}")
     if lines:
-        click.echo("\n" + "\n".join(lines))
+        say("\n" + "\n".join(lines))

@@ -2,7 +2,7 @@
 
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -61,7 +61,23 @@ def backup(file: Path, config: str | None, as_json: bool) -> None:
     else:
         with closing(open_store(settings)) as db:
             manifest = postgres_backup.back_up(db, file, SystemClock())
-    show(manifest, as_json=as_json)
+    show(manifest if as_json else _in_short(file, manifest), as_json=as_json)
+
+
+def _in_short(file: Path, manifest: "Manifest") -> dict[str, Any]:
+    """What a person wants to know of a backup; the manifest beside it names every migration and table."""
+    from patra.app.backup import manifest_file
+
+    return {
+        "file": str(file),
+        "manifest": str(manifest_file(file)),
+        "created_at": manifest.created_at,
+        "size_bytes": manifest.size_bytes,
+        "sha256": manifest.sha256,
+        "tables": len(manifest.rows),
+        "rows": sum(manifest.rows.values()),
+        **({"left_out": ", ".join(manifest.left_out)} if manifest.left_out else {}),
+    }
 
 
 @click.command("restore", epilog=RESTORE_EPILOG)
@@ -162,5 +178,5 @@ def _say_verified(found: "Verified", *, as_json: bool) -> int:
     elif found.damages:
         table(["table", "key", "detail"], [[one.table, one.key, one.detail] for one in found.damages])
     else:
-        table(["sound", "rows"], [[name, count] for name, count in found.rows.items()])
+        table(["sound table", "rows"], [[name, count] for name, count in found.rows.items()])
     return 0 if found.sound else 1

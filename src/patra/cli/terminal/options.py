@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from patra.cli.terminal.tables import Styled
-from patra.cli.terminal.wrapping import wrapped
+from patra.cli.terminal.wrapping import say, wrapped
 from patra.kernel.safety.untrusted_text import without_controls
 
 if TYPE_CHECKING:  # imported late, so that --help starts fast
@@ -113,7 +113,7 @@ def say_outcome(text: str, **fields: Any) -> None:
     if json_wanted():
         show(fields, as_json=True)
     elif text:
-        click.echo(wrapped(text))
+        say(text)
 
 
 def loaded(config: str | None, **overrides: Any) -> "Loaded":

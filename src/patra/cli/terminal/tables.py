@@ -13,6 +13,7 @@ import click
 
 GAP = 2  # blanks between two columns
 INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+PART_OF_JSON = re.compile(r'(?:[^",]|"(?:[^"\\]|\\.)*(?:"|$))*(?:,|$)', re.DOTALL)
 STATE_COLUMNS = frozenset({"state", "status", "result", "severity", "health", "stage", "recordStatus"})
 COLOURS = {
     "green": "ok active enabled succeeded success completed done closed_success committed replayed published ready "
@@ -56,14 +57,16 @@ def layout(
     if header and rows and not keep_empty:
         kept = [at for at in range(len(names)) if any(row[at] for row in rows)]
         names, rows = [names[at] for at in kept], [[row[at] for at in kept] for row in rows]
+    if not header and not keep_empty:
+        rows = [row for row in rows if len(row) < 2 or any(row[1:])]
     grid = [list(names), *rows] if header else list(rows)
     if not grid:
         return []
     widths = _widths(grid, width)
     if widths is None:
         if not header:
-            return [" ".join(filter(None, row)) for row in rows]
-        return _without_constants(names, rows, width) or _cards(names, rows)
+            return _card([row[0] for row in rows], [" ".join(filter(None, row[1:])) for row in rows], width)
+        return _without_constants(names, rows, width) or _cards(names, rows, width)
     lines: list[str] = []
     for number, row in enumerate(grid):
         heading = header and number == 0
@@ -128,16 +131,31 @@ def _without_constants(names: Sequence[str], rows: Sequence[Sequence[str]], widt
     return ["in every row:", *above, "", *layout([names[at] for at in kept], part, width)]
 
 
-def _cards(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """A card for each row: a line for each value that is there, however long."""
-    space = max(map(_cells, names), default=0)
+def _cards(names: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """A card for each row."""
     lines: list[str] = []
     for row in rows:
-        lines += [
-            "",
-            *(f"{name:<{space}}  {_styled(name, cell)}" for name, cell in zip(names, row, strict=True) if cell),
-        ]
+        lines += ["", *_card(names, row, width)]
     return lines[1:]
+
+
+def _card(names: Sequence[str], row: Sequence[str], width: int) -> list[str]:
+    """A line for each value that is there; a long text goes on below itself, a word or a part of JSON is whole."""
+    space = max(map(_cells, names), default=0)
+    room = max(width - space - GAP, 1)
+    lines: list[str] = []
+    for name, cell in zip(names, row, strict=True):
+        if cell:
+            first, *more = _filled(_parts_of_json(cell), room, "") if cell[0] in "{[" else _wrap(cell, room)
+            lines.append(f"{name:<{space}}{' ' * GAP}{_styled(name, first)}")
+            lines += [" " * (space + GAP) + part for part in more]
+    return lines
+
+
+def _parts_of_json(text: str) -> list[str]:
+    """The text in parts that end with a comma outside strings: with line breaks between them it is the same JSON."""
+    parts = [part for part in PART_OF_JSON.findall(text) if part]
+    return parts if "".join(parts) == text else [text]  # a text that only begins like JSON stays as it is
 
 
 def _wrap(text: str, width: int) -> list[str]:

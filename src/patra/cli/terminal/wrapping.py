@@ -4,6 +4,8 @@ import shutil
 import sys
 import textwrap
 
+import click
+
 
 def wrapped(text: str, *, err: bool = False, indent: str = "  ") -> str:
     """The text with lines that fit the terminal it goes to; a word, such as a path or an id, is never broken."""
@@ -12,6 +14,11 @@ def wrapped(text: str, *, err: bool = False, indent: str = "  ") -> str:
         return text
     columns = shutil.get_terminal_size().columns
     return "\n".join(line if len(line) <= columns else _broken(line, columns, indent) for line in text.split("\n"))
+
+
+def say(text: str) -> None:
+    """Print sentences on standard output; `click.echo(…, err=True)` breaks lines by itself."""
+    click.echo(wrapped(text))
 
 
 def _broken(line: str, columns: int, indent: str) -> str:

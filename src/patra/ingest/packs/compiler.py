@@ -14,7 +14,7 @@ import msgspec
 from patra.ingest.expressions.template import has_expression
 from patra.ingest.packs.checks import BUILT_IN, DEFAULT_TYPE, FITS, ITEM_ID, Dictionary, Draft, base_url, check
 from patra.ingest.packs.checks.given_params import given_param, given_params
-from patra.ingest.packs.checks.windows import by_key
+from patra.ingest.packs.checks.windows import by_key, no_list
 from patra.ingest.packs.merge import Merged, Origin, Tree, merge
 from patra.ingest.packs.problems import Problem, Severity, Source, TreePath, errors, ordered, unknown_name
 from patra.ingest.packs.schema import MAX_JITTER, MAX_LOOK_BACK, Pack, Schedule
@@ -142,6 +142,8 @@ def compile_spec(
             unknown_name(endpoint, loaded.pack.endpoints),
         )
         return Compiled(spec=None, problems=(problem,), origins={})
+    if (no := no_list(loaded.pack, endpoint, operation)) is not None:
+        return Compiled(spec=None, problems=(no,), origins={})
     draft = _draft(loaded, endpoint, operation, given, complete=True)
     problems = ordered([*given_params(draft, given.params), *check(draft, dictionary)])
     if errors(problems):

@@ -9,7 +9,11 @@ FROM reg_provenance p WHERE p.provenance_code = :source
 -- name: registry_sources
 SELECT p.provenance_code, p.provenance_name, p.enabled, p.pack_version, p.pack_hash, p.version_no, p.updated_at,
   (SELECT count(*) FROM reg_prov_endpoint_def e WHERE e.provenance_code = p.provenance_code) AS endpoints,
-  (SELECT count(*) FROM reg_prov_schedule s WHERE s.provenance_code = p.provenance_code AND s.enabled = 1) AS schedules
+  (SELECT count(*) FROM reg_prov_schedule s
+   LEFT JOIN ing_schedule_switch w ON w.job_id = s.provenance_code || '/' || s.schedule_name
+   WHERE s.provenance_code = p.provenance_code AND coalesce(w.enabled, s.enabled) = 1)
+  + (SELECT count(*) FROM ing_schedule o LEFT JOIN ing_schedule_switch w ON w.job_id = o.job_id
+     WHERE o.provenance_code = p.provenance_code AND coalesce(w.enabled, 1) = 1) AS schedules
 FROM reg_provenance p ORDER BY p.provenance_code
 
 -- name: pack_versions

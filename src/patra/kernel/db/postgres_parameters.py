@@ -8,7 +8,7 @@ import msgspec
 from psycopg.types.numeric import Int8
 
 from patra.kernel.db.api import Params, Row
-from patra.kernel.db.queries import KEY_BYTES, Statement
+from patra.kernel.db.queries import KEY_BYTES, Statement, not_a_statement
 
 _encode = msgspec.json.Encoder().encode
 
@@ -17,7 +17,10 @@ def bind(stmt: Statement, params: Params | None, rows: Sequence[Row] | None) -> 
     """The text of a call and its parameters."""
     bound: dict[str, Any] = dict(params) if params else {}
     if rows is None:
-        return stmt.postgres, bound
+        try:
+            return stmt.postgres, bound
+        except AttributeError:
+            raise not_a_statement(stmt) from None
     if len(rows) == 1:
         return stmt.postgres_one, bound | _one(stmt, rows[0])
     return stmt.postgres, bound | _set(stmt, rows)

@@ -220,6 +220,12 @@ def statement(name: str, text: str, rows: str = "") -> Statement:
     return Statement(name=name, text=dict.fromkeys(DIALECTS, text), rows=parse_columns(rows))
 
 
+def not_a_statement(given: object) -> TypeError:
+    """What is raised where text came in the place of a statement."""
+    made = 'patra.statement("name", "INSERT … VALUES (:id)")'
+    return TypeError(f"SQL is run as a statement, made once by {made}, its parameters as a dict; this is {given!r:.60}")
+
+
 def expand(text: str, dialect: Dialect) -> str:
     """The text with the macros of a dialect filled in."""
     for macro, meaning in MACROS[dialect].items():

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
 from patra.kernel.db.api import Database, Over, Params, Row, TransactionGuard, Tx, identifier, identifiers
-from patra.kernel.db.queries import ColumnType, Statement
+from patra.kernel.db.queries import ColumnType, Statement, not_a_statement
 from patra.kernel.errors import PatraError, Permanent, StoreBusy, StoreUnavailable, Transient
 from patra.kernel.safety.threads import started
 
@@ -104,7 +104,10 @@ class SQLiteTx(Tx):
         return self._owner.built
 
     def _one(self, stmt: Statement, params: Params | None) -> sqlite3.Cursor:
-        _, text, names = stmt.sqlite
+        try:
+            _, text, names = stmt.sqlite
+        except AttributeError:
+            raise not_a_statement(stmt) from None
         return self._connection.execute(text, [params[name] for name in names] if params else ())
 
     def _chunks(self, stmt: Statement, params: Params | None, rows: Sequence[Row]) -> Generator[sqlite3.Cursor]:

@@ -1,5 +1,6 @@
 """Tables for people: nothing is cut, whatever the width of the terminal."""
 
+import json
 import sys
 from datetime import UTC, datetime
 
@@ -108,3 +109,26 @@ def test_a_terminal_gets_colours_of_ours_and_no_escape_sequence_of_others(
     assert "\x1b[33mopen\x1b[0m" in out
     assert "\\u001b" not in out
     assert "a\\x1b[2Jb" in out
+
+
+def test_a_long_value_of_a_card_goes_on_below_itself() -> None:
+    text = "window 2026-10-19T18:00:00Z … 2026-11-18T18:00:00Z: up to the last whole hour before 2026-11-18T18:23:00Z"
+    event = '{"eventId":"e4","eventType":"impression","note":"a, \\"quoted\\", text","keys":[1,2,3],"traceKey":"t1"}'
+    row = ["crossref/lighthouses-and-much-more-of-them", text, event, ""]
+    lines = [click.unstyle(line) for line in layout(["job", "detail", "raw", "note"], [row], 50)]
+    assert all(len(line) <= 50 for line in lines)
+    assert [line[:8].strip() for line in lines if line[:8].strip()] == ["job", "detail", "raw"], "the rest is indented"
+    assert " ".join(line[8:] for line in lines).count(text) == 1, "broken at blanks only"
+    assert json.loads("\n".join(line[8:] for line in lines if '"' in line)) == json.loads(event)
+
+
+@pytest.mark.parametrize("text", ["{not JSON, \\", '{"a, \\', '["x", "unfinished, ' + "y" * 50, "{" + "," * 70])
+def test_what_only_begins_like_json_is_whole_on_a_card(text: str) -> None:
+    lines = [click.unstyle(line) for line in layout(["name", "other"], [["z" * 45, text]], 40)]
+    assert "".join(line[7:] for line in lines[1:]) == text
+
+
+def test_one_thing_is_a_card_with_its_values_below_each_other() -> None:
+    rows = [["run_id", "run_1"], ["reason", ""], ["film_uri", "file:///" + "b" * 60]]
+    assert layout(["", ""], rows, 60, header=False) == [f"run_id    {rows[0][1]}", f"film_uri  {rows[2][1]}"]
+    assert len(layout(["", ""], rows, 200, header=False, keep_empty=True)) == 3

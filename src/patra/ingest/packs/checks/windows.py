@@ -3,8 +3,17 @@
 from collections.abc import Iterator
 
 from patra.ingest.packs.checks.draft import Draft
-from patra.ingest.packs.problems import Problem, Source
-from patra.ingest.vocabulary.codes import CursorType, Dimension, Direction, NamespaceScope, Operation, PaginationType
+from patra.ingest.packs.problems import Problem, Source, unknown_name
+from patra.ingest.packs.schema import Pack
+from patra.ingest.vocabulary.codes import (
+    CursorType,
+    Dimension,
+    Direction,
+    NamespaceScope,
+    Operation,
+    PaginationType,
+    Role,
+)
 from patra.ingest.vocabulary.reasons import Reason
 
 ITEM_ID = "item_id"
@@ -182,6 +191,20 @@ def _filter(draft: Draft, reads: frozenset[str]) -> Iterator[Problem]:
         "the provider does not filter by update time: records are filtered here"
         if told
         else "neither the provider nor its records tell a time: every record of the list is kept, whatever the window",
+    )
+
+
+def no_list(pack: Pack, name: str, operation: Operation) -> Problem | None:
+    """Why a list is not read from an endpoint that gives single records or counts, and which endpoints are lists."""
+    role = pack.endpoints[name].role
+    if operation is Operation.UPDATE or role is Role.SEARCH or pack.endpoints[name].supports:
+        return None
+    lists = [other for other, endpoint in pack.endpoints.items() if endpoint.role is Role.SEARCH]
+    return Source().problem(  # what a trigger says, and not the pack
+        Reason.OPERATION_UNSUPPORTED,
+        ("endpoint",),
+        f"{pack.source} {name} {role.text}; {operation} reads a list",
+        unknown_name(name, lists).replace("known: ", "lists: "),
     )
 
 
