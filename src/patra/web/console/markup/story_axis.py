@@ -8,7 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from patra.kernel.clock import SECOND
-from patra.web.console.markup.formats import clock_text, instant, span_text
+from patra.web.console.markup.formats import drawn_instant, instant, span_text
 from patra.web.console.markup.story_lanes import Bar, Lane
 
 LANE_PX = 24
@@ -117,9 +117,9 @@ def _mark(entry: Mapping[str, Any]) -> Markup:
     return Markup('<circle class="m-{}" r="4.500"/>').format(kind)
 
 
-def _ticks(at: Sequence[int], scale: Scale, now: int) -> list[tuple[float, str, str]]:
+def _ticks(at: Sequence[int], scale: Scale, now: int) -> list[tuple[float, Markup, str]]:
     """The first and the last instant, and those between where there is room for their text."""
-    found: list[tuple[float, str, str]] = []
+    found: list[tuple[float, Markup, str]] = []
     if not at:
         return found
     ordered = sorted(set(at))
@@ -131,7 +131,7 @@ def _ticks(at: Sequence[int], scale: Scale, now: int) -> list[tuple[float, str, 
         if when != ordered[-1] and last - place < 0.15 and found:
             continue
         anchor = "start" if place < 0.05 else "end" if place > 0.95 else "middle"
-        found.append((place, clock_text(when, now), anchor))
+        found.append((place, drawn_instant(when, now), anchor))
     return found
 
 

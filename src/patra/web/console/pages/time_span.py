@@ -3,10 +3,11 @@
 from typing import Any
 
 import msgspec
+from markupsafe import Markup
 
 from patra.kernel.clock import format_instant
 from patra.web.console.calls import Refusal
-from patra.web.console.markup.formats import clock_text, instant
+from patra.web.console.markup.formats import instant, time_tag
 from patra.web.console.view import View
 from patra.web.problem import Problem
 
@@ -52,9 +53,9 @@ def span_values(view: View, span: TimeSpan) -> dict[str, Any]:
         moved["earlier"] = _at(view, span.since - length, span.since)
         if span.until is not None and span.until < view.now:
             moved["later"] = _at(view, span.until, span.until + length)
-    first = "the beginning" if span.since is None else clock_text(span.since, view.now)
-    last = "now" if span.until is None else clock_text(span.until, view.now)
-    shown = {"text": f"{first} to {last}", "drop": without, "earlier": "", "later": "", **moved}
+    first = "the beginning" if span.since is None else time_tag(span.since, view.now)
+    last = "now" if span.until is None else time_tag(span.until, view.now)
+    shown = {"text": Markup("{} to {}").format(first, last), "drop": without, "earlier": "", "later": "", **moved}
     return {"span": shown, "span_asked": {name: view.asked(name) for name in ("from", "to")}, "spanless": without}
 
 
