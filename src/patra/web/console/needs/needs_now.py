@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from patra.kernel.clock import MINUTE
-from patra.web.console.markup.formats import age_text, instant, link, plural
+from patra.kernel.clock import DAY, HOUR, MINUTE, format_instant
+from patra.web.console.markup.formats import age_text, instant, link, number_text, plural
 from patra.web.console.needs.alert_places import alert_need
 from patra.web.console.needs.need import Need
 from patra.web.console.view import View
@@ -14,6 +14,9 @@ MENDED_BY = {"bus_dead_letters": "bus.replay", "bus_frozen": "bus.thaw"}
 TIMER_LAG = MINUTE
 """So long after its deadline a closure is overdue: the timer takes each within seconds."""
 LOST_SOON = 10 * MINUTE
+MIN_REJECTS = 20
+UNUSUAL_TIMES = 5
+DAYS = range(1, 8)
 
 
 def needs_now(view: View) -> list[Need]:
@@ -24,6 +27,7 @@ def needs_now(view: View) -> list[Need]:
         ("outbox", _outbox),
         ("archive", _archive),
         ("deadlines", _deadlines),
+        ("rejects", _rejects),
         ("loops", _loops),
     )
     found = [need for name, read in parts for need in view.part(name, lambda read=read: read(view)) or []]
@@ -180,6 +184,36 @@ def _deadlines(view: View) -> list[Need]:
             **_waking(view, "attribution.timer", "Wake the timer"),
         )
     ]
+
+
+def _rejects(view: View) -> list[Need]:
+    """Far more rejected events than in the same hour of the days before: a release of an app, mostly."""
+    now = view.now // MINUTE * MINUTE
+    latest = _rejected(view, now - HOUR, now)
+    count = sum(latest["counts"])
+    if count < MIN_REJECTS:
+        return []
+    usual = sum(sum(_rejected(view, now - HOUR - day * DAY, now - day * DAY)["counts"]) for day in DAYS) / len(DAYS)
+    if count <= UNUSUAL_TIMES * usual:
+        return []
+    most: dict[str, Any] = latest["causes"][0]
+    often = f"{number_text(round(usual, 1))} in the same hour of the last {len(DAYS)} days"
+    return [
+        Need(
+            tone="warn",
+            subject="rejects",
+            href=link("/attribution/rejects", **{"from": format_instant(now - HOUR)}),
+            what=f"are unusually many: {number_text(count)}{' or more' if latest['more'] else ''} in an hour",
+            why=f"Usual are {often}.",
+            consequence=f"{number_text(most['events'])} are `{most['code']}` of {most['appId']}.",
+            door="Open rejects",
+        )
+    ]
+
+
+def _rejected(view: View, since: int, until: int) -> dict[str, Any]:
+    span = {"since": format_instant(since), "until": format_instant(until)}
+    return view.ask("/attribution/rejects/over-time", **span, parts=1)
 
 
 def _waking(view: View, loop: str, label: str) -> dict[str, Any]:

@@ -5,14 +5,14 @@ import pytest
 
 from patra.attribution.delivery.relay import CHANNEL, POLICY
 from patra.kernel import outbox
-from patra.kernel.clock import HOUR, MINUTE, SystemClock, format_instant
+from patra.kernel.clock import DAY, HOUR, MINUTE, SystemClock, format_instant
 from patra.kernel.db import Database
 from patra.kernel.outbox import Message, Relay, Retry
 from patra.kernel.testing import ManualClock
 from patra.web.console.needs.need import Need
 from patra.web.console.needs.needs_now import each_once
 from tests.unit.attribution import said
-from tests.unit.web.served import served
+from tests.unit.web.served import Client, served
 
 
 def need(act: str, **fields: str) -> Need:
@@ -63,3 +63,23 @@ def test_deadlines_that_the_timer_has_not_taken_need_a_person_and_are_counted() 
     assert "attribution timer" not in early
     assert "2 closures are past the deadline." in late
     assert '<b class="">2</b> <span>closures open</span>' in late
+
+
+@pytest.mark.parametrize(("a_day", "is_unusual"), [(0, True), (7, True), (8, False)])
+def test_far_more_rejects_than_in_the_same_hour_of_other_days_are_worth_watching(a_day: int, is_unusual: bool) -> None:
+    clock = ManualClock(SystemClock().now())
+    with served(clock=clock) as client:
+        for day in range(7, -1, -1):
+            clock.set(clock.now() if day == 7 else clock.now() + DAY)
+            reject(client, f"d{day}", 40 if day == 0 else a_day, clock)
+        clock.advance(MINUTE)
+        shown = client.get("/console/").data.decode()
+    assert ("are unusually many: 40 in an hour" in shown) == is_unusual
+    assert "<h1>Everything is healthy</h1>" in shown
+
+
+def reject(client: Client, batch: str, count: int, clock: ManualClock) -> None:
+    now = format_instant(clock.now())
+    events = [said.event("nonsense", f"{batch}-{number}", eventAt=now) for number in range(count)]
+    if events:
+        client.post("/events", body=msgspec.json.encode(said.envelope(*events, batch=batch, sentAt=now)))
