@@ -17,9 +17,10 @@ from patra.attribution.delivery.port import ArchiveForbiddenError, Outcome, Reje
 from patra.attribution.delivery.record_status import Moved, write_moves
 from patra.attribution.delivery.relay import POLICY, Delivery, handing
 from patra.attribution.intake.batch import Item, Tick, read_batch
+from patra.attribution.queries import ArchiveDelivery, archive_delivery
 from patra.attribution.settlement import By, settle
 from patra.attribution.storage.read import Archived, every_decision
-from patra.kernel.clock import DAY, MINUTE, SECOND
+from patra.kernel.clock import DAY, MINUTE, SECOND, format_instant
 from patra.kernel.db import Database, migrate
 from patra.kernel.db.queries import statement
 from patra.kernel.machine import history
@@ -356,6 +357,28 @@ def test_the_last_try_is_at_the_end_of_the_15_minutes(house: House):
         house.clock.advance(SECOND)
     cycle = [1, 6, 36, 156]
     assert tried == [0, *[n * 156 + second for n in range(6) for second in cycle if n * 156 + second < 900], 900]
+
+
+def test_what_waits_is_lost_15_minutes_after_its_first_failure_however_long_it_waited_before(house: House):
+    house.take(sent(0, event("impression")))
+    house.clock.advance(3600 * SECOND)
+
+    def found() -> ArchiveDelivery:
+        return house.db.read(lambda tx: archive_delivery(tx, "https://ann:pw@archive.example/records?key=k"))
+
+    before = found()
+    assert (before.failing_since, before.lost_at, before.waiting[0]["lost_at"]) == (None, None, None)
+    assert before.where == "https://***@archive.example/records"
+    house.archive.fails = lambda record: Retry(Reason.ARCHIVE_TIMEOUT)
+    house.deliver()
+    first, after = house.clock.now(), found()
+    lost = format_instant(first + 900 * SECOND)
+    assert (after.failing_since, after.lost_at) == (format_instant(first), lost)
+    assert {one["lost_at"] for one in after.waiting} == {lost}
+    house.archive.fails = lambda record: None
+    house.clock.advance(SECOND)
+    house.deliver()
+    assert (found().waiting, found().lost_at) == ([], None)
 
 
 def test_the_15_minutes_of_a_group_end_for_all_of_it_that_is_pending(house: House):

@@ -8,6 +8,7 @@ import pytest
 from patra.ingest.operations.alerting.failed_windows import open_failures
 from patra.ingest.operations.alerting.monitor import Watch
 from patra.ingest.operations.reads import views
+from patra.ingest.operations.reads.rates import quotas
 from patra.ingest.packs import bundled
 from patra.ingest.packs.spec import decode_spec
 from patra.ingest.planning import operations, own_schedules, store
@@ -397,6 +398,18 @@ class TestInventory:
         site.clock.advance(20 * DAY)
         site.planner.run_once()
         assert len(site.tasks(made.plan_id)) > len(due)
+
+    def test_a_quota_is_shown_with_its_limit_and_with_when_it_is_used_up(self, site):
+        text = changed("offset", ("rateLimit: {refill", "rateLimit: {quotaDaily: 40, quotaReserve: 0, refill"))
+        site.load_text(text)
+        site.trigger("atomlike", "query")
+        noon = at("2026-11-16T12:00:00Z")
+        site.run("UPDATE ing_quota SET consumed = 30 WHERE period_code = 'DAY'")
+        (found,) = site.db.read(lambda tx: quotas(tx, noon))
+        assert (found["limit"], found["consumed"], found["used_up_at"]) == (40, 30, at("2026-11-16T16:00:00Z"))
+        site.run("UPDATE ing_quota SET rate_key = 'other'")
+        (unknown,) = site.db.read(lambda tx: quotas(tx, noon))
+        assert (unknown["limit"], unknown["used_up_at"]) == (None, None)
 
     def test_a_cancelled_plan_gives_its_reservations_back_and_a_request_may_cost_more_than_one(self, site):
         text = changed("offset", ("rateLimit: {refill", "rateLimit: {quotaDaily: 40, quotaReserve: 0, cost: 3, refill"))

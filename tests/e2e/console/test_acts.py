@@ -7,6 +7,7 @@ from patra.kernel.clock import DAY, SECOND, format_instant
 from patra.kernel.db.queries import statement
 from tests.e2e.console.test_views import VIEWS, address
 from tests.e2e.console.world import TOKENS, World
+from tests.unit.app.test_outbox_admin import refuse
 
 TOUCH = statement("touch", "UPDATE bus_dead_letter SET attempts = 91 WHERE group_name = 'search-index'")
 REOPEN = statement(
@@ -303,3 +304,41 @@ def test_who_may_not_act_sees_no_boxes(guarded: World, page: Page):
         page.goto(f"{guarded.url}/console{path}")
         expect(page.locator("tbody tr").first).to_be_visible()
         assert page.locator(".choose, .choose-among, .pick, input[type=checkbox]").count() == 0
+
+
+def test_messages_that_are_chosen_are_each_sent_again(acting: World, page: Page):
+    """Their numbers stand in a field of several lines: one of a single line would join them to one number."""
+    refuse(acting.patra.db, "ingest.record", "chosen-1", "chosen-2")
+    page.goto(f"{acting.url}/console/outbox?channel=ingest.record")
+    boxes = page.locator("#outbox input")
+    count = boxes.count()
+    page.locator(".choose").get_by_label("All").check()
+    page.locator(".choose").get_by_role("button", name="Send again…").click()
+    dialog = page.get_by_role("dialog")
+    assert len(dialog.locator("[name=seqs]").input_value().splitlines()) == count
+    dialog.get_by_role("button", name="Send again").click()
+    expect(page.locator(".banner")).to_contain_text(f"{count} messages of ingest.record will be sent again.")
+    expect(boxes).to_have_count(0)
+
+
+def test_an_act_on_many_says_how_many_it_left_as_they_are(acting: World, page: Page):
+    acting.patra.db.run(lambda tx: tx.execute(FAIL_ALL, {}))
+    failed = acting.get("/ingest/tasks?status=FAILED&limit=1")["tasks"][0]["task"]
+    acting.post(f"/ingest/tasks/{failed}/requeue", {})
+    other = acting.get("/ingest/tasks?status=FAILED&limit=1")["tasks"][0]["task"]
+    page.goto(f"{acting.url}/console/confirm/ingest.requeue_tasks?tasks={failed}&tasks={other}")
+    page.get_by_role("button", name="Requeue").click()
+    expect(page.locator(".banner")).to_contain_text("1 task is queued. 1 was left: not failed any more.")
+
+
+def test_the_command_of_an_act_names_what_the_act_would_touch(site: World, page: Page):
+    letters = [site.known[name] for name in ("letter-0", "letter-1")]
+    asked = "&".join(f"event_ids={letter}" for letter in letters)
+    page.goto(f"{site.url}/console/confirm/bus.replay?group=search-index&{asked}")
+    expect(page.locator(".cmd code")).to_have_text(f"$ patra bus replay search-index {' '.join(letters)}")
+    page.goto(f"{site.url}/console/confirm/bus.replay?group=search-index&error_code=b_handler_failed")
+    expect(page.locator(".cmd code")).to_have_text("$ patra bus replay search-index --error-code b_handler_failed")
+    page.goto(f"{site.url}/console/confirm/bus.replay?group=search-index")
+    expect(page.locator(".cmd code")).to_have_text("$ patra bus replay search-index --all")
+    page.goto(f"{site.url}/console/confirm/bus.discard?group=search-index&event_ids={letters[0]}")
+    expect(page.locator(".cmd code")).to_have_text(f'$ patra bus discard search-index {letters[0]} --reason "…"')

@@ -3,10 +3,12 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from patra.kernel.clock import HOUR, format_instant
 from tests.e2e.console.test_live import message, opened
 from tests.e2e.console.world import TOKENS, World, world
 from tests.unit.attribution import said
@@ -85,6 +87,49 @@ def test_times_change_their_zone_and_keep_it_through_live_updates(acting: World,
     with message(abroad):
         acting.send_events("b-zone", said.event("ad_filled", "z-1", responseReference="zone"))
     assert int(first.inner_text().split()[-1][:2]) == (int(shown[:2]) + 9) % 24
+
+
+def test_axes_of_time_and_spans_change_their_zone_as_the_rows_do(site: World, abroad: Page):
+    first = format_instant(site.clock.now() - HOUR)
+    abroad.goto(f"{site.url}/console/attribution/rejects?from={first}")
+    axis, chip = abroad.locator(".axis time").first, abroad.locator(".fchip time").first
+    assert (axis.inner_text(), chip.inner_text()) == (first[11:19], first[11:19])
+    abroad.keyboard.press("g")
+    abroad.keyboard.press("z")
+    expect(abroad.locator("#zone")).to_have_text("Asia/Tokyo")
+    for shown in (axis, chip):
+        assert int(shown.inner_text().split()[-1][:2]) == (int(first[11:13]) + 9) % 24
+    abroad.goto(f"{site.url}/console/story?key={quote(site.known['run'])}")
+    tick = abroad.locator("tspan[data-at]").first
+    at = str(tick.get_attribute("data-at"))
+    assert int((tick.text_content() or "").split()[-1][:2]) == (int(at[11:13]) + 9) % 24
+
+
+def test_escape_closes_what_lies_on_top_and_home_goes_to_the_top(site: World, page: Page):
+    page.goto(f"{site.url}/console/attribution/events?at={site.known['decision']}")
+    page.evaluate('localStorage.setItem(\'patra_views\', \'[{"name":"mine","href":"/console/outbox"}]\')')
+    page.reload()
+    page.keyboard.press("g")
+    page.keyboard.press("v")
+    views = page.get_by_role("dialog", name="Saved views")
+    expect(views.get_by_role("link", name="mine")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(views).to_be_hidden()
+    expect(page.locator("#inspector")).to_be_visible()
+    page.goto(f"{site.url}/console/reasons")
+    page.keyboard.press("End")
+    page.wait_for_function("() => scrollY > 0")
+    page.keyboard.press("Home")
+    page.wait_for_function("() => scrollY === 0")
+
+
+def test_rows_that_all_changed_hide_none_where_the_list_has_no_other_page(site: World, page: Page):
+    page.goto(f"{site.url}/console/bus/dead-letters?group=search-index")
+    swapped = (
+        "arranged(document.querySelector('#content').innerHTML.replaceAll('data-key=\"', 'data-key=\"other '), {})"
+    )
+    page.evaluate(f"() => {{ {swapped}; }}")
+    expect(page.locator("#newrows button")).to_have_text(re.compile(r"^\d new rows$"))
 
 
 def test_keys_lead_to_filters_problems_and_the_first_thing_that_needs_a_person(site: World, page: Page):

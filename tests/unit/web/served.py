@@ -11,6 +11,7 @@ from patra.app.component import BuiltComponent, Component, Context
 from patra.app.configuration.settings import Settings, StoreSettings, WebSettings
 from patra.app.loops import Loop
 from patra.app.wiring import COMPONENTS, Patra, build
+from patra.kernel.clock import Clock
 from patra.web.asgi import app, every_endpoint
 from patra.web.endpoint import Endpoint
 from patra.web.uvicorn_server import serving
@@ -48,11 +49,14 @@ def with_loops(*loops: Loop) -> tuple[Component, ...]:
 
 @contextmanager
 def served(
-    settings: Settings | None = None, endpoints: Sequence[Endpoint] = (), parts: Sequence[Component] = COMPONENTS
+    settings: Settings | None = None,
+    endpoints: Sequence[Endpoint] = (),
+    parts: Sequence[Component] = COMPONENTS,
+    clock: Clock | None = None,
 ) -> Iterator[Client]:
     """A Patra in memory with its own endpoints and those given."""
     settings = settings or web_settings()
-    patra = build(settings, parts=parts)
+    patra = build(settings, clock, parts=parts)
     try:
         with serving(app(patra, [*every_endpoint(patra), *endpoints]), settings.web) as running:
             yield Client(running.url, patra)

@@ -5,9 +5,11 @@
 | `rejects` | rejected events, refused batches |
 | `decision_steps` | the way of one event through its checks, its closure, its facts and the archive |
 | `decisions` | timelines of keys and batches, the newest decisions, lists of facts, audits and records |
+| `archive_delivery` | what waits for an archive outside the store, and when the first of it is lost |
 | `closures` | closures, and how far the records of one have come |
 """
 
+from patra.attribution.queries.archive_delivery import ArchiveDelivery, archive_delivery
 from patra.attribution.queries.closures import (
     Aggregate,
     ClosurePage,
@@ -51,6 +53,7 @@ __all__ = [
     "LAST_PLACE",
     "Aggregate",
     "Answer",
+    "ArchiveDelivery",
     "ClosurePage",
     "ClosureView",
     "Deadlines",
@@ -66,6 +69,7 @@ __all__ = [
     "What",
     "aggregate",
     "answer_of",
+    "archive_delivery",
     "closure_by_key",
     "closures",
     "closures_by_deadline",

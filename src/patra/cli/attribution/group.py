@@ -33,6 +33,7 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "period": ("patra.cli.attribution.statements:period", "Close periods."),
     "statement": ("patra.cli.attribution.statements:statement", "List, show, export and verify statements."),
     "reconcile": ("patra.cli.attribution.statements:reconcile", "Compare the counterparty's list with ours."),
+    "archive": ("patra.cli.attribution.archive:archive", "What is on its way to the archive, and when it is lost."),
     "reissue": ("patra.cli.attribution.reissue:reissue", "Issue records again that the archive did not take."),
     "app": ("patra.cli.attribution.apps:app_group", "Apps that may send events, and their keys."),
     "history": (

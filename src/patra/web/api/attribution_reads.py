@@ -7,14 +7,15 @@ import msgspec
 from msgspec import Meta
 
 from patra.attribution.decision.decisions import Decision
-from patra.attribution.delivery.relay import CHANNEL, POLICY
 from patra.attribution.queries import (
+    ArchiveDelivery,
     ClosureView,
     Deadlines,
     Span,
     Timeline,
     What,
     answer_of,
+    archive_delivery,
     closure_by_key,
     closures,
     closures_by_deadline,
@@ -27,17 +28,13 @@ from patra.attribution.queries import (
 )
 from patra.attribution.settlement import Settlement, settle
 from patra.attribution.storage.key_search import Only
-from patra.kernel import outbox
-from patra.kernel.clock import format_instant, parse_instant
-from patra.kernel.db import Tx
-from patra.kernel.safety.redact import redact, redact_url
+from patra.kernel.clock import parse_instant
+from patra.kernel.safety.redact import redact
 from patra.web.endpoint import Endpoint, EndpointGroup, Handler, Request
 from patra.web.problem import Problem
 
 TAG = "attribution"
 LATEST = 2**62
-WAITING_SHOWN = 50
-MAX_COUNTED = 10_000
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -73,15 +70,6 @@ class NewestQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     until: Annotated[str, Meta(description="Only decisions before this instant.")] = ""
     before: Annotated[int, Meta(ge=0, le=LATEST, description="`next` of the page before.")] = LATEST
     limit: Annotated[int, Meta(ge=1, le=200, description="How many to give.")] = 50
-
-
-class ArchiveDelivery(msgspec.Struct, frozen=True, kw_only=True):
-    """Records on their way to an archive outside the store: how many by state, and which are sent next."""
-
-    where: str
-    states: dict[str, int]
-    """Counted up to a bound."""
-    waiting: list[dict[str, Any]]
 
 
 class ClosuresQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -163,23 +151,8 @@ def _newest(request: Request) -> Timeline | Problem:
 
 
 def _archive(request: Request) -> ArchiveDelivery:
-    def read(tx: Tx) -> ArchiveDelivery:
-        states = {
-            state: n for (channel, state), n in outbox.backlog_up_to(tx, MAX_COUNTED).items() if channel == CHANNEL
-        }
-        rows = outbox.waiting(tx, CHANNEL, WAITING_SHOWN)
-        waiting = [row | {"lost_at": row["appended_at"] + POLICY.window} for row in rows]
-        where = request.patra.settings.attribution.archive.partition("?")[0]
-        return ArchiveDelivery(where=redact_url(where), states=states, waiting=[_with_instants(one) for one in waiting])
-
-    return request.patra.db.read(read)
-
-
-def _with_instants(row: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: format_instant(value) if value is not None and name.endswith("_at") else value
-        for name, value in row.items()
-    }
+    where = request.patra.settings.attribution.archive
+    return request.patra.db.read(lambda tx: archive_delivery(tx, where))
 
 
 def _listing(what: What) -> Callable[[Request], Listing]:

@@ -6,7 +6,7 @@
 | `assets` | our style sheets and scripts and vendored htmx, by hash |
 | `calls` | the HTTP interface asked in process: same roles, same audit |
 | `view` | what a page's function gets and gives |
-| `needs` | something that needs a person |
+| `needs` | what needs a person, of all engines |
 | `navigation` | the entries of the navigation |
 | `reads` | rates, counts of the navigation, shots of a film: what HTTP has no query for |
 | `reasons`, `rules` | the meaning of every reason code; paragraphs of the specification |

@@ -6,7 +6,7 @@ checks both again: a submitted form does not prove that it was read.
 
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 from urllib.parse import urlencode
 
@@ -63,7 +63,8 @@ class Act(msgspec.Struct, frozen=True, kw_only=True):
     confirm: str = ""
     """The field whose value must be typed."""
     inputs: tuple[Input, ...] = ()
-    command: str = ""
+    command: str | Callable[[Form], str] = ""
+    """A format, or what chooses one by the fields that are given."""
     options: tuple[str, ...] = ()
     """Fields that the command takes as options of the same name, where they are given."""
     preview: Preview | None = None
@@ -126,6 +127,12 @@ def filled(form: Form, *names: str) -> dict[str, Any]:
     return {name: form[name].strip() for name in names if form.get(name, "").strip()}
 
 
+def rest_of(asked: Iterable[object], changed: int, why: str) -> str:
+    """What is said of those that an act on many was asked for and left as they are; nothing where there are none."""
+    left = len(set(asked)) - changed
+    return f" {plural(left, 'was', 'were')} left: {why}." if left > 0 else ""
+
+
 def moved(form: Form, answer: Any) -> str:
     refused = answer["refused"]
     problems = f"; {plural(len(refused), 'was', 'were')} refused: " if refused else "."
@@ -156,12 +163,13 @@ class Fields(dict[str, str]):
 
 def command_of(act: Act, form: Form) -> str:
     """The act on the command line. The values of the form are untrusted, so each word of them is quoted."""
-    if not act.command:
+    template = act.command if isinstance(act.command, str) else act.command(form)
+    if not template:
         return ""
     words = Fields({name: " ".join(_quoted(line) for line in value.splitlines()) for name, value in form.items()})
     for name in act.options:
-        words[name] = f"--{name} {words[name]}" if words[name] else ""
-    return " ".join(part for part in (one.format_map(words) for one in act.command.split(" ")) if part)
+        words[name] = f"--{name.replace('_', '-')} {words[name]}" if words[name] else ""
+    return " ".join(part for part in (one.format_map(words) for one in template.split(" ")) if part)
 
 
 def _quoted(line: str) -> str:

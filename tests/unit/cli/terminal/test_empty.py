@@ -8,6 +8,7 @@ from patra.cli.main import cli
 from patra.cli.terminal.empty import ADVICE, explanation
 
 NEVER_EMPTY = {
+    "attribution archive",
     *("attribution closure", "attribution period close", "attribution reasons", "attribution reconcile"),
     *(
         "attribution reissue",

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from patra.ingest.operations.reads.quota_limits import quota_limits, used_up_at
 from patra.kernel.clock import DAY, HOUR, MINUTE, format_instant
 from patra.kernel.db import Tx
 from patra.kernel.db.queries import statement
@@ -74,11 +75,21 @@ def gates(tx: Tx, now: int) -> list[dict[str, Any]]:
 
 
 def quotas(tx: Tx, now: int) -> list[dict[str, Any]]:
-    """The periods of now: what plans reserved, what was used, when the next one begins."""
+    """The periods of now: what plans reserved, what was used, when the next one begins.
+
+    `limit` is what the pack allows, null where no plan says; `used_up_at` is when that is used up if it goes on like
+    this, null where the period ends before.
+    """
     given = {"day": now // DAY * DAY, "hour": now // HOUR * HOUR, "limit": MAX_ROWS}
-    return [
-        row | {"ends_at": row["period_start"] + LENGTHS[row["period_code"]]} for row in tx.fetch_dicts(QUOTAS, given)
-    ]
+    rows = tx.fetch_dicts(QUOTAS, given)
+    limits = quota_limits(tx, [row["rate_key"] for row in rows])
+    found: list[dict[str, Any]] = []
+    for row in rows:
+        begin, end = row["period_start"], row["period_start"] + LENGTHS[row["period_code"]]
+        limit = limits.get(row["rate_key"], {}).get(row["period_code"])
+        at = used_up_at(limit, row["consumed"], begin, end, now)
+        found.append(row | {"limit": limit, "ends_at": end, "used_up_at": at})
+    return found
 
 
 def cooldowns(tx: Tx, now: int) -> list[dict[str, Any]]:
@@ -107,6 +118,6 @@ def rates(tx: Tx, now: int) -> Rates:
 
 def _legible(row: dict[str, Any]) -> dict[str, Any]:
     return {
-        name: format_instant(value) if name.endswith(("_at", "_until", "_start")) else value
+        name: format_instant(value) if value is not None and name.endswith(("_at", "_until", "_start")) else value
         for name, value in row.items()
     }

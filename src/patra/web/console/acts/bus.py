@@ -5,6 +5,7 @@ from patra.web.console.act import (
     REASON,
     REASON_REQUIRED,
     Act,
+    Form,
     Input,
     Preview,
     back_to,
@@ -22,6 +23,16 @@ BULK_PREVIEW = Preview(
     query=lambda form: filled(form, "group", "type", "error_code"),
     shown_by="bus/preview.html",
 )
+
+
+def _replay_command(form: Form) -> str:
+    """By what the form names: events, a filter, or nothing but the group."""
+    if ids_of(form):
+        return "patra bus replay {group} {event_ids}"
+    return "patra bus replay {group} {type} {error_code}" if filled(form, "type", "error_code") else REPLAY_ALL
+
+
+REPLAY_ALL = "patra bus replay {group} --all"
 BUS: dict[str, Act] = {
     "bus.replay": Act(
         template="/bus/replay",
@@ -42,7 +53,8 @@ BUS: dict[str, Act] = {
             Input(name="type", label="Only of this type", mono=True),
             Input(name="error_code", label="Only with this error code", mono=True),
         ),
-        command="patra bus replay {group} --all",
+        command=_replay_command,
+        options=("type", "error_code"),
     ),
     "bus.discard": Act(
         template="/bus/discard",
@@ -54,7 +66,7 @@ BUS: dict[str, Act] = {
         done=moved,
         after=back_to,
         inputs=(IDS, Input(name="reason", label="Why", hint="kept with each dead letter", required=True)),
-        command='patra bus discard {group} EVENT_ID --reason "…"',
+        command='patra bus discard {group} {event_ids} --reason "…"',
     ),
     "bus.replay_all": Act(
         template="/bus/acts",

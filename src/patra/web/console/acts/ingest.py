@@ -11,6 +11,7 @@ from patra.web.console.act import (
     filled,
     keys_of,
     only_why,
+    rest_of,
     said,
     subject_of,
     why_given,
@@ -119,7 +120,10 @@ INGEST: dict[str, Act] = {
         text="Each is tried again from its last checkpoint, with a full number of attempts.",
         button="Requeue",
         body=lambda form: {"tasks": keys_of(form, "tasks"), **filled(form, "why")},
-        done=lambda _, answer: f"{plural(answer['changed'], 'task is', 'tasks are')} queued.",
+        done=lambda form, answer: (
+            f"{plural(answer['changed'], 'task is', 'tasks are')} queued."
+            + rest_of(keys_of(form, "tasks"), answer["changed"], "not failed any more")
+        ),
         after=back_to,
         inputs=(
             Input(name="tasks", label="Tasks", hint="one in a line", rows=4, required=True, mono=True),
@@ -192,7 +196,10 @@ INGEST: dict[str, Act] = {
             **filled(form, "source", "endpoint", "why"),
             "keys": keys_of(form, "keys"),
         },
-        done=lambda _, answer: f"{plural(answer['changed'], 'record is', 'records are')} dismissed.",
+        done=lambda form, answer: (
+            f"{plural(answer['changed'], 'record is', 'records are')} dismissed."
+            + rest_of(keys_of(form, "keys"), answer["changed"], "not open any more")
+        ),
         after=back_to,
         inputs=(
             Input(name="keys", label="Records", hint="one key in a line", rows=3, required=True, mono=True),

@@ -47,6 +47,11 @@ def time_tag(value: Any, now: int, *, seconds: bool = True) -> Markup:
     return element('<time datetime="{}" title="{} UTC">{}</time>', exact, exact[:-1].replace("T", " "), label)
 
 
+def drawn_instant(at: int, now: int) -> Markup:
+    """The same in a drawing, where a `<time>` has no place."""
+    return element('<tspan data-at="{}">{}</tspan>', format_instant(at), clock_text(at, now))
+
+
 def span_text(us: int) -> str:
     """`3 d 14 h`, `41 min`, `2.7 s`, `19 ms`: at most two units."""
     us = abs(us)

@@ -5,10 +5,10 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from patra.kernel.clock import SECOND
-from patra.web.console.markup.formats import clock_text, instant, span_text
+from patra.web.console.markup.formats import drawn_instant, instant, span_text
 from patra.web.console.markup.story_lanes import Bar, Lane
 
 LANE_PX = 24
@@ -19,6 +19,7 @@ FOLD_FACTOR = 10
 """A span is folded when it is this many times as long as the middle one."""
 MAX_FOLDS = 5
 LABEL_SHARE = 0.07
+SHORT = 10 * SECOND
 """The part of the axis that a bar needs for the name of its state."""
 MARKS = {"in": "in", "rule": "sq", "written": "sq", "out": "ok", "act": "who"}
 
@@ -117,13 +118,16 @@ def _mark(entry: Mapping[str, Any]) -> Markup:
     return Markup('<circle class="m-{}" r="4.500"/>').format(kind)
 
 
-def _ticks(at: Sequence[int], scale: Scale, now: int) -> list[tuple[float, str, str]]:
-    """The first and the last instant, and those between where there is room for their text."""
-    found: list[tuple[float, str, str]] = []
+def _ticks(at: Sequence[int], scale: Scale, now: int) -> list[tuple[float, Markup, str]]:
+    """The first and the last instant, and those between where there is room for their text.
+
+    Within a few seconds clocks would all say the same: there the others say how long after the first they are.
+    """
+    found: list[tuple[float, Markup, str]] = []
     if not at:
         return found
     ordered = sorted(set(at))
-    last = scale.place(ordered[-1])
+    last, is_short = scale.place(ordered[-1]), ordered[-1] - ordered[0] < SHORT
     for when in ordered:
         place = scale.place(when)
         if found and place - found[-1][0] < 0.15:
@@ -131,7 +135,8 @@ def _ticks(at: Sequence[int], scale: Scale, now: int) -> list[tuple[float, str, 
         if when != ordered[-1] and last - place < 0.15 and found:
             continue
         anchor = "start" if place < 0.05 else "end" if place > 0.95 else "middle"
-        found.append((place, clock_text(when, now), anchor))
+        after = escape(f"+{span_text(when - ordered[0])}")
+        found.append((place, after if is_short and found else drawn_instant(when, now), anchor))
     return found
 
 

@@ -8,6 +8,7 @@ from patra.attribution.contract.event_types import KINDS
 from patra.attribution.contract.reasons import Reason
 from patra.attribution.decision.closure_state import CLOSURE
 from patra.attribution.intake.identity import FAILURE
+from patra.attribution.queries.archive_delivery import MAX_COUNTED
 from patra.kernel.clock import DAY, SECOND, format_instant
 from patra.kernel.safety.untrusted_text import integer_of
 from patra.web.console.calls import Refusal
@@ -311,11 +312,8 @@ def archive(view: View) -> Page:
     found = view.ask("/attribution/archive")
     states, waiting = found["states"], found["waiting"]
     pending, lost = states.get("pending", 0), states.get("given_up", 0) + states.get("refused", 0)
-    title = (
-        f"{plural(pending, 'decision waits', 'decisions wait')} for the archive"
-        if pending
-        else "The archive is up to date"
-    )
+    count = plural(pending, "decision waits", "decisions wait") if pending < MAX_COUNTED else "Very many decisions wait"
+    title = f"{count} for the archive" if pending else "The archive is up to date"
     return Page(
         title=title,
         template="attribution/archive.html",
@@ -325,7 +323,8 @@ def archive(view: View) -> Page:
             "pending": pending,
             "lost": lost,
             "waiting": waiting,
-            "lost_at": min((one["lost_at"] for one in waiting), default=None),
+            "failing_since": found["failing_since"],
+            "lost_at": found["lost_at"],
         },
     )
 

@@ -5,7 +5,7 @@ from typing import Any
 from markupsafe import Markup
 
 from patra.web.console.markup.drawings import bars, spark
-from patra.web.console.markup.formats import clock_text, instant, plural
+from patra.web.console.markup.formats import clock_text, instant, plural, time_tag
 from patra.web.console.markup.time_brush import time_brush
 from patra.web.console.pages.time_span import NO_PLACE, span_values, time_span
 from patra.web.console.view import PAGE_SIZE, Page, View
@@ -71,19 +71,20 @@ def _over_time(view: View, span: dict[str, str]) -> dict[str, Any]:
     )
     begin, end, counts = instant(found["since"]) or 0, instant(found["until"]) or 0, found["counts"]
     first, last = (clock_text(at, view.now) for at in (begin, end))
-    drawing = bars([float(n) for n in counts], f"rejected events, {first} to {last}", "bad")
+    ends = (time_tag(at, view.now) for at in (begin, end))
+    drawing = bars([float(n) for n in counts], f"rejected events, {first} to {last} UTC", "bad")
     href = view.here(**NO_PLACE, **{"from": "", "to": ""})
-    axis = Markup('<p class="axis"><span>{}</span><span>{}</span></p>').format(first, last)
+    axis = Markup('<p class="axis"><span>{}</span><span>{}</span></p>').format(*ends)
     return {
         "drawing": time_brush(drawing, begin, end, len(counts), href, "the rejects") + axis,
         "more": found["more"],
-        "first": first,
+        "first": time_tag(begin, view.now),
         "causes": [
             {
                 **cause,
                 "trend": spark(
                     [float(n) for n in cause["counts"]],
-                    f"{cause['code']} of {cause['appId']}, {first} to {last}",
+                    f"{cause['code']} of {cause['appId']}, {first} to {last} UTC",
                     "bad",
                 ),
             }

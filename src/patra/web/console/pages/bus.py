@@ -9,7 +9,7 @@ from patra.bus.store.dead_letters import MAX_COUNTED_LETTERS
 from patra.web.console.calls import Refusal
 from patra.web.console.markup.drawings import Part, bars, shares
 from patra.web.console.markup.flow_drawing import Stream, flow_drawing
-from patra.web.console.markup.formats import clock_text, instant, link, number_text, plural, span_text
+from patra.web.console.markup.formats import clock_text, instant, link, number_text, plural, span_text, time_tag
 from patra.web.console.markup.json_view import difference, json_lines, line_count
 from patra.web.console.markup.schema_diff import FieldDifference, differences
 from patra.web.console.markup.time_brush import time_brush
@@ -200,10 +200,13 @@ def _over_time(view: View, asked: dict[str, str]) -> Markup:
     found = view.ask("/bus/dead-letters/over-time", **asked, parts=OVER_TIME_PARTS)
     begin, end, counts = instant(found["since"]) or 0, instant(found["until"]) or 0, found["counts"]
     first, last = (clock_text(at, view.now) for at in (begin, end))
-    drawing = bars([float(n) for n in counts], f"dead letters by their last failure, {first} to {last}", "bad")
+    ends = (time_tag(at, view.now) for at in (begin, end))
+    drawing = bars([float(n) for n in counts], f"dead letters by their last failure, {first} to {last} UTC", "bad")
     href = view.here(**NO_PLACE, **{"from": "", "to": ""})
-    axis = Markup('<p class="axis"><span>{}</span><span>{}</span></p>').format(first, last)
-    return time_brush(drawing, begin, end, len(counts), href, "the dead letters") + axis
+    axis = Markup('<p class="axis"><span>{}</span><span>{}</span></p>').format(*ends)
+    said = f"Of these very many, the latest {number_text(MAX_COUNTED_LETTERS)} are counted."
+    note = Markup('<p class="dim f13">{}</p>').format(said) if found["more"] else Markup("")
+    return time_brush(drawing, begin, end, len(counts), href, "the dead letters") + axis + note
 
 
 def letters_title(open_count: int, replaying: int) -> str:

@@ -8,7 +8,7 @@ from patra.kernel.clock import DAY, format_instant
 from patra.web.console.acts.ingest_packs import parameter_lines
 from patra.web.console.calls import Refusal
 from patra.web.console.markup.drawings import WINDOW_WORDS, Part, Window, shares, strip
-from patra.web.console.markup.formats import clock_text, instant, link, plural, span_text
+from patra.web.console.markup.formats import clock_text, instant, link, plural, span_text, time_tag
 from patra.web.console.markup.time_brush import time_brush
 from patra.web.console.markup.tones import tone_of
 from patra.web.console.pages.choice import choice
@@ -112,8 +112,8 @@ def source(view: View) -> Page:
             "series": series,
             "cursors": cursors,
             "axis": (
-                clock_text(begin, view.now, seconds=False),
-                "now" if end == view.now else clock_text(end, view.now, seconds=False),
+                time_tag(begin, view.now, seconds=False),
+                "now" if end == view.now else time_tag(end, view.now, seconds=False),
             ),
             **_spans(view, begin, end),
             "ruler": time_brush(RULER, begin, end, RULER_PARTS, view.here(**{"from": "", "to": ""}), "the windows"),
@@ -194,20 +194,20 @@ def _series(
                 begin=row["window_from"],
                 end=row["window_to"],
                 state=state,
-                label=f"{first} to {last}: {_window_words(row, state)}",
+                label=f"{first} to {last} UTC: {_window_words(row, state)}",
                 href=link(f"/ingest/task/{row['task_id']}"),
             )
         )
     count = sum(sum(row["counts"].values()) if "counts" in row else 1 for row in one["windows"])
     label = f"{one['operation']} {one['endpoint']}, {plural(count, 'window')}"
     named = [(at, clock_text(at, 0)[:6].strip()) for at in range(begin, end + 1, max((end - begin) // ticks, 1))]
-    shown = f"frontier {clock_text(frontier, view.now)}" if frontier is not None else ""
+    shown = f"frontier {clock_text(frontier, view.now)} UTC" if frontier is not None else ""
     return {
         **one,
         "drawing": strip(windows, begin, end, label, frontier=frontier, frontier_label=shown, ticks=named),
         "frontier": frontier,
         "lag": span_text(view.now - frontier) if frontier is not None and one["operation"] != "BACKFILL" else "",
-        "reached": clock_text(frontier, view.now, seconds=False) if frontier is not None else "",
+        "reached": time_tag(frontier, view.now, seconds=False) if frontier is not None else "",
         "table": windows,
         "count": count,
         "grouped": any("counts" in row for row in one["windows"]),

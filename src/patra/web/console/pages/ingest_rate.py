@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from patra.web.console.markup.drawings import bars, spark
-from patra.web.console.markup.formats import instant, plural, span_text
+from markupsafe import Markup
+
+from patra.web.console.markup.drawings import Part, bars, shares, spark
+from patra.web.console.markup.formats import instant, number_text, plural, span_text
 from patra.web.console.view import Page, View
 
 
@@ -25,7 +27,28 @@ def rate(view: View) -> Page:
     return Page(
         title=title,
         template="ingest/rate.html",
-        values={"quotas": found["quotas"], "cooldowns": cooling, "gates": gates, "minutes": found["minutes"]},
+        values={
+            "quotas": [quota | {"bar": _share(quota)} for quota in found["quotas"]],
+            "cooldowns": cooling,
+            "gates": gates,
+            "minutes": found["minutes"],
+        },
+    )
+
+
+def _share(quota: Mapping[str, Any]) -> Markup:
+    """What was used, what plans reserved beyond that, and what is left of a quota; nothing without a limit."""
+    limit, used = quota["limit"], quota["consumed"]
+    if not limit:
+        return Markup("")
+    planned = max(min(quota["reserved"], limit) - used, 0)
+    left = max(limit - used - planned, 0)
+    return shares(
+        [
+            Part(count=used, tone="bad" if used >= limit else "done", label=f"{number_text(used)} used"),
+            Part(count=planned, tone="wait", label=f"{number_text(planned)} more reserved by plans"),
+            Part(count=left, tone="none", label=f"{number_text(left)} left"),
+        ]
     )
 
 

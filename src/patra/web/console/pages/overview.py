@@ -8,8 +8,8 @@ import msgspec
 from patra.kernel.clock import DAY, MINUTE, format_instant
 from patra.web.console.markup.drawings import spark
 from patra.web.console.markup.formats import NONE_TEXT, age_text, instant, link, number_text, plural, span_text
-from patra.web.console.needs import Need
-from patra.web.console.pages.alerts import alert_need
+from patra.web.console.needs.need import Need
+from patra.web.console.needs.needs_now import TIMER_LAG, needs_now
 from patra.web.console.pages.ingest import fullest_coverage
 from patra.web.console.pages.ingest_cursors import watermarks
 from patra.web.console.view import Page, Route, View
@@ -40,10 +40,6 @@ class EngineRow(msgspec.Struct, frozen=True, kw_only=True):
     drawing: Any
 
 
-MENDED_BY = {"bus_dead_letters": "bus.replay", "bus_frozen": "bus.thaw"}
-"""Alerts whose cause the bus shows itself, with the act of that line."""
-
-
 FIRST_STEPS = (
     ("See it work", "Every engine filled with a thousand events, three harvests and two films.", "patra demo"),
     ("Harvest a source", "Packs of many providers come with Patra; dry runs show requests.", "patra ingest packs"),
@@ -53,7 +49,7 @@ FIRST_STEPS = (
 
 
 def overview(view: View) -> Page:
-    needs = _needs(view)
+    needs = needs_now(view)
     urgent = [need for need in needs if need.tone == "bad"]
     engines = [
         row
@@ -101,153 +97,16 @@ def _title(count: int) -> str:
     return f"{WORDS[count] if count < len(WORDS) else f'{count} things need'} a person"
 
 
-def _needs(view: View) -> list[Need]:
-    parts: tuple[tuple[str, Callable[[View], list[Need]]], ...] = (
-        ("ingest", _halts),
-        ("alerts", _alerts),
-        ("bus", _bus_needs),
-        ("outbox", _outbox),
-        ("loops", _loops),
-    )
-    found = [need for name, read in parts for need in view.part(name, lambda read=read: read(view)) or []]
-    return sorted(each_once(found), key=lambda need: (need.tone != "bad", need.since or ""))
-
-
-def each_once(found: list[Need]) -> list[Need]:
-    """Without alerts about what has a line of its own that resolves it: one cause is one thing that needs a person."""
-    offered = {need.act for need in found}
-    told = {alert for alert, act in MENDED_BY.items() if act in offered}
-    return [need for need in found if need.fields.get("alert") not in told]
-
-
-def _halts(view: View) -> list[Need]:
-    found: list[Need] = []
-    for source in view.ask("/ingest/sources")["sources"]:
-        for halt in source["halts"]:
-            paused = halt["kind"] == "PAUSE"
-            found.append(
-                Need(
-                    tone="hold" if paused else "bad",
-                    subject=" / ".join(filter(None, (source["source"], halt["endpoint"]))),
-                    href=link(f"/ingest/source/{source['source']}"),
-                    what="is paused" if paused else "is halted",
-                    why=halt["detail"],
-                    consequence="Nothing is planned or requested until it goes on.",
-                    since=halt["since"],
-                    door="Open source",
-                    act="ingest.resume" if paused else "ingest.lift",
-                    act_label="Resume…" if paused else "Lift…",
-                    fields={"source": source["source"], "endpoint": halt["endpoint"]},
-                )
-            )
-    return found
-
-
-def _alerts(view: View) -> list[Need]:
-    return [alert_need(alert) for alert in view.ask("/ingest/alerts")["alerts"] if alert["state"] != "OVER"]
-
-
-def _bus_needs(view: View) -> list[Need]:
-    found: list[Need] = []
-    for group in view.ask("/bus/groups")["groups"]:
-        if group["dead"]:
-            letters = view.ask("/bus/dead-letters", group=group["name"], limit=1)["dead_letters"]
-            last: dict[str, Any] = letters[0] if letters else {}
-            found.append(
-                Need(
-                    tone="bad" if last else "run",
-                    subject=group["name"],
-                    href=link("/bus/dead-letters", group=group["name"], state="" if last else "replaying"),
-                    what=f"has {plural(group['dead'], 'dead letter')}",
-                    why=last.get("error_detail", "") if last else "All of them are being replayed.",
-                    code=last.get("error_code", ""),
-                    consequence=f"of {last['event_type']}" if last else "",
-                    since=last.get("first_failed_at"),
-                    door="Open dead letters",
-                    act="bus.replay" if last else "",
-                    act_label="Replay…",
-                    fields={"group": group["name"]},
-                )
-            )
-        if group["state"] == "paused":
-            found.append(
-                Need(
-                    tone="hold",
-                    subject=group["name"],
-                    href=link("/bus/groups"),
-                    what="is paused",
-                    consequence=f"{plural(group['waiting'], 'event waits', 'events wait')} for it.",
-                    since=group["oldest"],
-                    door="Open groups",
-                    act="bus.resume",
-                    act_label="Resume…",
-                    fields={"group": group["name"]},
-                )
-            )
-    found += [
-        Need(
-            subject=one["event_type"],
-            href=link(f"/bus/type/{one['event_type']}"),
-            what="is frozen",
-            why=one["reason"],
-            consequence="Its publishers are refused.",
-            since=one["since"],
-            door="Open type",
-            act="bus.thaw",
-            act_label="Thaw…",
-            fields={"type": one["event_type"]},
-        )
-        for one in view.ask("/bus/health")["frozen"]
-    ]
-    return found
-
-
-def _outbox(view: View) -> list[Need]:
-    messages = view.ask("/outbox", limit=1000)["messages"]
-    channels = sorted({message["channel"] for message in messages})
-    found: list[Need] = []
-    for channel in channels:
-        of = [message for message in messages if message["channel"] == channel]
-        about = "over " if len(messages) == 1000 else ""
-        found.append(
-            Need(
-                subject=channel,
-                href=link("/outbox", channel=channel),
-                what=f"could not deliver {about}{plural(len(of), 'message')}",
-                code=of[0]["reason"],
-                since=of[0]["failed_at"],
-                door="Open outbox",
-            )
-        )
-    return found
-
-
-def _loops(view: View) -> list[Need]:
-    return [
-        Need(
-            subject=state.name,
-            href=link("/loops"),
-            what="is not running" if not state.running else "fails" if state.failures_in_a_row else "is overdue",
-            why=state.last_error or state.trouble or "",
-            since=state.last_turn_at,
-            door="Open loops",
-            act="loop.wake",
-            act_label="Wake",
-            fields={"name": state.name},
-        )
-        for state in view.patra.supervisor.states()
-        if state.trouble
-    ]
-
-
 def _attribution(view: View, needs: list[Need]) -> EngineRow:
     del needs
     rates = view.series
     rejects = view.ask("/attribution/rejects", limit=100)["rejects"]
     recent = [one for one in rejects if (instant(one["at"]) or 0) > view.now - 60 * MINUTE]
-    first = view.ask("/attribution/closures", state="open", limit=200)["closures"]
-    due = min((one["nextDeadline"] for one in first if one["nextDeadline"]), default=None)
-    late = due is not None and (instant(due) or 0) < view.now - MINUTE
+    first = view.ask("/attribution/closures", order="deadline", limit=1)["closures"]
+    due = first[0]["nextDeadline"] if first else None
+    late = due is not None and (instant(due) or 0) < view.now - TIMER_LAG
+    deadlines = view.ask("/attribution/deadlines")
+    waiting = deadlines["overdue"] + sum(part["count"] for part in deadlines["due"])
     return EngineRow(
         name="Attribution",
         href=link("/attribution/events"),
@@ -255,7 +114,7 @@ def _attribution(view: View, needs: list[Need]) -> EngineRow:
         word="Deadline overdue" if late else "Healthy",
         throughput=Figure(value=number_text(round(rates.rate("events"), 1)), label="events/s"),
         lag=Figure(value=age_text(due, view.now) if due else NONE_TEXT, label="earliest deadline"),
-        backlog=Figure(value=_about(len(first), 200), label="closures open"),
+        backlog=Figure(value=f"{number_text(waiting)}{'' if deadlines['complete'] else '+'}", label="closures open"),
         errors=Figure(value=_about(len(recent), 100), label="events rejected in the last hour"),
         drawing=spark(rates.points("events"), "events a second, last hour"),
     )

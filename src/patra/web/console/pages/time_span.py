@@ -3,15 +3,19 @@
 from typing import Any
 
 import msgspec
+from markupsafe import Markup
 
-from patra.kernel.clock import format_instant
+from patra.kernel.clock import DAY, HOUR, MINUTE, format_instant
 from patra.web.console.calls import Refusal
-from patra.web.console.markup.formats import clock_text, instant
+from patra.web.console.markup.formats import instant, time_tag
 from patra.web.console.view import View
 from patra.web.problem import Problem
 
 NO_PLACE = {"before": "", "after": "", "at": ""}
 """A page of a list, or a row in it, belongs to the span that it was seen in."""
+
+
+LATEST_SPANS = (("15 min", 15 * MINUTE), ("1 h", HOUR), ("24 h", DAY), ("7 d", 7 * DAY))
 
 
 class TimeSpan(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,8 +47,10 @@ def time_span(view: View) -> TimeSpan:
 def span_values(view: View, span: TimeSpan) -> dict[str, Any]:
     """The chip of a span, the spans of the same length before and after it, and the list without one."""
     without = view.here(**NO_PLACE, **{"from": "", "to": ""})
+    latest = [(name, _at(view, (view.now - length) // MINUTE * MINUTE, None)) for name, length in LATEST_SPANS]
+    shared: dict[str, Any] = {"spanless": without, "latest_spans": latest}
     if not span:
-        return {"span": None, "span_asked": {"from": "", "to": ""}, "spanless": without}
+        return {"span": None, "span_asked": {"from": "", "to": ""}, **shared}
     end = view.now if span.until is None else span.until
     moved: dict[str, str] = {}
     if span.since is not None:
@@ -52,11 +58,12 @@ def span_values(view: View, span: TimeSpan) -> dict[str, Any]:
         moved["earlier"] = _at(view, span.since - length, span.since)
         if span.until is not None and span.until < view.now:
             moved["later"] = _at(view, span.until, span.until + length)
-    first = "the beginning" if span.since is None else clock_text(span.since, view.now)
-    last = "now" if span.until is None else clock_text(span.until, view.now)
-    shown = {"text": f"{first} to {last}", "drop": without, "earlier": "", "later": "", **moved}
-    return {"span": shown, "span_asked": {name: view.asked(name) for name in ("from", "to")}, "spanless": without}
+    first = "the beginning" if span.since is None else time_tag(span.since, view.now)
+    last = "now" if span.until is None else time_tag(span.until, view.now)
+    shown = {"text": Markup("{} to {}").format(first, last), "drop": without, "earlier": "", "later": "", **moved}
+    return {"span": shown, "span_asked": {name: view.asked(name) for name in ("from", "to")}, **shared}
 
 
-def _at(view: View, since: int, until: int) -> str:
-    return view.here(**NO_PLACE, **{"from": format_instant(since), "to": format_instant(until)})
+def _at(view: View, since: int, until: int | None) -> str:
+    last = "" if until is None else format_instant(until)
+    return view.here(**NO_PLACE, **{"from": format_instant(since), "to": last})

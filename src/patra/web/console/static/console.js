@@ -57,6 +57,7 @@ const ready = () => {
 };
 const openDialog = () => {
   if (!dialog.open) dialog.showModal();
+  inZone(dialog);
   ready();
   const field = "[autofocus], input:not([type=hidden]), textarea, select";
   ($(field, dialog) ?? $("[data-act], [data-again]", dialog))?.focus();
@@ -132,14 +133,13 @@ const localText = (at, seconds) => {
   const year = at.getFullYear() === now.getFullYear() ? "" : ` ${at.getFullYear()}`;
   return `${at.getDate()} ${MONTHS[at.getMonth()]}${year} ${clock}`;
 };
-// Both zones stand in the tooltip; the one that is shown is the one that was chosen.
+// Both zones stand in the tooltip; the one that is shown is the one that was chosen. In a drawing, an instant is a tspan.
 const inZone = (root) => {
-  for (const time of $$("time[datetime]", root)) {
-    const at = new Date(time.dateTime);
+  for (const time of $$("time[datetime], tspan[data-at]", root)) {
+    const at = new Date(time.dateTime ?? time.dataset.at);
     if (Number.isNaN(at.getTime())) continue;
     time.dataset.utc ??= time.textContent;
-    const utc = time.title.split(";")[0];
-    time.title = `${utc}; ${localText(at, true)} ${ownZone}`;
+    if (time.dateTime) time.title = `${time.title.split(";")[0]}; ${localText(at, true)} ${ownZone}`;
     time.textContent = isLocal() ? localText(at, time.dataset.utc.split(":").length > 2) : time.dataset.utc;
   }
   return root;
@@ -196,7 +196,8 @@ const withoutNewRows = (fragment) => {
     const added = [...fresh.keys()].filter((key) => !known.has(key)).length;
     if (!added) continue;
     waiting += added;
-    isGap ||= added === fresh.size; // none of the rows that are shown is among them: there may be more in between
+    // None of the rows that are shown is among them, and the list goes on: there may be more in between.
+    isGap ||= added === fresh.size && $("a[data-to=next]", fragment) !== null;
     const kept = $$(":scope > *", shown).map((row) => fresh.get(row.dataset.key) ?? row.cloneNode(true));
     for (const row of kept) row.classList.toggle("old", !fresh.has(row.dataset.key));
     list.replaceChildren(...kept);
@@ -335,7 +336,7 @@ const problem = (step) => {
   next.focus();
   next.scrollIntoView({ block: "center" });
 };
-const actOfRow = (row, word) => $$("a.btn", row ?? $(".head")).find((one) => one.textContent.startsWith(word))?.click();
+const actOfRow = (row, word) => $$("a.btn", row ?? $(".head") ?? undefined).find((one) => one.textContent.startsWith(word))?.click();
 const nextTab = () => {
   const tabs = $$(".tabs a");
   if (tabs.length) tabs[(tabs.findIndex((tab) => tab.hasAttribute("aria-current")) + 1) % tabs.length].click();
@@ -348,7 +349,7 @@ const places = {
 let wentG = false;
 document.addEventListener("keydown", (event) => {
   if (event.target.matches("input:not([type=checkbox]), textarea, select") || event.metaKey || event.ctrlKey || event.altKey) return;
-  if (dialog?.open || keysAreOff()) return;
+  if (dialog?.open || $(":popover-open") || keysAreOff()) return;
   if (wentG && places[event.key]) { location.href = places[event.key]; return; }
   if (wentG && event.key === "v") { wentG = false; event.preventDefault(); $("#views")?.togglePopover(); return; }
   if (wentG && event.key === "z") { wentG = false; zone?.click(); return; }
@@ -374,18 +375,21 @@ document.addEventListener("keydown", (event) => {
     x: () => chooseRow(row),
     r: () => actOfChosen("Replay") || actOfRow(row, "Replay"),
     d: () => actOfChosen("Discard") || actOfRow(row, "Discard"),
-    Home: () => $("a[data-to=newest]")?.click(),
+    Home: () => $("a[data-to=newest]").click(),
     v: () => nextTab(),
     h: () => nextHole(),
     ",": () => stepShot(-1),
     ".": () => stepShot(1),
     " ": () => playOrPause(),
-    Escape: () => $("[data-leave]")?.click(),
+    Escape: () => $("[data-leave]").click(),
     "?": () => { location.href = "/console/keys"; },
   };
   const nth = /^[1-9]$/.test(event.key) ? $$("#todo > li")[Number(event.key) - 1] : null;
   if (nth) { event.preventDefault(); $("a", nth).click(); return; }
   if (event.key === "Enter" && (!row || event.target.closest("a, button, input, label, summary"))) return;
+  // What the key does in every page is only taken from it where there is something of ours to do.
+  if (event.key === "Home" && !$("a[data-to=newest]")) return;
+  if (event.key === "Escape" && !$("[data-leave]")) return;
   if (event.key === " " && (!film() || event.target.matches("button, a, summary, video, input, [tabindex]:not(main)"))) return;
   if (keys[event.key]) { event.preventDefault(); keys[event.key](); }
 });

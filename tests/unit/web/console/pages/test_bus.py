@@ -38,6 +38,15 @@ def test_dead_letters_of_more_causes_than_are_listed_are_all_counted() -> None:
     assert re.search(rf'data-count="dead_letters">.*?<span>{many}</span>', shown)
 
 
+def test_a_chart_that_counts_the_latest_only_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    with served() as client:
+        client.patra.db.run(lambda tx: dead_letters.write(tx, [dead_letter(n) for n in range(3)]))
+        whole = client.get("/console/bus/dead-letters").data.decode()
+        monkeypatch.setattr(dead_letters, "MAX_COUNTED_LETTERS", 2)
+        part = client.get("/console/bus/dead-letters").data.decode()
+    assert ("are counted" in whole, "are counted" in part) == (False, True)
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [

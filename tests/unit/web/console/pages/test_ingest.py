@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from patra.ingest.operations.reads import rates
 from patra.ingest.packs import registry
 from patra.kernel.clock import DAY, parse_instant
 from patra.kernel.db.queries import statement
@@ -225,3 +226,15 @@ def test_the_share_that_failed_is_that_of_the_tasks_that_ran_to_an_end():
     assert failed_share({"FAILED": 1, "SUCCEEDED": 2, "PARTIAL": 1, "QUEUED": 90, "CANCELLED": 5}) == "25.0 %"
     assert failed_share({"FAILED": 1, "SUCCEEDED": 100_000}) == "0.1 %"
     assert failed_share({"SUCCEEDED": 3, "QUEUED": 1}) == ""
+
+
+def test_a_quota_stands_beside_its_limit_with_when_it_is_used_up(client: Client, monkeypatch: pytest.MonkeyPatch):
+    now = client.patra.clock.now()
+    day = now // DAY * DAY
+    row = {"rate_key": "atomlike|query", "period_code": "DAY", "period_start": day, "updated_at": now}
+    client.patra.db.run(lambda tx: tx.insert("ing_quota", [row | {"reserved": 50, "consumed": 40}]))
+    unknown = client.get("/console/ingest/rate").data.decode()
+    monkeypatch.setattr(rates, "quota_limits", lambda tx, keys: {"atomlike|query": {"DAY": 40}})
+    known = client.get("/console/ingest/rate").data.decode()
+    assert ("not known" in unknown, "40 used" in unknown) == (True, False)
+    assert ("not known" in known, 'aria-label="40 used"' in known, "just now" in known) == (False, True, True)

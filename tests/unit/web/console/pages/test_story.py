@@ -144,6 +144,13 @@ def test_marks_at_one_place_are_one():
     assert "record_moved and 2 more" in drawn
 
 
+def test_instants_of_one_second_are_told_apart_by_how_long_after_the_first_they_are():
+    near = [shown(at, "record_moved", f"e{at}") for at in (0, 406 * SECOND // 1000)]
+    far = [shown(at, "record_moved", f"e{at}") for at in (0, 20 * SECOND)]
+    assert re.findall(r"[>](\+[^<]*|[\d:]+)<", str(axis(lanes_of(near), 0))) == ["00:00:00", "+406 ms"]
+    assert re.findall(r"[>](\+[^<]*|[\d:]+)<", str(axis(lanes_of(far), 0))) == ["00:00:00", "00:00:20"]
+
+
 def test_a_rule_is_linked_to_its_paragraph():
     with served() as client:
         now = format_instant(client.patra.clock.now())

@@ -2,10 +2,11 @@
 
 import re
 from html import unescape
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from patra.kernel.clock import HOUR, format_instant
+from patra.kernel.clock import HOUR, MINUTE, format_instant, parse_instant
 from tests.unit.web.served import served
 
 
@@ -24,6 +25,17 @@ def test_a_span_is_shown_moved_and_dropped_and_belongs_to_every_filter(path: str
     }
     assert 'aria-label="Remove the filter time"' in text
     assert f'name="from" value="{first}"' in text
+
+
+def test_the_latest_hour_is_a_link_whose_beginning_stays_where_it_is() -> None:
+    with served() as client:
+        before = client.patra.clock.now()
+        text = client.get("/console/attribution/events?answer=rejected&before=9&at=3").data.decode()
+    (href,) = re.findall(r'<a href="([^"]*)">1 h</a>', text)
+    asked = dict(parse_qsl(urlsplit(unescape(href)).query))
+    at = parse_instant(asked.pop("from")) or 0
+    assert asked == {"answer": "rejected"}
+    assert 0 <= at - (before - HOUR) // MINUTE * MINUTE <= MINUTE
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from patra.ingest.operations.alerting.bus_rules import ALL_RULES, named
-from patra.web.console.pages.alerts import place_of
+from patra.web.console.needs.alert_places import place_of
 
 
 @pytest.mark.parametrize("rule", [rule.name for rule in ALL_RULES])
