@@ -41,6 +41,13 @@ from patra.ingest.expressions.cleaners import clean
         ),
         ("Li, MD", "MD Li", "MD", "Li"),
         ("三輪 嘉尚", "三輪 嘉尚", None, None),
+        # family names that mean something, too
+        ("Bureau, Thomas E.", "Thomas E. Bureau", "Thomas E.", "Bureau"),
+        ("Hospital, Frédéric", "Frédéric Hospital", "Frédéric", "Hospital"),
+        ("Museum of Fog, Oslo", "Museum of Fog, Oslo", None, None),
+        ("Fog, Institute of Lamps", "Fog, Institute of Lamps", None, None),
+        ("J. Dupont, M. Curie", "J. Dupont, M. Curie", None, None),
+        ("St. John, Ada", "Ada St. John", "Ada", "St. John"),
     ],
 )
 def test_a_person(text: str, name: str, given: str | None, family: str | None) -> None:
