@@ -180,6 +180,10 @@ _PRINTED = (
         rf"(?::[^;]{{0,300}})?(?:;\s*{_JOURNAL_PAGES})?",
         re.IGNORECASE,
     ),
+    # `GMS Medizin; 12(3):Doc25`
+    re.compile(
+        rf"(?P<container>[^;]{{2,300}}); (?P<volume>{_NUMBER})(?:\((?P<issue>{_NUMBER})\))?:(?P<pages>[\w-]{{1,30}})"
+    ),
     # Invenio: `Evolution: 29 (1975) no. 4, pp. 750-762`
     re.compile(
         rf"(?P<container>.{{2,300}}): (?P<volume>{_NUMBER}) \(\d{{4}}\)(?: no\. (?P<issue>{_NUMBER}),)?"

@@ -173,8 +173,8 @@ def keys_of(work: Work) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-RETRACTING = frozenset({"retraction", "withdrawal", "removal", "partial_retraction"})
-"""Notices that take a work back."""
+RETRACTING = frozenset({"retraction", "withdrawal", "removal"})
+"""Notices that take a work back; of a partial retraction the rest stands."""
 
 
 def joins_of(works: Sequence[Work]) -> list[Join]:

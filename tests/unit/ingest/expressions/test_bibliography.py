@@ -219,6 +219,8 @@ def test_lists_side_by_side_are_people() -> None:
         ("Evolution: 29 (1975) no. 4, pp. 750-762", ("Evolution", "29", "4", "750-762")),
         ("Annales: 56 (1912) pp. 339-42", ("Annales", "56", None, "339-342")),
         ("MIPO Online, yr. 2012, vol. 7, iss. 2, pg. 23-44", ("MIPO Online", "7", "2", "23-44")),
+        ("GMS Fog; 12(3):Doc25", ("GMS Fog", "12", "3", "Doc25")),
+        ("GMS Fog; 11:Doc01", ("GMS Fog", "11", None, "Doc01")),
         ("Nature", ("Nature", None, None, None)),
         ("Smith, J.; Doe, K. A book; Oslo", ("Smith, J.; Doe, K. A book; Oslo", None, None, None)),
     ],

@@ -184,6 +184,8 @@ def test_who_calls_a_work_retracted_and_when() -> None:
     ]
     assert [one.type for one in one.notices] == ["retraction", "erratum"]
     assert not merged([silent]).retracted
+    partial = work("crossref", doi="10.1/x", notices=[Notice(type="partial_retraction", id="doi:10.1/p")])
+    assert (merged([partial]).retracted, merged([partial]).notices[0].type) == (False, "partial_retraction")
 
 
 def test_a_work_without_identifiers_stands_alone() -> None:
