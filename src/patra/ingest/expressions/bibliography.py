@@ -22,12 +22,15 @@ _ORGANISATION = re.compile(
     r"(?i)\b(?:universit\w+|institut\w*|laborator\w+|departments?|divisions?|agency|consortium|collaboration|committee"
     r"|societ[yé]|association|foundation|cent(?:er|re)|ministry|museum|hospital|college|bureau|council)\b"
 )
+_INITIAL_FIRST = re.compile(r"[A-Z]\. ?\w")
+"""`J. Dupont, M. Curie`: two people, and no family name."""
 
 
 def person(name: str) -> dict[str, str] | None:
     """A name as {name, given, family}: `Lovelace, Ada` is turned round, `Ada Lovelace, PhD` is left alone.
 
-    So is an organisation within another: `Environmental Sciences Division, Oak Ridge National Laboratory`.
+    So is an organisation within another: `Environmental Sciences Division, Oak Ridge National Laboratory`. One word
+    alone before the comma is a family name, whatever it means: `Bureau, Thomas E.`, `Hospital, Frédéric`.
     """
     whole = _AND_OTHERS.sub("", name.strip(" ,;")) if name.rstrip(" .,;").endswith(" al") else name.strip(" ,;")
     family, comma, rest = whole.partition(", ")
@@ -39,7 +42,8 @@ def person(name: str) -> dict[str, str] | None:
     if (
         not comma
         or not given
-        or _ORGANISATION.search(whole)
+        or _ORGANISATION.search(whole if " " in family else rest)
+        or _INITIAL_FIRST.match(family)
         or (not (alone and not after) and all(map(_DEGREE.fullmatch, parts)))
     ):
         return {"name": whole} if whole else None
@@ -175,6 +179,10 @@ _PRINTED = (
         rf"(?P<container>[^;]{{2,300}});\s*(?:{_JOURNAL_VOLUME})?,?\s*(?:{_JOURNAL_ISSUE})?\s*(?:\(?(?:19|20)\d\d\)?)?"
         rf"(?::[^;]{{0,300}})?(?:;\s*{_JOURNAL_PAGES})?",
         re.IGNORECASE,
+    ),
+    # `GMS Medizin; 12(3):Doc25`
+    re.compile(
+        rf"(?P<container>[^;]{{2,300}}); (?P<volume>{_NUMBER})(?:\((?P<issue>{_NUMBER})\))?:(?P<pages>[\w-]{{1,30}})"
     ),
     # Invenio: `Evolution: 29 (1975) no. 4, pp. 750-762`
     re.compile(

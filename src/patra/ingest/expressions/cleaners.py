@@ -114,6 +114,11 @@ _PLAIN_HEADING = re.compile(
 )
 """A heading is a line of its own, or ends with a colon: `Abstract algebra` begins an abstract like any other."""
 
+_FULL_TEXT_NOTE = re.compile(
+    r"^\s*(?:Item does not contain fulltext|Contains fulltext ?: ?[^\s()]{1,80}(?: \([^()]{1,40}\)){0,2})\s*"
+)
+"""What the repository of Radboud University writes before an abstract, or in the place of one."""
+
 _SECTION_HEADING = re.compile(r"<((?:jats:)?title|h[1-6])>\s*([^<>]{0,99}[^\s<>:.?!])\s*[:.]?\s*</\1>")
 """The title of a section, such as Background; a colon parts it from the text behind it."""
 _ESCAPED_LINE = re.compile(r"\\n(?=\s|$)")  # a line break that was escaped twice; LaTeX such as nu stays
@@ -128,6 +133,8 @@ def _abstract(value: Any) -> str | None:
         text = text[heading.end() :]
     if heading := _PLAIN_HEADING.match(text):
         text = text[heading.end() :]
+    if "fulltext" in text and (note := _FULL_TEXT_NOTE.match(text)):
+        text = text[note.end() :]
     if "title>" in text or "</h" in text:
         text = _SECTION_HEADING.sub(r"<p>\2:</p>", text)
     found = _text(_ESCAPED_LINE.sub(" ", text) if "\\n" in text else text)

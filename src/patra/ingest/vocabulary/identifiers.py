@@ -22,7 +22,22 @@ def doi(value: Any) -> str | None:
     if "%" in text and "doi.org" in text.lower():
         text = unquote(text)
     found = _DOI.search(text)
-    return found[0].rstrip(".,;").lower() if found else None
+    return _until_closed(found[0], text[: found.start()]).rstrip(".,;").lower() if found else None
+
+
+_CLOSED_BY = {"(": ")", "[": "]", "{": "}", "<": ">", "⟨": "⟩", '"': '"', "“": "”", "«": "»"}
+
+
+def _until_closed(doi: str, before: str) -> str:
+    """A DOI in a sentence ends where a bracket closes that was opened before it: `(doi:10.1/x(2)).`."""
+    for opening in _CLOSED_BY.keys() & set(before):
+        depth, closing = 0, _CLOSED_BY[opening]
+        for at, sign in enumerate(doi):
+            depth += (sign == opening != closing) - (sign == closing)
+            if depth < 0:
+                doi = doi[:at]
+                break
+    return doi
 
 
 def doi_key(value: Any) -> str | None:

@@ -77,7 +77,7 @@ def citation_key(row: Row) -> str:
     """A key in ASCII that is the same in every export: first family name, year, and the first word of the title."""
     people: list[Row] = row.get("authors") or _editors(row)
     first: Row = people[0] if people else {}
-    written = without_degrees(str(first.get("name") or ""))
+    written, _ = _without_suffix(without_degrees(str(first.get("name") or "")))
     name = _ascii(str(first.get("family") or written.rpartition(" ")[2])) or "anon"
     word = next((one for one in re.findall(r"\w+", str(row.get("title") or "")) if len(one) > 3), "")
     year = "".join(str(part) for part in date_parts(row)[:1])
@@ -145,6 +145,15 @@ def _csl_name(author: Row) -> dict[str, str]:
     return {name: str(value) for name, value in parts.items() if value} or {"literal": str(author.get("name"))}
 
 
+_SUFFIX = re.compile(r"(?P<name>.+ .+?),? (?P<suffix>[JS]r\.?|I{2,3}|IV)")
+
+
+def _without_suffix(name: str) -> tuple[str, str | None]:
+    """`Martin Luther King Jr.` is of the family King, and so is it cited."""
+    found = _SUFFIX.fullmatch(name)
+    return (name, None) if found is None else (found["name"], found["suffix"])
+
+
 _PARTICLES = frozenset({
     "af", "al", "da", "de", "del", "della", "den", "der", "des", "di", "do", "dos", "du",
     "el", "la", "le", "ten", "ter", "van", "vom", "von", "zu", "zum", "zur", "'t",
@@ -162,11 +171,12 @@ def _name_parts(author: Row) -> dict[str, Any]:
     name = without_degrees(str(author.get("name") or ""))
     if not _is_person(name):
         return {}
+    name, suffix = _without_suffix(name)
     words = name.split()
     at = len(words) - 1
     while at > 1 and words[at - 1] in _PARTICLES:
         at -= 1
-    return {"family": " ".join(words[at:]), "given": " ".join(words[:at])}
+    return {"family": " ".join(words[at:]), "given": " ".join(words[:at]), "suffix": suffix}
 
 
 _ESCAPES = {"\\": r"\textbackslash{}", "%": r"\%", "&": r"\&", "#": r"\#", "_": r"\_", "$": r"\$"} | {
@@ -255,7 +265,11 @@ def _bibtex_name(author: Row) -> str:
     if family and given and " and " not in f"{family} {given}" and "," not in family:
         return _escaped(", ".join(filter(None, [family, author.get("suffix"), given])))
     name = without_degrees(str(author.get("name") or " ".join(filter(None, [given, family]))))
-    return _escaped(name) if _is_person(name) and not family else f"{{{_escaped(name)}}}"
+    if family or not _is_person(name):
+        return f"{{{_escaped(name)}}}"
+    if (parts := _name_parts(author)).get("suffix"):
+        return _escaped(f"{parts['family']}, {parts['suffix']}, {parts['given']}")
+    return _escaped(name)
 
 
 _MAX_LONG_WORDS = 5

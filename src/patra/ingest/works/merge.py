@@ -56,8 +56,13 @@ PRECEDENCE = (
 )
 """Whose value is taken where several sources have one; sources not listed come last, by name.
 
-A date gives way to a more exact one that agrees with it, a cut list of authors to a whole one."""
+A date gives way to a more exact one that agrees with it, a cut list of authors to a whole one. Where an article and its
+preprint are joined, the article is cited, whatever the order of their sources."""
 
+_PLACE = frozenset({"doi", "title", "type", "container", "publisher", "volume", "issue", "pages", "article_number"}) | {
+    "issn", "isbn", "issued", "url",
+}  # fmt: skip
+"""What says how the work is cited: of a preprint that became an article, the article says it."""
 _DESCRIPTION = (
     "title",
     "abstract",
@@ -168,8 +173,8 @@ def keys_of(work: Work) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-RETRACTING = frozenset({"retraction", "withdrawal", "removal", "partial_retraction"})
-"""Notices that take a work back."""
+RETRACTING = frozenset({"retraction", "withdrawal", "removal"})
+"""Notices that take a work back; of a partial retraction the rest stands."""
 
 
 def joins_of(works: Sequence[Work]) -> list[Join]:
@@ -208,17 +213,19 @@ def retractions_of(works: Sequence[Work]) -> list[Retraction]:
 def merged(works: Sequence[Work], precedence: Sequence[str] = PRECEDENCE) -> Merged:
     """One work of several; the order in which they come does not matter."""
     ordered = works if len(works) == 1 else _ranked(works, precedence)
+    cited = _articles_first(ordered)
     chosen: dict[str, Any] = {}
     given: dict[str, str] = {}
     for name in (*IDENTIFIERS, *_DESCRIPTION):
         # a list of authors that the source has cut gives way to a whole one
-        for work in sorted(ordered, key=lambda w: w.authors_truncated) if name == "authors" else ordered:
+        order = sorted(ordered, key=lambda w: w.authors_truncated) if name == "authors" else ordered
+        for work in cited if name in _PLACE else order:
             value = getattr(work, name)
             if value is not None and value != []:
                 chosen[name] = value
                 given[name] = work.source
                 break
-    if (dated := _most_exact_date(ordered)) is not None:
+    if (dated := _most_exact_date(cited)) is not None:
         chosen["issued"], given["issued"] = dated.issued, dated.source
     named = [work for work in ordered if work.authors]
     retractions = retractions_of(ordered)
@@ -241,6 +248,26 @@ def merged(works: Sequence[Work], precedence: Sequence[str] = PRECEDENCE) -> Mer
         given_by=given,
         **chosen,
     )
+
+
+def _articles_first(ordered: Sequence[Work]) -> Sequence[Work]:
+    """The works, those that describe the article which a preprint among them became before all others.
+
+    A record of another kind under the preprint's own DOI describes the preprint, too: some sources call all articles.
+    """
+    preprints = [work for work in ordered if work.type == "preprint"]
+    if not preprints or len(preprints) == len(ordered):
+        return ordered
+    dois = {work.doi: work for work in preprints if work.doi is not None}
+    own = {doi for doi, work in dois.items() if work.arxiv is None or doi.startswith("10.48550/")}
+    return sorted(ordered, key=lambda w: not (_is_published(w) and w.doi not in own))
+
+
+_PUBLISHED = frozenset({"article", "review", "letter", "conference-paper", "book", "chapter"})
+
+
+def _is_published(work: Work) -> bool:
+    return not work.deleted and work.type in _PUBLISHED and bool(work.container and work.title)
 
 
 _PERIODS = {"year": "-01-01T00:00:00Z", "month": "-01T00:00:00Z", "day": "T00:00:00Z", "instant": ""}

@@ -1,4 +1,4 @@
-"""Two weeks of fourteen packs: records appear late, change with and without a word, and are taken back.
+"""Two weeks of fifteen packs: records appear late, change with and without a word, and are taken back.
 
 At the end of each day what is stored equals the provider's truth, within what the pack declares: its safety lag, its
 weekly `reread` where it harvests by the date of publication, and whether its source reports deletions.
@@ -27,6 +27,7 @@ from patra.kernel.db import Database, open_database
 from tests.contract.ingest.recordings.replay import NOW, Harvest, Replay, local, serving
 
 DAYS = 14
+OLD_AGE = 40 * DAY
 
 
 class Paper(msgspec.Struct, frozen=True):
@@ -58,6 +59,9 @@ class Living(Replay):
         self.papers: dict[str, Paper] = {}
         self.vanished: set[str] = set()
         self._chance = random.Random(7)
+        if self.read_again_by_change:  # older than any re-read by days of creation would reach
+            for number in range(4):
+                self._put(Paper(f"99{number}", "old", NOW - OLD_AGE, NOW - OLD_AGE, NOW - OLD_AGE))
 
     def live(self, day: int) -> None:
         start, chance = NOW + day * DAY + self.hour, self._chance
@@ -304,6 +308,36 @@ class EuropePmc(Daily):
         return json.dumps({"hitCount": len(found), "resultList": {"result": results}})
 
 
+class PubMed(Daily):
+    """Ids first, by the day of creation or of change, then their records; the day of revision moves with a change."""
+
+    tells_changes = False
+    read_again_by_change = True
+
+    def answer(self, path: str, params: Mapping[str, str]) -> tuple[int, Mapping[str, Any], bytes]:
+        if path.endswith("efetch.fcgi"):
+            found = [one for key in params["id"].split(",") if (one := self.papers.get(key)) is not None]
+            return 200, {"content-type": "text/xml"}, self.page(found).encode()
+        since, until = params["mindate"].replace("/", "-"), params["maxdate"].replace("/", "-")
+        days = {
+            key: _day(one.changed if params["datetype"] == "mdat" else one.told) for key, one in self.papers.items()
+        }
+        ids = [key for key, day in days.items() if since <= day <= until]
+        result = {"esearchresult": {"count": str(len(ids)), "idlist": ids}}
+        return 200, {"content-type": self.kind}, json.dumps(result).encode()
+
+    def page(self, found: list[Paper]) -> str:
+        return f"<PubmedArticleSet>{''.join(map(self._article, found))}</PubmedArticleSet>"
+
+    def _article(self, paper: Paper) -> str:
+        year, month, day = _day(paper.changed).split("-")
+        return (
+            f"<PubmedArticle><MedlineCitation><PMID>{paper.id}</PMID><DateRevised><Year>{year}</Year><Month>{month}</Month>"
+            f"<Day>{day}</Day></DateRevised><Article><ArticleTitle>{paper.title}</ArticleTitle></Article></MedlineCitation>"
+            "</PubmedArticle>"
+        )
+
+
 class Biorxiv(Living):
     """By the day of posting, which stays when the DOI of a journal is added."""
 
@@ -346,7 +380,8 @@ class Fortnight:
         """A harvest in the afternoon of the day after, and the re-read where its schedule is due."""
         self.harvest.clock.set(NOW + (number + 1) * DAY + 13 * HOUR)
         source, endpoint = self.where
-        since = NOW if number == 0 else None
+        oldest = min(paper.told for paper in self.provider.papers.values())
+        since = min(NOW, oldest) if number == 0 else None
         self.harvest.planner.trigger(
             Trigger(source=source, endpoint=endpoint, operation=Operation.HARVEST, params=self.params, since=since)
         )
@@ -405,6 +440,7 @@ PACKS = [
     ("inspire", "literature", Inspire),
     ("clinicaltrials", "studies", ClinicalTrials),
     ("europepmc", "search", EuropePmc),
+    ("pubmed", "search", PubMed),
     ("biorxiv", "details", Biorxiv),
 ]
 

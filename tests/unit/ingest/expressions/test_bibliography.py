@@ -41,6 +41,13 @@ from patra.ingest.expressions.cleaners import clean
         ),
         ("Li, MD", "MD Li", "MD", "Li"),
         ("三輪 嘉尚", "三輪 嘉尚", None, None),
+        # family names that mean something, too
+        ("Bureau, Thomas E.", "Thomas E. Bureau", "Thomas E.", "Bureau"),
+        ("Hospital, Frédéric", "Frédéric Hospital", "Frédéric", "Hospital"),
+        ("Museum of Fog, Oslo", "Museum of Fog, Oslo", None, None),
+        ("Fog, Institute of Lamps", "Fog, Institute of Lamps", None, None),
+        ("J. Dupont, M. Curie", "J. Dupont, M. Curie", None, None),
+        ("St. John, Ada", "Ada St. John", "Ada", "St. John"),
     ],
 )
 def test_a_person(text: str, name: str, given: str | None, family: str | None) -> None:
@@ -212,6 +219,8 @@ def test_lists_side_by_side_are_people() -> None:
         ("Evolution: 29 (1975) no. 4, pp. 750-762", ("Evolution", "29", "4", "750-762")),
         ("Annales: 56 (1912) pp. 339-42", ("Annales", "56", None, "339-342")),
         ("MIPO Online, yr. 2012, vol. 7, iss. 2, pg. 23-44", ("MIPO Online", "7", "2", "23-44")),
+        ("GMS Fog; 12(3):Doc25", ("GMS Fog", "12", "3", "Doc25")),
+        ("GMS Fog; 11:Doc01", ("GMS Fog", "11", None, "Doc01")),
         ("Nature", ("Nature", None, None, None)),
         ("Smith, J.; Doe, K. A book; Oslo", ("Smith, J.; Doe, K. A book; Oslo", None, None, None)),
     ],

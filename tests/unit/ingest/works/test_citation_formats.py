@@ -371,3 +371,19 @@ def test_where_a_report_stands_is_written_once(publisher: str | None, lines: lis
     work = Work(source="s", endpoint="e", id="1", title="Fog", type="report", container="Zenodo", publisher=publisher)
     found = bibtex(row_of(work)).splitlines()
     assert [line.strip(" ,") for line in found if "institution" in line or "howpublished" in line] == lines
+
+
+def test_what_follows_a_name_is_no_family_name() -> None:
+    """Sources that give a name as one text write `Martin Luther King Jr.`."""
+    row = {
+        **ARTICLE,
+        "authors": [{"name": "Martin Luther King Jr."}, {"name": "Fog Trial II"}, {"name": "Ada B. Fog III, PhD"}],
+    }
+    assert csl(row)["author"] == [
+        {"family": "King", "given": "Martin Luther", "suffix": "Jr."},
+        {"literal": "Fog Trial II"},  # a person, or not
+        {"family": "Fog", "given": "Ada B.", "suffix": "III"},
+    ]
+    assert "  author = {King, Jr., Martin Luther and " in bibtex(row)
+    assert "AU  - King, Martin Luther, Jr.\r\n" in ris(row)
+    assert citation_key(row).startswith("king2018")

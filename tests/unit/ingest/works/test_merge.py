@@ -82,6 +82,35 @@ def test_a_preprint_and_its_article_are_one_work_and_the_join_is_explained() -> 
     assert merged(grouped([article, other])[0]).joins[0].why == "identifier"
 
 
+def test_of_a_preprint_and_its_article_the_article_is_cited_whichever_source_comes_first() -> None:
+    """The place of one with the volume of the other would be a citation of neither."""
+    arxiv = work(
+        "arxiv", arxiv="2601.1", doi="10.5555/j", title="Fog, v1", container="arXiv", type="preprint", abstract="A"
+    )
+    article = work(
+        "openalex", doi="10.5555/j", title="Fog", container="Annals", volume="7", type="article", abstract="B"
+    )
+    one = merged([arxiv, article])
+    assert (one.type, one.container, one.volume, one.title, one.abstract) == ("article", "Annals", "7", "Fog", "A")
+    named = Relation(type="is-preprint-of", id="doi:10.5555/j")
+    posted = work("crossref", 1, doi="10.1101/p", title="Fog", container="bioRxiv", type="preprint", relations=[named])
+    printed = work("crossref", 2, doi="10.5555/j", title="Fog", container="Annals", type="article")
+    for order in permutations([posted, printed]):
+        assert (merged(order).key, merged(order).container, merged(order).type) == (
+            "doi:10.5555/j",
+            "Annals",
+            "article",
+        )
+
+
+def test_who_calls_a_preprint_an_article_does_not_make_it_one() -> None:
+    posted = work("biorxiv", doi="10.1101/p", title="Fog", container="bioRxiv", type="preprint")
+    listed = work("orcid", doi="10.1101/p", title="Fog", container="Fog Letters", type="article")
+    unplaced = work("openalex", doi="10.5555/j", title="Fog", type="article")
+    for others in ([listed], [unplaced]):
+        assert (merged([posted, *others]).type, merged([posted, *others]).container) == ("preprint", "bioRxiv")
+
+
 def issued(at: str, precision: str) -> When:
     return When(at=f"{at}T00:00:00Z", precision=precision)
 
@@ -155,6 +184,8 @@ def test_who_calls_a_work_retracted_and_when() -> None:
     ]
     assert [one.type for one in one.notices] == ["retraction", "erratum"]
     assert not merged([silent]).retracted
+    partial = work("crossref", doi="10.1/x", notices=[Notice(type="partial_retraction", id="doi:10.1/p")])
+    assert (merged([partial]).retracted, merged([partial]).notices[0].type) == (False, "partial_retraction")
 
 
 def test_a_work_without_identifiers_stands_alone() -> None:
