@@ -12,8 +12,9 @@ from patra.studio.paint.canvas import Canvas
 from patra.studio.paint.lettering import font, wrapped
 from patra.studio.paint.palette import Colour, hued, mix, scaled
 from patra.studio.paint.pictogram import MOTIF_GLYPHS, PAPER, has_glyph, plate
+from patra.studio.script.certainty.exact import is_exact
 from patra.studio.script.facts import Card
-from patra.studio.script.pictograms import pictograms_of
+from patra.studio.script.pictograms import pictogram_of_motif, pictogram_words
 from patra.studio.script.shots import Picture
 
 LEFT, RIGHT, TOP, BOTTOM = 0.14, 0.86, 0.15, 0.7
@@ -58,7 +59,13 @@ def paint_card(c: Canvas, picture: Picture) -> None:
 def glyphs_of(picture: Picture) -> list[str]:
     """The pictograms of a picture that are certain; on a card our own motifs are pictograms, too."""
     certain = [name for name in (*picture.pictograms, *picture.motifs) if name not in picture.uncertain]
-    named = [MOTIF_GLYPHS.get(name, name) if name in picture.motifs else name for name in certain]
+    words = dict(picture.captions)
+    named = [
+        pictogram_of_motif(name, words.get(name, "")) or MOTIF_GLYPHS.get(name, name)
+        if name in picture.motifs
+        else name
+        for name in certain
+    ]
     return [name for name in dict.fromkeys(named) if has_glyph(name)]
 
 
@@ -206,7 +213,8 @@ def _list(c: Canvas, card: Card, accent: Colour) -> None:
         x, y = LEFT + wide * (k // rows), TOP + step * (k % rows + 0.5)
         language = "zh" if any("\u4e00" <= letter <= "\u9fff" for letter in item) else "en"
         noun = item if language == "zh" else f"the {item}"
-        known = [name for name in pictograms_of(noun, language) if has_glyph(name)]
+        words = pictogram_words(noun, language)
+        known = [name for name, word in words.items() if has_glyph(name) and is_exact(word, noun, language)]
         if known:
             plate(c, known[0], x + radius / c.aspect, y, radius, accent)
         else:

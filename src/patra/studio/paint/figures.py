@@ -38,7 +38,7 @@ class Look:
         self.long_hair = figure.kind in {"woman", "girl"} or (figure.kind == "child" and dice[9] > 0.5)
         self.bun = figure.kind == "granny"
         self.bald = figure.kind == "old" and dice[10] > 0.55
-        self.cap = figure.kind == "man" and dice[11] > 0.5
+        self.cap = COATS.get(figure.hat) or ((46, 52, 70) if figure.kind == "man" and dice[11] > 0.5 else None)
 
 
 def person(
@@ -164,7 +164,7 @@ def person(
             hair,
         )
     if look.cap:
-        cap = seen((46, 52, 70))
+        cap = seen(look.cap)
         c.poly(
             [
                 (x + facing * dx * r / a, head + dy * r)

@@ -68,12 +68,25 @@ _THOUGHT_EN = (
     ),
     re.compile(r"\bif\s+([^,.;:!?—]+)", re.IGNORECASE),
     re.compile(
+        r"\b(?:last|next) (?:night|week|month|year|season|spring|summer|autumn|winter|(?:mon|tues|wednes|thurs|fri|satur|sun)day)['’]s\s+((?:\w+ ){0,2}\w+)|"
+        r"\b(?:yesterday|tomorrow)['’]s\s+((?:\w+ ){0,2}\w+)",
+        re.IGNORECASE,
+    ),
+    re.compile(
         r"\b(?:in|on) (?:the|this|that|one|another) (?:photograph|photo|picture|painting|screen|poster|film)[,]?\s+([^.;:!?]*)",
         re.IGNORECASE,
     ),
 )
+_PICTURED_EN = re.compile(
+    r"\b(?:embroidered|painted|printed|carved|engraved|decorated|stitched|woven|stamped) with\s+([^,.;:!?—]+)|"
+    r"\bin the shape of\s+([^,.;:!?—]+)",
+    re.IGNORECASE,
+)
+_PICTURED_ZH = re.compile(r"(?:印|画|刻|绣|绘|雕|织)(?:着|有|了)([^，。；！？：]{1,10}?)(?=的|[，。；！？：]|$)")
+"""What is only a picture on a thing: an embroidered swallow."""
+
 _PLANNED_EN = re.compile(
-    r"\b(?:will|shall|could|might|(?:is|are|was|were|am) going to|(?:want|plan|hope|promise|decide|intend|agree|refuse|offer)\w* to|"
+    r"\b(?:will|shall|could|might|(?:is|are|was|were|am) going to|(?:want|plan|hope|promise|decide|intend|agree|refuse|offer|expect|aim|need)\w* to|"
     r"(?:told|asked|invited|wants?|wanted) (?:him|her|them|me|us|you) to|about to|next (?:week|month|year|summer|spring|autumn|winter|time))\s+([^.;:!?—]*)",
     re.IGNORECASE,
 )
@@ -99,7 +112,8 @@ _LIKE_ZH = (
 )
 _THOUGHT_ZH = (
     re.compile(r"(?:照片|相片|画面|画|电视|屏幕|电影)(?:上|里|中)，?([^。；！？]{1,30})"),
-    re.compile(r"(?:印着|画着|刻着|绣着|写着)([^，。；！？：]{1,10})"),
+    re.compile(r"写着([^，。；！？：]{1,10})"),
+    re.compile(r"(?:昨天|昨夜|昨晚|上周|上个月|去年|明天|下周)的([^，。；！？：]{1,10})"),
     re.compile(r"(?:想起|想到|想象|梦见|梦到|回忆|记得|怀念|如果|要是|假如)([^，。；！？：]{1,16})"),
 )
 _SALUTATION = re.compile(
@@ -135,7 +149,7 @@ def with_open_speech(sentences: Sequence[str], paragraphs: Sequence[int]) -> lis
 
 def seen_part(sentence: str, language: str) -> str:
     """The sentence without what is denied and what is only compared with."""
-    rules = (*_DENIED_ZH, *_LIKE_ZH) if language == "zh" else (*_DENIED_EN, *_LIKE_EN)
+    rules = (*_DENIED_ZH, *_LIKE_ZH, _PICTURED_ZH) if language == "zh" else (*_DENIED_EN, *_LIKE_EN, _PICTURED_EN)
     return _blanked(sentence, rules)
 
 
@@ -167,5 +181,5 @@ def _blanked(sentence: str, rules: tuple["re.Pattern[str]", ...]) -> str:
 
 
 def _blank(found: "re.Match[str]") -> str:
-    start, end = (edge - found.start() for edge in found.span(1))
+    start, end = (edge - found.start() for edge in found.span(found.lastindex or 1))
     return found[0][:start] + " " * (end - start) + found[0][end:]

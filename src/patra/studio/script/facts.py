@@ -56,6 +56,9 @@ _LIST_LEAD = re.compile(
 _LIST_ZH = re.compile(
     r"((?:[^，。；：！？、有需要是把和与用]{1,8}、)+[^，。；：！？、和与]{1,8}(?:和|与|以及)[^，。；：！？、]{1,8}?)(?=[，。；：！？]|等|$)"
 )
+_LIST_LEAD_ZH = re.compile(
+    r"^.*?(?:准备好?|备好|备齐|带[上着好]|买[来了好些]|放[入进上]|加[入进上]|拿[来出好]|取[出来]|洗净|切好|摆[上着好]|种[了着上]|装[着满好]|包括|分为|分成)了?(?=[\u4e00-\u9fff]{2,}$)"
+)
 _ARTICLE = re.compile(r"^(?:an?|the|some|and|or|its|his|her|their|then)\s+", re.IGNORECASE)
 
 
@@ -145,12 +148,19 @@ def _items(text: str, language: str) -> tuple[str, ...]:
     if language == "zh":
         found = _LIST_ZH.search(text)
         parts = re.split(r"、|和|与|以及", found[1]) if found else []
+        parts[:1] = [_LIST_LEAD_ZH.sub("", part) for part in parts[:1]]
     else:
         _, colon, after = text.partition(": ")
         found = _LIST_EN.search(after if colon else text)
         if not found:
             return ()
-        first, *rest = [part for part in re.split(r",\s*(?:and\s+|or\s+)?|\s+(?:and|or)\s+", found[1]) if part]
+        first, *rest = [
+            part
+            for part in re.split(
+                r",\s*(?:and\s+|or\s+)?|(?<!hundred)(?<!thousand)(?<!million)\s+(?:and|or)\s+", found[1]
+            )
+            if part
+        ]
         if not colon and not _LIST_LEAD.match(first):
             return ()  # names in a row, or a tired and cold end of a sentence
         parts = [_LIST_LEAD.sub("", first), *rest]
@@ -161,7 +171,13 @@ def _items(text: str, language: str) -> tuple[str, ...]:
     clause = any(re.search(verbs, item) for item in items) or any(
         re.search(r"\b(?:was|were|is|are|he|she|they|it|had|his|her)\b", item) for item in items
     )
-    begins = any(re.match(r"(?:with|in|on|at|to|for|by|without|from|into)\b", item) for item in items)
+    begins = any(
+        re.match(
+            r"(?:with|in|on|at|to|for|by|without|from|into|up|down|over|under|near|along|across|somewhere|between)\b",
+            item,
+        )
+        for item in items
+    )
     return items if fits and not clause and not begins else ()
 
 

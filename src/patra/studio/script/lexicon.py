@@ -41,10 +41,10 @@ INSIDE = frozenset({"room", "kitchen", "library", "workshop", "hall", "shop"})
 
 PLACES = {
     "sea": "sea ocean waves shore coast tide surf beach bay seaside | 大海 海边 海面 海浪 海上 海岸 沙滩 海水 海湾 潮水",
-    "harbour": "harbour harbor port dock quay pier jetty wharf | 港口 码头 渡口 港湾 海港",
+    "harbour": "harbour harbor port dock quay pier jetty wharf | 港口 码头 港湾 海港",
     "island": "island isle reef | 小岛 岛上 海岛 岛屿",
     "lake": "lake pond reservoir | 湖 湖面 湖边 池塘 湖水",
-    "river": "river stream creek brook canal riverbank | 河 江 溪 河边 河水 小河 江边 江水 小溪 渡船 桥上 桥头 桥下 桥洞 桥边",
+    "river": "river stream creek brook canal riverbank | 河 江 溪 河边 河水 小河 江边 江水 小溪 渡船 渡口 桥上 桥头 桥下 桥洞 桥边",
     "mountain": "mountain mountains peak ridge cliff summit valley slope hill hillside mountainside | 山 山谷 山顶 山峰 悬崖 山路 山坡 雪山 山脊",
     "forest": "forest woods grove jungle rainforest | 森林 树林 林子 竹林 松林 林中",
     "field": "field meadow farm pasture wheatfield orchard plains grassland paddy barley | 田野 田 麦田 稻田 草原 草地 农场 果园 原野",

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from patra.studio.script.cast.ages import Stage, stages_of
-from patra.studio.script.cast.mentions import Mention
+from patra.studio.script.cast.mentions import Mention, mentions_between
 from patra.studio.script.cast.names import kinds_of_names
 from patra.studio.script.language import READ
 from patra.studio.script.references import Scan
@@ -42,11 +42,12 @@ class People(msgspec.Struct, frozen=True, kw_only=True):
 
     def acting(self, start: int, end: int) -> list[str]:
         """Who is pointed to between two places, without those of whom only something is: "her parents" is not she."""
-        return list(dict.fromkeys(m.name for m in self.mentions if start <= m.at < end and not m.absent and not m.weak))
+        here = mentions_between(self.mentions, start, end)
+        return list(dict.fromkeys(m.name for m in here if not m.absent and not m.weak))
 
     def within(self, start: int, end: int) -> list[str]:
         """Who is pointed to between two places, in order; possessives count where nobody else is named."""
-        here = [m for m in self.mentions if start <= m.at < end and not m.absent]
+        here = [m for m in mentions_between(self.mentions, start, end) if not m.absent]
         strong = [m.name for m in here if not m.weak]
         return list(dict.fromkeys(strong or [m.name for m in here]))
 

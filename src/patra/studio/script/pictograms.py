@@ -12,7 +12,7 @@ from patra.studio.script.depiction import seen_part
 from patra.studio.script.language import READ
 from patra.studio.script.lexicon import FIGURES, word_length
 from patra.studio.script.tables.senses import is_other_sense
-from patra.studio.script.tables.things import PICTOGRAMS
+from patra.studio.script.tables.things import PAINTED, PICTOGRAMS
 
 MOST_SHOWN = 5
 _WORD = re.compile(r"[a-z]+(?:-[a-z]+)*")
@@ -54,8 +54,13 @@ ANIMALS = frozenset(
     "cow pig sheep duck rabbit elephant kangaroo panda penguin owl shark jellyfish paw rodent bat donkey turtle tortoise dolphin koala bee butterfly snail snake turkey".split()
 )
 _PETS = re.compile(
-    r"\b(?:cat|dog|horse|bird|parrot|hen|goose|fox|monkey|pony|mare|kitten|puppy|whale|crow|raven|robot|dragon|doll)\b|[猫狗马鸟鸡鹅]|鹦鹉|猴|龙"
+    r"\b(?:cat|dog|horse|bird|parrot|hen|goose|fox|monkey|pony|mare|kitten|puppy|hound|terrier|whale|crow|raven|robot|dragon|doll)\b|[猫狗马鸟鸡鹅]|鹦鹉|猴|龙"
 )
+
+
+def is_animal(word: str) -> bool:
+    """Whether an English word is one animal."""
+    return word in ANIMALS or (word.isascii() and _PETS.fullmatch(word) is not None)
 
 
 def has_animal(text: str, language: str) -> bool:
@@ -73,6 +78,18 @@ def is_bodily(text: str, language: str) -> bool:
 
 def is_pictured(word: str, language: str) -> bool:
     return word in _index(language) and (language != "zh" or len(word) > 1 or word in _ALONE)
+
+
+def pictogram_of_motif(motif: str, word: str) -> str:
+    """The pictogram of the very word that the text has for a motif of ours; nothing where none is nearer to it.
+
+    A ferry is no sailing boat, an owl not any bird.
+    """
+    if not word:
+        return ""
+    index = _index("en" if word.isascii() else "zh")
+    found = next((index[form] for form in (word.lower(), _single(word.lower())) if form in index), "")
+    return found if PAINTED.get(found) == motif else ""
 
 
 def _chinese(text: str) -> dict[str, str]:

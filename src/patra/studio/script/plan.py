@@ -20,7 +20,7 @@ from patra.studio.script.sentences import read_chapter
 from patra.studio.script.shots import Picture, Reading, Shot, shots_of
 from patra.studio.script.style import is_asking, is_episodic, is_explaining, is_instructing, is_step, is_verse
 
-PLANNER_VERSION = "planner-9"
+PLANNER_VERSION = "planner-10"
 WORKERS = ("llm", "audio", "lipsync", "video")
 """In the order in which a shot needs them: video waits for all others, lipsync for audio."""
 

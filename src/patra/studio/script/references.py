@@ -72,6 +72,7 @@ class Scan:
         self._named = frozenset(kinds)
         self._topics: dict[str, str] = {}  # who with a name was last meant, by gender
         self._history: list[str] = []
+        self._is_letter = any(is_salutation(sentence.text) for sentence in chapter.sentences[:2])
         self._same: dict[str, str] = {}  # roles that the text says are someone with a name
         self._animal = False  # whether an animal was named
         self._definite: set[str] = set()  # "the girl" of whom nothing was said before
@@ -361,6 +362,8 @@ class Scan:
 
     def _open_paragraph(self) -> None:
         """A new paragraph is about those who have names, not about their mothers, or goes on with who came last."""
+        if self._is_letter:
+            self._group = []  # "they" of a new paragraph are others
         last = self._history[-1] if self._history else ""
         kept = {gender: name for gender, name in self._last.items() if name == last and name not in self._owned_names}
         recent = self._history[-3:]

@@ -1,6 +1,7 @@
 """Turns scenes into shots: what is said, what is seen, how it is framed, how the camera moves (C§2.3)."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -43,6 +44,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     number: int = -1  # in the order in which the chapter names people: no two are dressed alike
     coat: str = ""  # the colour that the text says they wear
+    hat: str = ""
 
 
 class Picture(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,17 +109,23 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     cards_only: bool = False  # it asks how or why: no scene tells that
     bodily: bool = False  # about the body: an eye is one
 
+    def said(self, sentence: Sentence) -> Sequence[Utterance]:
+        """What people say in a sentence."""
+        first = bisect_right(self.utterances, sentence.start, key=lambda said: said.end)
+        last = bisect_left(self.utterances, sentence.end, lo=first, key=lambda said: said.start)
+        return self.utterances[first:last]
+
     def speaker(self, sentence: Sentence) -> str:
         """Who says most of a sentence; nobody where the narrator does."""
         shares: dict[str, int] = {}
-        for said in self.utterances:
-            if (shared := min(said.end, sentence.end) - max(said.start, sentence.start)) > 0:
-                shares[said.speaker] = shares.get(said.speaker, 0) + shared
+        for said in self.said(sentence):
+            shared = min(said.end, sentence.end) - max(said.start, sentence.start)
+            shares[said.speaker] = shares.get(said.speaker, 0) + shared
         return max(shares, key=lambda name: shares[name]) if shares else ""
 
     def narrated(self, sentence: Sentence) -> str:  # blanks for what people say, also over several sentences
         text = sentence.text
-        for said in self.utterances:
+        for said in self.said(sentence):
             start, end = max(0, said.start - sentence.start), said.end - sentence.start
             if start < len(text) and end > 0:
                 text = text[:start] + " " * (min(end, len(text)) - start) + text[end:]
@@ -127,11 +135,10 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
         """A sentence as what the narrator says and what people say themselves, in order."""
         pieces: list[tuple[int, int, str]] = []
         at = sentence.start
-        for said in self.utterances:
-            if said.start < sentence.end and said.end > sentence.start:
-                begins, ends = max(at, said.start), min(said.end, sentence.end)
-                pieces += [(at, begins, ""), (begins, ends, said.speaker)]
-                at = ends
+        for said in self.said(sentence):
+            begins, ends = max(at, said.start), min(said.end, sentence.end)
+            pieces += [(at, begins, ""), (begins, ends, said.speaker)]
+            at = ends
         pieces.append((at, sentence.end, ""))
         numbers = {name: number for number, name in enumerate(self.people.kinds)}
         worded = [(" ".join(text[start:end].split()), speaker) for start, end, speaker in pieces]
@@ -166,11 +173,11 @@ def shots_of(scenes: Sequence[Scene], reading: Reading) -> list[Shot]:
             picture = _picture(
                 beats, scene.setting, tags, people, recently, reading, first=place == 0, number=len(shots), many=many
             )
-            company = () if picture.crowd else people or company
+            goes_on = bool(shots) and shots[-1].sentences[-1].paragraph == beats[0].sentence.paragraph
+            company = () if picture.crowd else people or (company if goes_on else ())
             wide = picture.framing == "wide"
             views[scene.setting.place] = views.get(scene.setting.place, -1) + wide
-            index = len(shots)
-            characters = sum(len(beat.sentence.text) for beat in beats)
+            index, characters = len(shots), sum(len(beat.sentence.text) for beat in beats)
             shots.append(
                 Shot(
                     shot_id=f"shot_{index + 1:04}",
@@ -230,12 +237,7 @@ def _people(beats: Sequence[Beat], reading: Reading, company: tuple[Figure, ...]
     group, _ = groups_in(told, reading.language)
     meant = reading.people.acting if group else reading.people.within
     named = [name for b in beats for name in meant(b.sentence.start, b.sentence.end)]
-    heard = [
-        said.to
-        for beat in beats
-        for said in reading.utterances
-        if said.start < beat.sentence.end and said.end > beat.sentence.start and said.to
-    ]
+    heard = [said.to for beat in beats for said in reading.said(beat.sentence) if said.to]
     names = [name for name in dict.fromkeys([*spoken, *named, *heard]) if not (group and name in CHILD_WORDS)]
     kinds = reading.people.kinds
     numbers = {name: number for number, name in enumerate(kinds)}
@@ -348,7 +350,7 @@ def _picture(
         captions=tuple((motif_words(unnamed, reading.language) | words).items()),
         labels=labels,
         sign=scene.sign,
-        phrase="" if framing == "card" or labels else phrase_of(without_speech(unnamed), reading.language),
+        phrase="" if framing == "card" or labels else phrase_of(without_speech(unnamed), reading.language, text),
         absent=setting.absent,
     )
 
@@ -360,8 +362,8 @@ def _labels(scene: Setting, text: str, language: str) -> tuple[str, ...]:
         for place, word in named_places(without_speech(text), language)
         if len(word) > 1 and place != scene.place and word != scene.sign and not is_pictured(word, language)
     ]
-    beside = [word.replace("-", " ") for word in others]
-    return tuple(dict.fromkeys([*unshown_nouns(text, language), *beside]))[:MOST_LABELS]
+    nouns = [*unshown_nouns(text, language), *(word.replace("-", " ") for word in others)]
+    return tuple(dict.fromkeys(nouns))[:MOST_LABELS]
 
 
 def _is_report(card: Card, tags: Tags) -> bool:

@@ -115,7 +115,7 @@ _UNKNOWN_ZH = re.compile(
     rf"|[在到进]([\u4e00-\u9fff]{{1,3}}[{_PLACE_END_ZH}])(?=[的，。旁])"
 )
 _VEHICLE = re.compile(
-    r"\b(?:in|inside|on) (?:the|an?|his|her|their|our|my) (?:[a-z]+ )?(car|bus|tram|taxi|van|train|plane|coach|lorry|truck|minibus)\b"
+    r"\b(?:in|inside|on) (?:the|an?|his|her|their|our|my) (?:[a-z]+ )?(car|bus|tram|taxi|van|train|plane|coach|lorry|truck|minibus)\b(?! (?:deck|park|door|seat|window|roof|stop|station|driver|ride|lane|factory|journey|ticket|platform|crash|company|key|radio|bonnet|horn|engine|shed|yard|depot|lines?|tracks?|service|fare|route|shelter|terminal|conductor|passengers?|wheel|wash|boot|keys)\b)"
     r"|(?:[在坐上]|^|[，。])(?:[一这那]辆|[他她我]的)?(公交车|火车|出租车|飞机|校车|卡车|车)[上里]",
     re.IGNORECASE,
 )

@@ -20,6 +20,8 @@ from patra.studio.script.depiction import here_part, seen_part, with_open_speech
         ("Do not add cheese.", "en", ("cheese",), ()),
         ("天上没有月亮，只有风。", "zh", ("月亮",), ("风",)),
         ("湖面像一面镜子，很静。", "zh", ("镜子",), ("湖",)),
+        ("She wore a scarf embroidered with birds.", "en", ("birds",), ("scarf",)),
+        ("他有一块绣着燕子的布。", "zh", ("燕子",), ("布",)),
         ("无数星星亮着。", "zh", (), ("星星",)),
     ],
 )
@@ -39,3 +41,9 @@ def test_who_remembers_a_place_is_not_there():
 def test_speech_that_goes_on_is_opened_in_its_paragraph_and_ends_with_it():
     sentences = ['He said: "I know the harbour.', 'The boats are old." He left.', "He was 5'9\" tall.", "The kitchen."]
     assert with_open_speech(sentences, [1, 1, 2, 3]) == [sentences[0], f'"{sentences[1]}', *sentences[2:]]
+
+
+def test_the_storm_of_last_week_is_over():
+    assert "storm" not in here_part("A buoy had drifted in last week's storm.", "en")
+    assert "暴雨" not in here_part("上周的暴雨冲坏了路。", "zh")
+    assert "sea" not in here_part("The crew expects to reach the sea on Monday.", "en")

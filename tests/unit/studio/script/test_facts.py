@@ -20,6 +20,27 @@ def test_lists_and_definitions_are_found(sentence, language, kind, items):
     assert (card.kind, card.items) == (kind, items)
 
 
+@pytest.mark.parametrize(
+    ("sentence", "language"),
+    [
+        ("Women carried buckets, pots, up two hundred and twelve steps.", "en"),
+        ("I write to you from the train, somewhere between Graz and Ljubljana.", "en"),
+    ],
+)
+def test_what_is_counted_or_lies_between_is_no_list(sentence, language):
+    card = card_of(sentence, language)
+    assert card is None or card.kind != "list"
+
+
+def test_the_verb_before_a_chinese_list_is_no_part_of_its_first_item():
+    card = card_of("出发之前，先准备好绳子、手电筒、地图和水壶。", "zh")
+    assert card is not None
+    assert card.items == ("绳子", "手电筒", "地图", "水壶")
+    card = card_of("桌上放着胶带、剪刀和彩纸。", "zh")
+    assert card is not None
+    assert card.items[-2:] == ("剪刀", "彩纸")
+
+
 def test_amounts_of_one_unit_are_compared():
     card = card_of("A snail travels 1 metre, while a horse travels 800 metres.", "en")
     assert card is not None

@@ -156,3 +156,29 @@ def test_an_hour_of_which_someone_speaks_is_no_age() -> None:
 def test_how_someone_acts_is_no_name():
     text = "李娜站在家门口。“这串钥匙是你的吧？”\n李娜接过钥匙，高兴得差点跳起来。“太谢谢您了！”"
     assert [name for name in people_of(read_chapter(text)).kinds if name.endswith("得")] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("叶子为什么会动\n\n叶子里有水。碰一下，叶子就合上了。叶绿体是一种小颗粒。", {}),
+        ("种树\n\n杨树和柏树不一样：它们长得快。杨树喜欢水，柏树不怕旱。", {}),
+        ("花茎顶部长满了细毛。", {}),
+        ("街角有一家钟表铺，大家都叫他钱师傅。钱师傅修好了表。", {"钱师傅": "man"}),
+        ("大家都喊她孙医生。孙医生笑了。", {"孙医生": "woman"}),
+        ("My dog, Rusty, slept on the sofa. Rusty was tired.", {}),
+        ("Our parrot Juno said hello. Juno was old.", {}),
+        ("Lena, our cat, was hungry. Lena ate.", {}),
+        ("When Lena came home, the hen slept. Lena was tired.", {"Lena": "woman"}),
+        ("The train ran between Delft and Utrecht, and Ada slept.", {"Ada": "woman"}),
+    ],
+)
+def test_things_animals_and_towns_are_no_people_and_a_call_says_the_sex(text: str, kinds: dict[str, str]) -> None:
+    assert people_of(read_chapter(text)).kinds == kinds
+
+
+def test_they_of_a_new_paragraph_of_a_letter_are_others() -> None:
+    text = "Dear Ada,\n\nRuth and Amir came on Monday.\n\nDo you remember the bridge? They have painted it blue.\n\nYours, Tom"
+    shots = understood(text).shots
+    (shot,) = [shot for shot in shots if "painted" in shot.narration]
+    assert shot.picture.figures == ()

@@ -2,8 +2,12 @@ from pathlib import Path
 
 import msgspec
 
+from patra.studio.script.cast.ages import is_life
+from patra.studio.script.dialogue import utterances_of
+from patra.studio.script.people import people_of
 from patra.studio.script.plan import NEEDS, WORKERS, make_plan
-from patra.studio.script.shots import INSERTS
+from patra.studio.script.sentences import read_chapter
+from patra.studio.script.shots import INSERTS, Reading
 from tests.support.understood import understood
 
 EXAMPLES = Path(__file__).parents[4] / "docs" / "examples"
@@ -113,3 +117,20 @@ def test_the_steps_of_an_instruction_are_counted_on_their_cards():
     assert steps == [None, (1, 3), (2, 3), (3, 3)]
     story = make_plan(ENGLISH).shots
     assert not any(shot.picture.card and shot.picture.card.step for shot in story)
+
+
+def test_a_long_chapter_is_read_as_a_whole_only_once() -> None:
+    text = "\n\n".join(f"Wilma Drost was {age} and stood in the village." for age in range(20, 60))
+    is_life.cache_clear()
+    make_plan(text)
+    assert is_life.cache_info().misses <= 4
+
+
+def test_what_people_say_in_a_sentence_is_found_by_its_place() -> None:
+    text = '"Come in," said Ruth. It rained. "It is late," said Amir.'
+    chapter = read_chapter(text)
+    people = people_of(chapter)
+    reading = Reading(language="en", people=people, text=text, utterances=utterances_of(chapter, text, people))
+    assert [reading.speaker(sentence) for sentence in chapter.sentences] == ["Ruth", "", "Amir"]
+    assert people.within(0, len(text)) == ["Ruth", "Amir"]
+    assert people.acting(text.index("It is"), len(text)) == ["Amir"]

@@ -39,6 +39,9 @@ def test_places_that_are_named_beside_the_one_that_is_seen_are_lettered() -> Non
         ("凌晨三点，急诊室里只剩下一个男人。", [("", "急诊室")]),  # by its ending
         ("Tom waited at the boathouse with a bag.", [("", "boathouse")]),
         ("Tom parked in the car park.", [("", "car-park")]),
+        ("Tom stood on the car deck.", [("", "")]),
+        ("Tom slept in the car.", [("", "car")]),
+        ("渡口停着一条船。", [("river", "")]),
         ("Every street lamp in Dunmore went dark.", [("", "")]),
         ("Tom sat in the village.\n\nVolunteers walk the beach until dawn.", [("village", ""), ("", "")]),
         ("后来茶馆关了门，他在巷口修钟表。", [("street", "")]),

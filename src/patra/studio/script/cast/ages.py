@@ -8,6 +8,7 @@ years since birth say so. In other texts an age that is only looked back on ("at
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -68,6 +69,7 @@ class Stage(msgspec.Struct, frozen=True):
     kind: str
 
 
+@lru_cache(maxsize=8)
 def is_life(text: str) -> bool:
     """Whether a text tells a life: of a birth, of where someone grew up, or of several ages."""
     ages = (_AGE_ZH if _is_chinese(text) else _AGE_EN).findall(text)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from patra.studio.script.cast.roles import FEMALE, kind_words_of
-from patra.studio.script.cast.segments import NO_NAMES, SURNAMES, is_plain_word, segmented_names
+from patra.studio.script.cast.segments import NO_NAMES, SURNAMES, is_plain_word, is_thing, segmented_names
 from patra.studio.script.lexicon import is_known
 from patra.studio.script.sentences import Chapter
 
@@ -191,7 +191,7 @@ def chinese_names(chapter: Chapter, most: int) -> dict[str, str]:
     names = [
         name
         for name, count in sorted(found.items(), key=lambda i: (-i[1], i[0]))
-        if not _ZH_HOW.fullmatch(name)
+        if not _ZH_HOW.fullmatch(name) and (name in titled or not is_thing(text, name))
         if name in sure
         or (count > 1 and not name.startswith("小"))
         or re.search(rf"{name}(?:{acting}|[一二][零〇一二三四五六七八九]{{3}}年)", text)

@@ -1,5 +1,8 @@
 """A word that points to a person, and where in the chapter it stands (C§2.3)."""
 
+from bisect import bisect_left
+from collections.abc import Sequence
+
 import msgspec
 
 from patra.studio.script.lexicon import CHILDREN
@@ -16,6 +19,12 @@ class Mention(msgspec.Struct, frozen=True):
     name: str
     weak: bool = False
     absent: bool = False
+
+
+def mentions_between(mentions: Sequence[Mention], start: int, end: int) -> Sequence[Mention]:
+    """The mentions from a place on and before another; they stand in the order of the text."""
+    first = bisect_left(mentions, start, key=lambda m: m.at)
+    return mentions[first : bisect_left(mentions, end, lo=first, key=lambda m: m.at)]
 
 
 def narrated(text: str, open_quote: bool) -> tuple[str, bool]:

@@ -5,6 +5,7 @@
 import re
 from collections import Counter
 from collections.abc import Mapping
+from functools import lru_cache
 
 from patra.kernel.canonical import sha256_hex
 from patra.studio.script.cast.ages import is_life
@@ -13,6 +14,7 @@ from patra.studio.script.cast.given_names import given_name_votes
 from patra.studio.script.cast.roles import FEMALE, MALE, MENS_LETTERS, TITLES, WOMENS_LETTERS, kind_words_of
 from patra.studio.script.depiction import without_speech
 from patra.studio.script.lexicon import tags_of
+from patra.studio.script.pictograms import is_animal
 from patra.studio.script.sentences import Chapter
 
 MOST_PEOPLE = 8
@@ -37,7 +39,7 @@ _NO_NAMES = frozenset(
     "Make Leave Keep Use Set Fill Remove Check Rinse Spread Fold Drain Knead Roll Sow Plant Dig Tie Screw Plug Choose".split()
 )
 _PLACE_BEFORE = re.compile(
-    r"\b(?:in|at|near|from|through|across|of|outside|around|over|(?:train|bus|ferry|ship|boat|road|way|ticket|flight|went|travelled|traveled|moved|returned|sailed|drove|came|emigrated|fled|back) to|for)\s+$"
+    r"\b(?:in|at|near|from|through|across|of|outside|around|over|between|towards?|beyond|via|off|(?:train|bus|ferry|ship|boat|road|way|ticket|flight|went|travelled|traveled|moved|returned|sailed|drove|came|emigrated|fled|back) to|for)\s+$"
 )
 _ACTS = re.compile(
     r"^\s*(?:\w+ly\s+)?(?:said|says|asked|cried|whispered|shouted|answered|replied|told|was|is|had|has|went|ran|came|sat|"
@@ -47,6 +49,7 @@ _ACTS = re.compile(
     r"could|would|did|does|can|will|must|never|always|and\s+[A-Z]\w*|\w{2,}ed)\b"
 )
 _ACTS_NOW = re.compile(r"^\s*(?:\w+ly\s+)?(?!has\b|is\b|was\b)[a-z]{2,}[^s\W]s\b")  # in a story of the present
+_MEANT_NEXT = re.compile(r"[.,]?\s+(?:He|She|who)\b")
 _CALLED = re.compile(r"\b([a-z]+)\s+(?:(?:is|was)\s+)?(?:called|named)\s+$")
 _NO_MAKERS = frozenset(
     "river tower steamer trawler schooner flower cutter cruiser tractor motor terrier retriever setter panther tiger spider liner freighter ter".split()
@@ -120,6 +123,8 @@ def _english_names(chapter: Chapter) -> dict[str, str]:
                 )
             ):
                 no_people.add(full)  # a parrot called Admiral, a town called Harwick
+            if not title and _is_named_animal(before, rest):
+                no_people.add(full)
             beside = re.match(r"\s+and\s+[A-Z]", sentence.text[match.end() :])
             if (
                 opens
@@ -131,7 +136,8 @@ def _english_names(chapter: Chapter) -> dict[str, str]:
             ):
                 continue
             spoken = re.search(r"\b(?:said|asked|cried|answered|replied|whispered|shouted|called|named)\s+$", before)
-            often = len(re.findall(rf"\b{name}\b", whole)) > 1
+            written = _written(name, whole)
+            often = len(written) > 1
             acting = _ACTS.match(rest) or (often and _ACTS_NOW.match(rest)) or _is_role_after(rest, kind_words)
             acting = acting and not _PLACE_BEFORE.search(before) and not before.endswith(" the ")
             role = re.search(r"([a-z]+)\s+$", before)
@@ -139,7 +145,7 @@ def _english_names(chapter: Chapter) -> dict[str, str]:
             meant = (
                 not before.endswith("the ")
                 and not _PLACE_BEFORE.search(before)
-                and re.search(rf"\b{re.escape(name)}[.,]?\s+(?:He|She|who)\b", whole)
+                and any(_MEANT_NEXT.match(whole, end) for end in written)
             )
             acts[full] += bool(title or known or spoken or meant or acting or related or _WITH.search(before))
     people = [
@@ -156,6 +162,21 @@ def _english_names(chapter: Chapter) -> dict[str, str]:
         )
     ]
     return {name: titles.get(name, "") for name in kept[:MOST_PEOPLE]}
+
+
+@lru_cache(maxsize=256)
+def _written(name: str, text: str) -> tuple[int, ...]:
+    """Where a name ends in a text, each time that it is written there."""
+    return tuple(match.end() for match in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text))
+
+
+def _is_named_animal(before: str, rest: str) -> bool:
+    """Whether a name is an animal's: our cat, Pepper, slept; Pepper, the cat; the dog Bruno."""
+    beside = re.search(r"\b([a-z]+)(,?)\s+$", before)
+    follows = re.match(r",\s+(?:an?|the|his|her|their|my|our|your)\s+(?:[a-z-]+\s+){0,2}?([a-z]+)\b", rest)
+    if beside and is_animal(beside[1]) and (not beside[2] or rest[:1] in {",", ".", "!", "?", ";", ":"}):
+        return True
+    return follows is not None and is_animal(follows[1])
 
 
 def _is_role_after(rest: str, kind_words: Mapping[str, str]) -> bool:
@@ -282,6 +303,8 @@ def _sex_votes(name: str, first: str, chapter: Chapter) -> int:
             votes += 2 * (len(re.findall(r"\bshe|\bher\b", rest)) - len(re.findall(r"\bhe\b|\bhis\b|\bhim\b", rest)))
             votes += bool(re.match(r"\W*(?:She|Her)\b", after)) - bool(re.match(r"\W*(?:He|His)\b", after))
     text = "\n".join(sentence.text for sentence in chapter.sentences)
+    if called := re.search(rf"[叫喊称管]([他她])(?:作|做)?{re.escape(name)}", text):
+        return 9 if called[1] == "她" else -9
     if wed := re.search(
         rf"\b(she|he) married (?:\w+ )?{re.escape(first)}\b|([她他])[^，。]{{0,8}}{re.escape(name)}[^，。]{{0,3}}(?:结了?婚|成婚|订婚|相爱)",
         text,

@@ -54,13 +54,17 @@ def pointers(text: str, people: Known) -> Iterator[tuple[int, str, str, int]]:
         yield match.start(), match[1].lower(), "pronoun", len(match[1])
 
 
+_GROWS = re.compile("[底全内外东西南北中上下局头尾根腰腹面颈胸背顶前后]部长")
+"""What grows at the bottom of something is no minister: 底部长出."""
+
+
 def _chinese(text: str, people: Known, taken: set[int]) -> Iterator[tuple[int, str, str, int]]:
     longest = max(map(len, people.kind_words))
     at = 0
     while at < len(text):
         for length in range(min(longest, len(text) - at), 0, -1):
             word = text[at : at + length]
-            if word in people.kind_words and at not in taken:
+            if word in people.kind_words and at not in taken and not _GROWS.match(text, max(0, at - 1)):
                 if is_workplace(text[at + length :]) or re.match(
                     r"家(?![人里])", text[at + length :]
                 ):  # 外婆家的院子: nobody is named but whose it is

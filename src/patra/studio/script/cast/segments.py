@@ -62,15 +62,38 @@ def segmented_names(text: str) -> Counter[str]:
     return kept
 
 
+@lru_cache(maxsize=64)
+def word_kinds(text: str, name: str) -> frozenset[str]:
+    """What a name is as a word of its own, wherever the segmenter cuts it so."""
+    return frozenset(kind for _, word, kind in tagged_words(text) if word == name)
+
+
+@lru_cache(maxsize=64)
 def is_plain_word(text: str, name: str) -> bool:
     """Whether a name would be only a word, or cuts words in two, wherever it is written."""
-    words = tagged_words(text)
-    starts = {at for at, _, _ in words}
-    whole = {kind for _, word, kind in words if word == name}
+    starts = {at for at, _, _ in tagged_words(text)}
+    whole = word_kinds(text, name)
     if whole and all(kind.startswith(_PLAIN_POS) for kind in whole):
         return True
     spots = [m.start() for m in re.finditer(re.escape(name), text)]
     return bool(spots) and not any(at in starts for at in spots)
+
+
+def is_thing(text: str, name: str) -> bool:
+    """Whether the words around a would-be name say that it is a thing: defined as a kind, counted, or with an inside."""
+    one = re.escape(name)
+    if len(name) == 2 and name[1] in "树叶草藤菜豆糖油酸碱盐菌鱼虫鸟兽蛋肉" and name[0] not in "小阿老" + name[1]:
+        return True  # 柏树
+    return any(re.search(rule.replace("NAME", one), text) for rule in _OF_THINGS)
+
+
+_OF_THINGS = (
+    r"(?:^|[，。；：！？\n])(?:所谓)?NAME(?:就?是|指的?是)(?:指|由|一[种类层片块段股颗粒层])",
+    r"一[种类][^。！？]{0,24}(?:叫做?|称为|名叫|名为)NAME",
+    r"(?:一[种类层片块棵朵株根颗粒滴束股]|[几许多]种|大量的?|少量的?|制造|产生|分泌|含有|释放|新的)[^，。；]{0,4}NAME",
+    r"NAME(?:里面?(?![长人])|内部|表面|外面|外层|底部|中的|含有|由[^，。]{1,6}(?:组成|构成|做成|制成))",
+)
+"""Of what is no person, NAME for the name."""
 
 
 def _candidates(words: Sequence[tuple[int, str, str]], number: int) -> Iterator[tuple[str, int]]:
@@ -113,7 +136,7 @@ def _candidates(words: Sequence[tuple[int, str, str]], number: int) -> Iterator[
             continue
         if name[
             -1
-        ] in "的了着过们里上下是从在把和对向给也就还又没被让跟与而且很镇村县市省寺庙街路桥区州要会能可子头" or (
+        ] in "的了着过们里上下是从在把和对向给也就还又没被让跟与而且很镇村县市省寺庙街路桥区州要会能可子头不底" or (
             len(name) == 2 and name[1] in "说问是在和也有很"
         ):
             continue

@@ -30,10 +30,23 @@ _WORN = re.compile(
 )
 
 
+_HAT = re.compile(
+    r"\b(?:in|wearing|wore|with) (?:a|an|the|his|her|their) (?:\w+ )?("
+    + "|".join(word for word in _WORDS if word.isascii())
+    + r") (?:\w+ )?(?:hat|cap|beret|bonnet|bobble hat|helmet)\b"
+    r"|戴着?(?:了?一?[顶个])?([红黄绿蓝白黑棕褐灰粉紫橙])色?的?(?:\w{0,2})帽",
+    re.IGNORECASE,
+)
+
+
 def dressed(figures: Sequence[Figure], text: str) -> tuple[Figure, ...]:
-    """The figures of a shot; one who is alone in it in the colour that it says they wear."""
-    worn = _WORN.search(text)
-    if worn is None or len(figures) != 1:
+    """The figures of a shot; one who is alone in it in the colours that it says they wear."""
+    if len(figures) != 1:
         return tuple(figures)
-    colour = _WORDS[(worn[1] or worn[2]).lower()]
-    return (msgspec.structs.replace(figures[0], coat=colour),)
+    coat, hat = _colour(_WORN, text), _colour(_HAT, text)
+    return (msgspec.structs.replace(figures[0], coat=coat or figures[0].coat, hat=hat),)
+
+
+def _colour(rule: "re.Pattern[str]", text: str) -> str:
+    found = rule.search(text)
+    return _WORDS[(found[1] or found[2]).lower()] if found else ""

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from patra.studio.script.cast.ages import is_life
 from patra.studio.script.cast.crowds import THEY, crowd_in
 from patra.studio.script.cast.given_names import given_name_votes
-from patra.studio.script.cast.mentions import Mention
+from patra.studio.script.cast.mentions import Mention, mentions_between
 from patra.studio.script.cast.phrases import KIN_ZH, OWNERS
 from patra.studio.script.cast.presence import unreported_part
 from patra.studio.script.cast.roles import FEMALE, MALE, TITLES, kind_words_of
-from patra.studio.script.cast.segments import COMPOUND_SURNAMES, SURNAMES, is_plain_word, tagged_words
+from patra.studio.script.cast.segments import COMPOUND_SURNAMES, SURNAMES, is_plain_word, tagged_words, word_kinds
 from patra.studio.script.certainty.claims import Claim
 from patra.studio.script.depiction import here_part, seen_part
 from patra.studio.script.lexicon import CHILDREN
@@ -31,7 +31,7 @@ _AGED = re.compile(
     r"\b(?:aged?|old|years?|was (?:only )?(?:\w+teen|six|seven|eight|nine|ten|eleven|twelve|\d+))\b|, \d{1,2},|岁|晚年|\b(?:1[5-9]|20)\d\d\b|[0-9零〇一二三四五六七八九]{4}年"
 )
 _MANY_OF = re.compile(
-    r"(?:[0-9二三四五六七八九十百千万两几数多]|许)[名位个群]?$|\\b(?:two|three|four|five|six|seven|eight|nine|ten|many|several|some|all|\\d+)(?: \\w+)? $"
+    r"(?:[0-9二三四五六七八九十百千万两几数多]|许)[名位个群]?$|\b(?:two|three|four|five|six|seven|eight|nine|ten|many|several|some|all|\d+)(?: \w+)? $"
 )
 _FROM = re.compile(r"\b(?:from|of|like|than|about|for) \w+\s*$")
 _AGENT_EN = re.compile(
@@ -91,7 +91,7 @@ def figure_claims(figure: Figure, shot: Shot, before: Sequence[Sentence], readin
 
 
 def _within(reading: Reading, sentence: Sentence) -> list[Mention]:
-    return [m for m in reading.people.mentions if sentence.start <= m.at < sentence.end]
+    return list(mentions_between(reading.people.mentions, sentence.start, sentence.end))
 
 
 def _word_at(mention: Mention, sentences: Sequence[Sentence], language: str) -> str:
@@ -134,7 +134,7 @@ def _presence(name: str, own: Sequence[Mention], shot: Shot, before: Sequence[Se
         return "carried"
     if name in GENERIC_PRONOUNS:
         return "pronoun_of_several"
-    last = [m.name for m in people.mentions if before and before[-1].start <= m.at < before[-1].end and not m.absent]
+    last = [m.name for m in _within(reading, before[-1]) if not m.absent] if before else []
     if last[:1] == [name] and name in people.names:
         return "pronoun_goes_on"
     return "pronoun_of_one" if len(_rivals(name, strong[0].at, before, shot, reading)) < 2 else "pronoun_of_several"
@@ -152,8 +152,8 @@ def _rivals(name: str, at: int, before: Sequence[Sentence], shot: Shot, reading:
     sex = FEMALE if people.kinds.get(name) in FEMALE else MALE
     return {
         m.name
-        for m in people.mentions
-        if start <= m.at < at and (people.kinds.get(m.name) in sex or m.name in people.unsure)
+        for m in mentions_between(people.mentions, start, at)
+        if (people.kinds.get(m.name) in sex or m.name in people.unsure)
     } | {name}
 
 
@@ -161,7 +161,7 @@ def _naming(name: str, reading: Reading) -> str:
     words = name.split()
     if reading.language == "zh":
         whole = reading.text
-        kinds = {kind for _, word, kind in tagged_words(whole) if word == name}
+        kinds = word_kinds(whole, name)
         cut = is_plain_word(whole, name) or (kinds and not any(kind.startswith("nr") for kind in kinds))
         if (cut and whole.count(name) < 3) or _ANIMAL_ZH.search(name):
             return "word_as_name"

@@ -18,6 +18,7 @@ from patra.studio.script.certainty.elsewhere import (
 from patra.studio.script.certainty.exact import is_exact
 from patra.studio.script.depiction import here_part, without_speech
 from patra.studio.script.lexicon import named_places
+from patra.studio.script.pictograms import pictogram_of_motif
 from patra.studio.script.scenes import Beat
 from patra.studio.script.shots import Reading, Shot
 from patra.studio.script.signs import OUTDOORS
@@ -173,6 +174,7 @@ def _carried(shot: Shot, told: str, beats: Sequence[Beat], before: Sequence[Beat
     return "place_implied"
 
 
+NOT_PAINTED = frozenset({"ferry"})  # what our own drawing of the motif is not: it has sails
 CLOTHES = frozenset(
     [
         "shoe-print",
@@ -202,7 +204,7 @@ def thing_claims(shot: Shot, reading: Reading, *, scenic: bool) -> list[Claim]:
         word = words.get(name, "")
         at = shot.narration.lower().find(word.lower()) if word else -1
         if scenic and name in picture.motifs:
-            evidence = "thing_painted"
+            evidence = "thing_by_sense" if pictogram_of_motif(name, word) in NOT_PAINTED else "thing_painted"
         elif at >= 0 and _NOT.search(shot.narration[:at]):
             evidence = "thing_denied"
         elif at >= 0 and name in CLOTHES and _COLOURED.search(shot.narration[:at]):

@@ -227,12 +227,15 @@ _FUNCTION_ZH = re.compile(
 SHORTEST_RESIDUE, LONGEST_PHRASE = 2, 20
 
 
-def phrase_of(text: str, language: str) -> str:
-    """The clause of a sentence of which the least is known; nothing where each has only words that are shown."""
+def phrase_of(text: str, language: str, whole: str = "") -> str:
+    """The clause of a sentence of which the least is known; nothing where each has only words that are shown.
+
+    `whole` is the sentence where `text` has blanks for names and speech: a clause is lettered as it stands there.
+    """
     if language not in READ:
         return ""
     if language == "en":
-        return _english_phrase(text)
+        return _english_phrase(text, whole or text)
     clauses = [clause.strip() for clause in re.split(r"[，。！？；：]", seen_part(text, language)) if clause.strip()]
 
     def residue(clause: str) -> int:
@@ -265,12 +268,13 @@ def _without_known(clause: str) -> str:
 
 
 LONGEST_PHRASE_EN = 44
+_CLAUSE_EN = re.compile(r"[^,;:.!?—“”\"]+")
 _DATE_EN = re.compile(
     r"^(?:In|On|By|At|Since|Until)\b.*\d|\b(?:January|February|March|April|June|July|August|September|October|November|December)\b"
 )
 
 
-def _english_phrase(text: str) -> str:
+def _english_phrase(text: str, whole: str) -> str:
     def unknown(word: str) -> bool:
         return not (
             word in _STOPS | _PLAIN | _BEFORE
@@ -279,11 +283,11 @@ def _english_phrase(text: str) -> str:
             or not word.isalpha()
         )
 
-    clauses = [" ".join(clause.split()) for clause in re.split(r"[,;:.!?—“”\"]", seen_part(text, "en"))]
-    residues = {
-        clause: sum(unknown(word) for word in (clause[:1].lower() + clause[1:]).split())
-        for clause in clauses
-        if clause[:1].isalnum() and not _DATE_EN.search(clause)
-    }
+    seen = seen_part(text, "en")
+    residues: dict[str, int] = {}
+    for span in _CLAUSE_EN.finditer(text):
+        clause, written = " ".join(seen[slice(*span.span())].split()), " ".join(whole[slice(*span.span())].split())
+        if clause[:1].isalnum() and not _DATE_EN.search(clause):
+            residues[written] = sum(unknown(word) for word in (clause[:1].lower() + clause[1:]).split())
     most = max(residues, key=lambda clause: residues[clause], default="")
     return most if most and residues[most] and len(most) <= LONGEST_PHRASE_EN else ""

@@ -24,6 +24,20 @@ def test_clothes_have_the_stated_colour(text: str, colour: str) -> None:
     assert (Look(figure).coat == COATS.get(colour)) == bool(colour)
 
 
+@pytest.mark.parametrize(
+    ("text", "colour"),
+    [
+        ("An old man in a green hat was peeling an orange.", "green"),
+        ("老人戴着一顶红色的帽子。", "red"),
+        ("There was a green hat on the chair.", ""),
+    ],
+)
+def test_a_hat_has_the_stated_colour(text: str, colour: str) -> None:
+    (figure,) = dressed((Figure(kind="old", name="old man", number=0),), text)
+    assert (figure.hat, figure.coat) == (colour, "")
+    assert Look(figure).cap == COATS.get(colour)
+
+
 def test_of_two_people_nobody_is_dressed() -> None:
     assert all(not one.coat for one in dressed((ELSA, ELSA), "They came in a red coat."))
 

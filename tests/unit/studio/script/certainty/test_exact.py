@@ -15,6 +15,8 @@ from patra.studio.script.certainty.exact import is_exact
         ("鱼", "他钓到一条鱼。", "zh", True),
         ("鱼", "同事们叫她鲸鱼的邻居。", "zh", False),
         ("电池", "屋顶换上了太阳能电池板。", "zh", False),
+        ("statue", "Her statue stands there.", "en", False),
+        ("砂纸", "准备砂纸和胶水。", "zh", False),
         ("绳子", "石头上有绳子。", "zh", False),
     ],
 )

@@ -34,3 +34,9 @@ def test_a_place_that_the_sentence_states_is_certain() -> None:
 def test_things_of_two_senses_or_denied_are_on_no_card(text: str, uncertain: tuple[str, ...]) -> None:
     (shot,) = make_plan(f"How to mend it\n\n{text}").shots
     assert shot.picture.uncertain == uncertain
+
+
+def test_a_ferry_is_painted_with_no_sails() -> None:
+    ferry, boat = (make_plan(f"Mrs Lind stood on the quay. The {name} came.").shots for name in ("ferry", "boat"))
+    assert "thing boat" in "; ".join(line for shot in ferry for line in shot.doubts)
+    assert "thing boat" not in "; ".join(line for shot in boat for line in shot.doubts)

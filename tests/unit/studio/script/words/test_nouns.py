@@ -39,6 +39,14 @@ def test_a_clause_of_which_nothing_is_drawn_is_lettered_whole(sentence: str, lan
     assert phrase_of(sentence, language) == phrase
 
 
+def test_a_clause_is_lettered_as_it_stands_or_not_at_all():
+    told = "She said the brioche felt like velvet."
+    assert phrase_of(told, "en") == "She said the brioche felt like velvet"
+    assert phrase_of(
+        "          said the brioche felt like velvet.", "en", "Aunt Rose said the brioche felt like velvet."
+    ) == ("Aunt Rose said the brioche felt like velvet")
+
+
 def test_what_a_thing_does_is_on_no_label():
     assert unshown_nouns("Then Elsa saw a small light moving on the water.", "en") == ()
     assert not any(noun.endswith("停") for noun in unshown_nouns("他在井边停下来，擦了擦额头上的汗。", "zh"))
