@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from patra.ingest.expressions import bibliography
-from patra.ingest.expressions.markup import MAX_TEXT_CHARS, plain_text
+from patra.ingest.expressions.markup import MAX_TEXT_CHARS, only_paragraph, plain_text
 from patra.ingest.vocabulary import identifiers
 from patra.ingest.vocabulary.instants import read_instant
 
@@ -129,6 +129,8 @@ def _abstract(value: Any) -> str | None:
     if not isinstance(value, str):
         return None
     text = value[:MAX_TEXT_CHARS]
+    if (paragraph := only_paragraph(text)) is not None:  # has no heading: so it is with many
+        return _no_link(plain_text(paragraph))
     if "<" in text and (heading := _HEADING.match(text)):
         text = text[heading.end() :]
     if heading := _PLAIN_HEADING.match(text):
@@ -137,8 +139,12 @@ def _abstract(value: Any) -> str | None:
         text = text[note.end() :]
     if "title>" in text or "</h" in text:
         text = _SECTION_HEADING.sub(r"<p>\2:</p>", text)
-    found = _text(_ESCAPED_LINE.sub(" ", text) if "\\n" in text else text)
-    return None if found is None or (" " not in found and _USUAL_URL(found)) else found  # a link is not an abstract
+    return _no_link(_text(_ESCAPED_LINE.sub(" ", text) if "\\n" in text else text))
+
+
+def _no_link(text: str | None) -> str | None:
+    """A link is not an abstract."""
+    return None if text is None or (" " not in text and _USUAL_URL(text)) else text
 
 
 @_cleaner("sections", "Sections of an abstract ({label, text}) as one text: `AIM: … METHODS: …`.", whole=True)
@@ -228,6 +234,8 @@ def _bracketed(value: Any) -> dict[str, str] | None:
 
 @_cleaner("pages", "Pages as 253-277, with one hyphen and without `pp.`; a publisher's item number is none.")
 def _pages(value: Any) -> str | None:
+    if type(value) is str and len(value) < WORD_CHARS and value.replace("-", "", 1).isdecimal():
+        return bibliography.pages(value)  # as it would be as text: so it is with most
     text = str(value) if type(value) is int else _text(value)
     return None if text is None else bibliography.pages(text)
 

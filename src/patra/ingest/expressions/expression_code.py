@@ -8,7 +8,7 @@ Nothing of a pack becomes code: what enters the text is written here, a name tha
 makes; where both can, they give the same (a property test holds them equal).
 """
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -43,6 +43,24 @@ class FunctionBody:
         self._indent += "    "
         yield
         self._indent = self._indent[:-4]
+
+    def under_name(self, name: str) -> None:
+        """Make of the list `value` what stands under a name of each of its items, where there is anything."""
+        self.add("made = []")
+        with self.under("for part in value:"):
+            self.add(f"part = part[{name!r}] if type(part) is dict and {name!r} in part else None")
+            self.add("if part is not None: made.append(part)")
+        self.add("value = made")
+
+
+def record_loop(name: str, lines: Sequence[str]) -> str:
+    """A function that does so for each of some records; a record with a flaw is left, and the others go on.
+
+    A row is the place of a record, the record, its object (an empty one if it is none) and what is found of it.
+    """
+    head = f"def {name}(rows, flaws, env, plan):\n    for at, record, there, found in rows:\n        try:"
+    tail = "        except FieldFlawed as flawed:\n            flaws[at] = flawed.flaw"
+    return "\n".join([head, "            node = record", *(f"        {line}" for line in lines), tail])
 
 
 class _Unwritten(Exception):  # noqa: N818  it never leaves this module
@@ -153,9 +171,29 @@ class ExpressionCode:
             x = self._fresh()
             test = f"type({x}) is str and len({x}) <= env.max_text"
             return f"(None if ({x} := {texts[0]}) is None else ({of_text.format(x)}) if {test} else {call}(env, {x}))"
+        if function.name == "concat" and (whole := self._joined(arguments, texts)):
+            return f"({whole} else {call}({', '.join(['env', *texts])}))"
         if function.name == "lists" and len(texts) > 1 and {*map(self._kind, arguments)} == {"walk"}:
             return f"(None if {' is '.join(texts)} is None else {call}({', '.join(['env', *texts])}))"
         return f"{call}({', '.join(['env', *texts])})"
+
+    def _joined(self, arguments: list[Eval], texts: list[str]) -> str:
+        """`concat` of texts, nothings and texts that are written out, within its bound; empty for anything else."""
+        parts: list[str] = []
+        tests: list[str] = []
+        for argument, text in zip(arguments, texts, strict=True):
+            match self._nodes.get(argument):
+                case Node("literal", (str(),)):
+                    parts.append(text)
+                case Node("walk", _):  # two lookups, should the call come to it, change nothing
+                    x = self._fresh()
+                    tests.append(f"(({x} := {text}) is None or type({x}) is str)")
+                    parts.append(f"({x} or '')")
+                case _:
+                    return ""
+        whole = self._fresh()
+        tests.append(f"len({whole} := {' + '.join(parts)}) <= env.max_text")
+        return f"{whole} if {' and '.join(tests)}"
 
     def _kind(self, evaluate: Eval) -> str:
         return node.kind if (node := self._nodes.get(evaluate)) is not None else ""

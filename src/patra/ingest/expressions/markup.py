@@ -41,6 +41,21 @@ def plain_text(value: str) -> str | None:
 
 _FEW_CHARS = 12
 
+
+def only_paragraph(text: str) -> str | None:
+    """The text of its only element, a paragraph, with the white space that its tags stand for.
+
+    An abstract is mostly that, and looking for what else it may hold costs more than all else that is done to it.
+    """
+    for begin, end in _PARAGRAPHS:
+        if text.startswith(begin):
+            alone = text.endswith(end) and text.count("<") == 2 and "\\n" not in text  # its two tags
+            return f" {text[len(begin) : -len(end)]} " if alone else None
+    return None
+
+
+_PARAGRAPHS = (("<jats:p>", "</jats:p>"), ("<p>", "</p>"))
+
 _SLANTED = re.compile(r"<(i|em|(?:jats:)?italic)>([^<>]{3,200})</\1>")
 _BEGINS_WORD = re.compile(r"[a-zß-öø-ÿ]{2}")
 _ENDS_WORD = re.compile(r"[^\W\d_][a-zß-öø-ÿ]$")

@@ -1,11 +1,14 @@
-"""Compiles a JSONPath whose filters look at their own node only (`$.link[?@.type == 'pdf'].URL`) into plain lookups.
+"""Compiles a JSONPath whose filters look at their own node only (`$.link[?@.type == 'pdf'].URL`) into plain loops.
 
 Nearly every filter of a pack is of this kind, and a general query costs ten times as much. What it finds is what the
 library would find, value by value (a property test holds them equal). Each node is looked at once for each step of the
 path, so its work is bounded by the document. Any other path is left to the library (`path_bounds`).
+
+Nothing of a path becomes code: what enters the text is written here, a name that is counted here, or a text as `repr`
+writes it (decision 0082).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, cast
 
@@ -28,10 +31,7 @@ from patra.kernel.errors import Invalid
 from patra.kernel.pattern import pattern
 
 Step = Callable[[list[Any]], list[Any]]
-Value = Callable[[Any], Any]
-Test = Callable[[Any], bool]
 
-_MISSING = object()
 json_kind: Callable[[Any], type] = type
 """What JSON gives are dicts and lists themselves, never kinds of them."""
 
@@ -46,44 +46,145 @@ def compiled_walk(query: JSONPathQuery, begin: int = 0) -> Step | None:
     None where the query is more than this compiles.
     """
     try:
-        steps = [_step(_only_selector(segment)) for segment in query.segments[begin:]]
-    except _Unsupported:
+        return _Walk(query.segments[begin:]).function()
+    except (
+        _Unsupported,
+        SyntaxError,
+        RecursionError,
+        MemoryError,
+    ):  # also more loops within each other than Python has
         return None
 
-    def walk(nodes: list[Any]) -> list[Any]:
-        for step in steps:
-            nodes = step(nodes)
-            if not nodes:
-                break
-        return nodes
 
-    return walk
+class _Walk:
+    """The text of one function, and the objects that its names stand for."""
+
+    def __init__(self, segments: Sequence[object]) -> None:
+        self._names: dict[str, Any] = {**_NAMES}
+        self._lines = ["def walk(nodes):", "    found = []", "    for node in nodes:"]
+        self._indent = "        "
+        node = "node"
+        for number, segment in enumerate(segments):
+            node = self._step(_only_selector(segment), node, f"node{number}")
+        self._add(f"found.append({node})")
+
+    def function(self) -> Step:
+        exec("\n".join([*self._lines, "    return found"]), self._names)  # noqa: S102  our own text: see above
+        return self._names["walk"]
+
+    def _add(self, line: str, *, under: bool = False) -> None:
+        self._lines.append(self._indent + line)
+        if under:
+            self._indent += " "
+
+    def _step(self, selector: object, node: str, below: str) -> str:
+        """Go on to the nodes below a node; gives the variable that holds them."""
+        match selector:
+            case NameSelector(name=name):
+                self._add(f"if type({node}) is dict and {name!r} in {node}:", under=True)
+                self._add(f"{below} = {node}[{name!r}]")
+            case IndexSelector(index=index):
+                self._add(f"if type({node}) is list and -len({node}) <= {index:d} < len({node}):", under=True)
+                self._add(f"{below} = {node}[{index:d}]")
+            case WildcardSelector():
+                self._each(node, below)
+            case FilterSelector():
+                self._each(node, below)
+                self._add(f"if {self._test(selector.expression, below)}:", under=True)
+            case _:
+                raise _Unsupported
+        return below
+
+    def _each(self, node: str, below: str) -> None:
+        self._add(f"for {below} in {node} if type({node}) is list else children({node}):", under=True)
+
+    # --- filters
+
+    def _test(self, expression: Expression, node: str) -> str:
+        match expression:
+            case FilterExpression():
+                return self._test(expression.expression, node)
+            case LogicalExpression():
+                sign = "and" if expression.operator == "&&" else "or"
+                return f"({self._test(expression.left, node)} {sign} {self._test(expression.right, node)})"
+            case PrefixExpression():
+                return f"(not {self._test(expression.right, node)})"
+            case ComparisonExpression():
+                return self._comparison(expression, node)
+            case RelativeFilterQuery() if not expression.query.empty():
+                return f"({self._value(expression, node)} is not MISSING)"
+            case FunctionExtension():
+                return self._matching(expression, node)
+            case _:
+                raise _Unsupported
+
+    def _comparison(self, expression: ComparisonExpression, node: str) -> str:
+        left, right = self._value(expression.left, node), self._value(expression.right, node)
+        of_texts = isinstance(expression.right, StringLiteral)  # nearly all of them are
+        match expression.operator:
+            case "==":
+                return f"({left} == {right})" if of_texts else f"equal({left}, {right})"
+            case "!=":
+                return f"({left} != {right})" if of_texts else f"(not equal({left}, {right}))"
+            case "<":
+                return f"less({left}, {right})"
+            case ">":
+                return f"less({right}, {left})"
+            case "<=":
+                return f"(less({left}, {right}) or equal({left}, {right}))"
+            case ">=":
+                return f"(less({right}, {left}) or equal({left}, {right}))"
+            case _:
+                raise _Unsupported
+
+    def _value(self, expression: Expression, node: str) -> str:
+        """A literal, or the one value that a chain of names and indexes leads to; `MISSING` where it leads nowhere."""
+        if isinstance(expression, StringLiteral):
+            return repr(expression.value)
+        if isinstance(expression, FilterExpressionLiteral):
+            return self._named("literal", cast("FilterExpressionLiteral[Any]", expression).value)
+        if not isinstance(expression, RelativeFilterQuery):
+            raise _Unsupported
+        found = node  # the node itself, `@`
+        for segment in expression.query.segments:
+            there, held = (found, found) if found == node else (x := self._named("x", None), f"({x} := {found})")
+            match _only_selector(segment):
+                case NameSelector(name=name):
+                    found = f"({there}[{name!r}] if type({held}) is dict and {name!r} in {there} else MISSING)"
+                case IndexSelector(index=index):
+                    inside = f"-len({there}) <= {index:d} < len({there})"
+                    found = f"({there}[{index:d}] if type({held}) is list and {inside} else MISSING)"
+                case _:
+                    raise _Unsupported
+        return found
+
+    def _matching(self, expression: FunctionExtension, node: str) -> str:
+        """`match()` and `search()` with a pattern that is written out."""
+        if expression.name not in {"match", "search"} or len(expression.args) != 2:
+            raise _Unsupported
+        subject, source = expression.args
+        if not isinstance(source, StringLiteral):
+            raise _Unsupported
+        value, x = self._value(subject, node), self._named("x", None)
+        try:
+            compiled = pattern(source.value)
+        except Invalid:
+            return "(not 1)"  # as RFC 9535 has it for a pattern that is none
+        found = compiled.matches if expression.name == "match" else compiled.found
+        known = self._named("known", lru_cache(maxsize=_KNOWN_TEXTS)(found))
+        short = f"{known}({x}) if len({x}) <= {_MAX_KNOWN_CHARS} else {self._named('found', found)}({x})"
+        return f"(type({x} := {value}) is str and ({short}))"
+
+    def _named(self, kind: str, thing: Any) -> str:
+        name = f"{kind}{len(self._names)}"
+        self._names[name] = thing
+        return name
 
 
 def _only_selector(segment: object) -> object:
     if not isinstance(segment, JSONPathChildSegment) or len(segment.selectors) != 1:
         raise _Unsupported
     return segment.selectors[0]
-
-
-def _step(selector: object) -> Step:
-    match selector:
-        case NameSelector(name=name):  # most steps: without a call for each node
-            return lambda nodes: [
-                value
-                for node in nodes
-                if json_kind(node) is dict and (value := node.get(name, _MISSING)) is not _MISSING
-            ]
-        case IndexSelector():
-            get = _lookup(selector)
-            return lambda nodes: [value for node in nodes if (value := get(node)) is not _MISSING]
-        case WildcardSelector():
-            return lambda nodes: [child for node in nodes for child in children(node)]
-        case FilterSelector():
-            test = _test(selector.expression)
-            return lambda nodes: [child for node in nodes for child in children(node) if test(child)]
-        case _:
-            raise _Unsupported
 
 
 def children(node: Any) -> list[Any]:
@@ -104,94 +205,6 @@ def spread(nodes: list[Any]) -> list[Any]:
     return [child for node in nodes for child in children(node)]
 
 
-def _lookup(selector: NameSelector | IndexSelector) -> Value:
-    if isinstance(selector, NameSelector):
-        name = selector.name
-        return lambda node: node.get(name, _MISSING) if json_kind(node) is dict else _MISSING
-    index = selector.index
-    return lambda node: node[index] if json_kind(node) is list and -len(node) <= index < len(node) else _MISSING
-
-
-# --- filters ----------------------------------------------------------------------------------------------------------
-
-
-def _test(expression: Expression) -> Test:
-    match expression:
-        case FilterExpression():
-            return _test(expression.expression)
-        case LogicalExpression():
-            left, right = _test(expression.left), _test(expression.right)
-            if expression.operator == "&&":
-                return lambda node: left(node) and right(node)
-            return lambda node: left(node) or right(node)
-        case PrefixExpression():
-            inner = _test(expression.right)
-            return lambda node: not inner(node)
-        case ComparisonExpression():
-            return _comparison(expression)
-        case RelativeFilterQuery() if not expression.query.empty():
-            value = _value(expression)
-            return lambda node: value(node) is not _MISSING
-        case FunctionExtension():
-            return _matching(expression)
-        case _:
-            raise _Unsupported
-
-
-def _comparison(expression: ComparisonExpression) -> Test:
-    left, right, operator = _value(expression.left), _value(expression.right), expression.operator
-    if isinstance(expression.right, StringLiteral):
-        text = expression.right.value
-        if operator == "==" and (name := _only_name(expression.left)) is not None:
-            return lambda node: json_kind(node) is dict and node.get(name) == text
-        match operator:  # what nearly all of them are
-            case "==":
-                return lambda node: left(node) == text
-            case "!=":
-                return lambda node: left(node) != text
-            case _:
-                pass
-    match operator:
-        case "==":
-            return lambda node: _equal(left(node), right(node))
-        case "!=":
-            return lambda node: not _equal(left(node), right(node))
-        case "<":
-            return lambda node: _less(left(node), right(node))
-        case ">":
-            return lambda node: _less(right(node), left(node))
-        case "<=":
-            return lambda node: _less(a := left(node), b := right(node)) or _equal(a, b)
-        case ">=":
-            return lambda node: _less(b := right(node), a := left(node)) or _equal(a, b)
-        case _:
-            raise _Unsupported
-
-
-def _only_name(expression: Expression) -> str | None:
-    """The name of `@.name`."""
-    segments = expression.query.segments if isinstance(expression, RelativeFilterQuery) else ()
-    selector = _only_selector(segments[0]) if len(segments) == 1 else None
-    return selector.name if isinstance(selector, NameSelector) else None
-
-
-def _value(expression: Expression) -> Value:
-    """A literal, or the one value that a chain of names and indexes leads to; `_MISSING` where it leads nowhere."""
-    if isinstance(expression, FilterExpressionLiteral):
-        literal: Any = cast("FilterExpressionLiteral[Any]", expression).value
-        return lambda _: literal
-    if not isinstance(expression, RelativeFilterQuery):
-        raise _Unsupported
-    found: Value = lambda node: node  # noqa: E731  the node itself, `@`
-    for place, segment in enumerate(expression.query.segments):
-        selector = _only_selector(segment)
-        if not isinstance(selector, NameSelector | IndexSelector):
-            raise _Unsupported
-        get = _lookup(selector)
-        found = get if place == 0 else lambda node, outer=found, get=get: get(outer(node))
-    return found
-
-
 def _equal(left: Any, right: Any) -> bool:
     if isinstance(left, bool) or isinstance(right, bool):  # 1 is no `true`
         return isinstance(left, bool) and isinstance(right, bool) and left == right
@@ -206,28 +219,19 @@ def _less(left: Any, right: Any) -> bool:
     return isinstance(left, int | float) and isinstance(right, int | float) and left < right
 
 
-def _matching(expression: FunctionExtension) -> Test:
-    """`match()` and `search()` with a pattern that is written out."""
-    if expression.name not in {"match", "search"} or len(expression.args) != 2:
-        raise _Unsupported
-    subject, source = expression.args
-    if not isinstance(source, StringLiteral):
-        raise _Unsupported
-    value = _value(subject)
-    try:
-        compiled = pattern(source.value)
-    except Invalid:
-        return lambda _: False  # as RFC 9535 has it for a pattern that is none
-    found = compiled.matches if expression.name == "match" else compiled.found
-    known = lru_cache(maxsize=_KNOWN_TEXTS)(found)
-
-    def test(node: Any) -> bool:
-        text = value(node)
-        return isinstance(text, str) and (known(text) if len(text) <= _MAX_KNOWN_CHARS else found(text))
-
-    return test
-
-
 _KNOWN_TEXTS = 512
 _MAX_KNOWN_CHARS = 200
 """What filters look at are kinds and licences: a handful of texts in a provider's records."""
+
+_NAMES: dict[str, Any] = {
+    "__builtins__": {},
+    "type": type,
+    "dict": dict,
+    "list": list,
+    "str": str,
+    "len": len,
+    "MISSING": object(),
+    "children": children,
+    "equal": _equal,
+    "less": _less,
+}

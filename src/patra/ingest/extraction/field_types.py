@@ -11,7 +11,7 @@ from patra.ingest.expressions.template import has_expression
 from patra.ingest.expressions.values import Instant, Span, number_of
 from patra.ingest.packs.sections import Field
 from patra.ingest.vocabulary.codes import FieldType
-from patra.ingest.vocabulary.instants import read_instant
+from patra.ingest.vocabulary.instants import date_numbers, read_instant
 from patra.ingest.vocabulary.run_reasons import RunReason
 from patra.kernel.clock import format_instant
 from patra.kernel.errors import Invalid
@@ -76,10 +76,21 @@ def as_instant(value: Any, formats: tuple[str, ...], zone: str) -> str:
 
 
 def as_date(value: Any, formats: tuple[str, ...], zone: str) -> dict[str, str]:
+    if zone == "UTC" and formats[:1] == ("AUTO",) and (numbers := date_numbers(value)) is not None:
+        known = _known_date(numbers)
+        if known is not None:
+            return known.copy()
     moment = read_instant(value, formats, zone)
     if moment is None:
         raise ValueError
     return {"at": _day_text(moment.at), "precision": moment.precision.value}
+
+
+@lru_cache(maxsize=4096)
+def _known_date(numbers: tuple[int, ...]) -> dict[str, str] | None:
+    """The date of year, month and day; None where there is none."""
+    moment = read_instant([*numbers])
+    return None if moment is None else {"at": format_instant(moment.at), "precision": moment.precision.value}
 
 
 _day_text = lru_cache(maxsize=4096)(format_instant)

@@ -7,14 +7,14 @@ is nothing is left out; a field whose name begins with `_` is only there for tho
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from lxml import etree
 
 from patra.ingest.expressions.paths import Steps
 from patra.ingest.expressions.values import Env
-from patra.ingest.extraction.field_types import FieldFlawed, Flaw
+from patra.ingest.extraction.field_types import Flaw
 from patra.ingest.extraction.mapping_code import MappingCode
 from patra.ingest.packs.sections import Expr, Output, Response
 
@@ -44,14 +44,12 @@ class Mapper:
             env = self._env = msgspec.structs.replace(env, now=now)  # the records of a page have one instant
         found: list[dict[str, Any]] = [{} for _ in records]
         flaws: dict[int, Flaw] = {}
-        left = list(zip(range(len(found)), records, found, strict=True))
+        nothing: dict[str, Any] = {}
+        objects = [cast("dict[str, Any]", record) if type(record) is dict else nothing for record in records]
+        left = list(zip(range(len(found)), records, objects, found, strict=True))
         for part in self._parts:
             known = len(flaws)
-            for at, record, fields in left:
-                try:
-                    part(record, fields, record, env, plan)
-                except FieldFlawed as flawed:
-                    flaws[at] = flawed.flaw
+            part(left, flaws, env, plan)
             if len(flaws) > known:
                 left = [one for one in left if one[0] not in flaws]
         return [flaws.get(at, fields) for at, fields in enumerate(found)] if flaws else [*found]

@@ -57,6 +57,23 @@ def read_instant(value: Any, formats: Sequence[str] = ("AUTO",), zone: str = "UT
     return None
 
 
+def date_numbers(value: Any) -> tuple[int, ...] | None:
+    """Year, month and day, as many as are there, of `{"date-parts": [[2019, 3]]}`, as Crossref writes its dates.
+
+    None for anything else, which `read_instant` reads.
+    """
+    if type(value) is not dict or "date-time" in value:
+        return None
+    lists = cast("dict[str, Any]", value).get("date-parts")
+    if type(lists) is not list or len(parts := cast("list[Any]", lists)) != 1 or type(parts[0]) is not list:
+        return None
+    found = cast("list[Any]", parts[0])
+    for part in found:
+        if type(part) is not int:
+            return None
+    return tuple(found[:3])
+
+
 def write_instant(at: int, fmt: str = "ISO", zone: str = "UTC") -> str:
     """An instant as text: ISO, EPOCH_S, EPOCH_MS, or a pattern of yyyy MM dd HH mm ss SSS and 'quoted text'."""
     if fmt in {"ISO", "AUTO"}:

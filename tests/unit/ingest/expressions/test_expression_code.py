@@ -1,10 +1,13 @@
 """Expressions become the text of Python expressions where they can, and nothing of a pack is code in it."""
 
+from collections.abc import Callable
+
 import pytest
 
 from patra.ingest.expressions.expression_code import ExpressionCode
 from patra.ingest.expressions.template import compile_template
-from patra.ingest.expressions.values import Env
+from patra.ingest.expressions.values import Context, Env
+from patra.kernel.errors import Invalid
 
 NAMES = {"record": None, "value": None, "fields": frozenset({"above"}), "params": frozenset({"p"})}
 HELD = {"record": "record", "value": "value", "fields": "found"}
@@ -51,6 +54,32 @@ def test_what_is_written_computes_what_the_expression_says(source: str, expected
     scope = {"__builtins__": {}, "type": type, "dict": dict, "list": list, "len": len, "str": str, **named}
     found = eval(text, scope, {"record": RECORD, "value": "v", "found": {"above": "up"}, "env": Env()})
     assert found == expected
+
+
+@pytest.mark.parametrize("bound", [0, 3, 4, 5, 6])
+@pytest.mark.parametrize("above", ["up", "", None, 7, True, ["x"]])
+@pytest.mark.parametrize(
+    "source", ["${concat(fields.above, ' ', value)}", "${concat(value, 'abc')}", "${concat('abc')}"]
+)
+def test_texts_that_are_joined_are_what_the_function_gives_within_its_bound(
+    source: str, above: object, bound: int
+) -> None:
+    text, named = written(source)
+    assert text is not None
+    env, names = Env(max_text=bound), {"record": RECORD, "value": "v", "fields": {"above": above}}
+    scope = {"__builtins__": {}, "type": type, "dict": dict, "list": list, "len": len, "str": str, **named}
+
+    def outcome(compute: Callable[[], object]) -> object:
+        try:
+            return compute()
+        except Invalid as error:
+            return str(error)
+
+    held = {"record": RECORD, "value": "v", "found": {"above": above}, "env": env}
+    template = compile_template(source, NAMES)
+    assert template.alone is not None
+    alone = template.alone
+    assert outcome(lambda: eval(text, scope, held)) == outcome(lambda: alone(Context(names, env)))
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from patra.ingest.expressions.paths import parse_xml
 from patra.ingest.extraction.mapping import Flaw, Mapper, raw_of
@@ -67,6 +69,27 @@ def test_each_gives_a_list_of_objects() -> None:
 )
 def test_a_partial_date_is_its_earliest_instant(value: Any, expected: dict[str, str]) -> None:
     assert mapped({"issued": {"path": "$.d", "type": "DATE"}}, {"d": value}) == {"issued": expected}
+
+
+@given(
+    st.lists(
+        st.none() | st.booleans() | st.integers(-1, 32) | st.sampled_from([1999, 2024, 10_000, "2024", "3", 2.0]),
+        max_size=4,
+    )
+)
+def test_a_date_in_parts_is_read_alike_with_and_without_anything_beside_it(parts: list[Any]) -> None:
+    fields = {"issued": {"path": "$.d", "type": "DATE"}}
+    plain, beside = {"date-parts": [parts]}, {"date-parts": [parts], "date-time": None}
+    found, other = mapped(fields, {"d": plain}), mapped(fields, {"d": beside})
+    assert found == other or (isinstance(found, Flaw) and isinstance(other, Flaw) and found.code == other.code)
+
+
+def test_dates_that_are_the_same_are_objects_of_their_own() -> None:
+    record = {"a": {"date-parts": [[2019, 3]]}, "b": {"date-parts": [[2019, 3]]}}
+    found = mapped({name: {"path": f"$.{name}", "type": "DATE"} for name in record}, record)
+    assert isinstance(found, dict)
+    assert found["a"] == found["b"] == {"at": "2019-03-01T00:00:00Z", "precision": "month"}
+    assert found["a"] is not found["b"]
 
 
 def test_a_date_that_means_nothing_is_a_flaw_unless_the_pack_says_otherwise() -> None:

@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patra.ingest.vocabulary.instants import Precision, check_format, read_instant, time_zone, write_instant
+from patra.ingest.vocabulary.instants import (
+    Precision,
+    check_format,
+    date_numbers,
+    read_instant,
+    time_zone,
+    write_instant,
+)
 from patra.kernel.clock import format_instant, parse_instant
 from patra.kernel.errors import Invalid
 
@@ -104,3 +111,24 @@ def test_formats_and_zones_that_mean_nothing_are_refused():
         time_zone("Mars/Olympus")
     with pytest.raises(Invalid):
         time_zone("../../etc/passwd")
+
+
+@pytest.mark.parametrize(
+    ("value", "numbers"),
+    [
+        ({"date-parts": [[2019, 3, 5]]}, (2019, 3, 5)),
+        ({"date-parts": [[2019]], "timestamp": 1}, (2019,)),
+        ({"date-parts": [[2019, True]]}, None),
+        ({"date-parts": [[2019, "3"]]}, None),
+        ({"date-parts": [[None]]}, None),
+        ({"date-parts": [[2019], [2020]]}, None),
+        ({"date-parts": [2019]}, None),
+        ({"date-parts": [[2019]], "date-time": "2020-01-01T00:00:00Z"}, None),
+        ([[2019]], None),
+        ("2019", None),
+    ],
+)
+def test_the_numbers_of_a_date_are_those_of_parts_that_need_no_reading(
+    value: object, numbers: tuple[int, ...] | None
+) -> None:
+    assert date_numbers(value) == numbers
