@@ -11,6 +11,9 @@ from patra.kernel.clock import format_instant
 from patra.kernel.db import Database, Tx
 from patra.kernel.errors import IllegalMove
 
+MAX_COUNTED = 100_000
+"""Messages of a channel that the doctor counts; where there are more, it says so."""
+
 
 class UndeliveredMessage(msgspec.Struct, frozen=True, kw_only=True):
     """A message that was refused or given up."""
@@ -51,9 +54,14 @@ def requeue(tx: Tx, channel: str, seqs: Sequence[int], now: int) -> int:
 
 def check(db: Database) -> Check:
     """The doctor's look: whether something waits for an operator."""
-    found = db.read(outbox.backlog)
-    dead = [f"{count} of {channel} {state}" for (channel, state), count in found.items() if state != "pending"]
+    found = db.read(lambda tx: outbox.backlog_up_to(tx, MAX_COUNTED))
+    dead = [f"{_counted(n)} of {channel} {state}" for (channel, state), n in found.items() if state != "pending"]
     if not dead:
-        waiting = sum(found.values())
+        more = any(count >= MAX_COUNTED for count in found.values())
+        waiting = f"{sum(found.values())}{' or more' if more else ''}"
         return Check(name="outbox", health=Health.OK, found=f"{waiting} on their way, none refused or given up")
     return Check(name="outbox", health=Health.WARNING, found=", ".join(dead), advice="`patra outbox` says why")
+
+
+def _counted(count: int) -> str:
+    return str(count) if count < MAX_COUNTED else f"{count} or more"

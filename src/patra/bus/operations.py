@@ -135,8 +135,9 @@ def thaw(tx: Tx, bus: Bus, event_type: str, *, by: str) -> Freeze | Refused:
     if refusal := _type(tx, bus, event_type, by):
         return refusal
     now = bus.clock.now()
+    current = dead_letters.freeze_of(tx, event_type)  # a lock: counted behind it, no dead letter is missed
     backlog = dead_letters.backlog(tx, event_type)
-    after = freezing.thawed(dead_letters.freeze_of(tx, event_type), backlog, by, now)
+    after = freezing.thawed(current, backlog, by, now)
     dead_letters.set_freeze(tx, after)
     stream_control.forget_freezes(tx, event_type)
     bus.tell_freeze(tx, after)
@@ -183,15 +184,20 @@ def unsubscribe(tx: Tx, bus: Bus, group: str, event_type: str, *, by: str) -> bo
 
 
 def forget(tx: Tx, bus: Bus, group: str, *, by: str, confirm: str) -> int | Refused:
-    """Remove a group and what it had still to handle; gives how many events that were. Its dead letters stay."""
+    """Remove a group and what it had still to handle; gives how many events that were.
+
+    Its dead letters stay. Those on their way through a replay are open again: nobody would handle them any more.
+    """
     if refusal := rules.confirmation(group, confirm, by):
         return refusal
     groups.lock(tx)
     found = groups.find(tx, group)
     if found is None:
         return _no_group(group, by)
+    now = bus.clock.now()
     waiting = groups.remove(tx, found.group_id)
-    groups.record_act(tx, by=by, act="forget", subject=group, detail={"waiting": waiting}, now=bus.clock.now())
+    dead_letters.reopen(tx, group, now)
+    groups.record_act(tx, by=by, act="forget", subject=group, detail={"waiting": waiting}, now=now)
     return waiting
 
 

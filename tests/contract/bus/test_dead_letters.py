@@ -1,5 +1,7 @@
 """Dead letters, replay and freeze on every store and transport: C§6, B5."""
 
+import msgspec
+
 from patra.bus import operations
 from patra.bus.catalogue.reasons import Reason
 from patra.bus.consuming.dead_letter import DeadLetterState, Filter, violations
@@ -7,10 +9,14 @@ from patra.bus.last_handled import comparison
 from patra.bus.publishing.envelope import Refused, decode, to_wire
 from patra.bus.publishing.publish import Published
 from patra.bus.store import dead_letters, deliveries, events, groups
+from patra.bus.transports import webhook
 from patra.kernel.clock import SECOND
+from patra.kernel.db import migrate
 from patra.kernel.errors import Permanent
 from patra.kernel.machine import history
-from tests.unit.bus.making import envelope
+from tests.contract.bus.conftest import TYPES
+from tests.contract.bus.site import Site
+from tests.unit.bus.making import dead_letter, envelope
 
 
 def bury(site, *made, group="one"):
@@ -196,6 +202,56 @@ def test_a_letter_of_a_forgotten_group_is_not_replayed_into_the_void(site):
     assert site.pump("one")["handled"] == 1
     assert [e for e, _, _ in site.effects("one")] == [made.event_id]
     assert open_letters(site) == []
+
+
+def test_a_letter_whose_replay_waits_when_its_group_is_forgotten_is_open_again(site):
+    """On its way to nobody it could neither be discarded nor replayed, and a frozen type would never thaw by itself."""
+    site.listen("one")
+    made = [bad(n) for n in range(4)]
+    bury(site, *made)  # one more than the type's threshold
+    site.run(operations.replay, "one", [one.event_id for one in made], by="ann", confirm="one")
+    assert site.db.read(dead_letters.waiting) == {DeadLetterState.OPEN: 0, DeadLetterState.REPLAYING: 4}
+    site.run(operations.forget, "one", by="ann", confirm="one")
+    assert site.db.read(dead_letters.waiting) == {DeadLetterState.OPEN: 4, DeadLetterState.REPLAYING: 0}
+    moves = site.db.read(lambda tx: history(tx, [f"one/{made[0].event_id}"]))
+    assert (moves[-1].on, moves[-1].to, moves[-1].reason) == ("failed_again", "open", Reason.GROUP_UNKNOWN)
+    assert isinstance(site.publish(envelope())[0], Refused)  # it is still frozen
+    done = site.run(operations.discard, "one", [one.event_id for one in made], by="ann", reason="of no use")
+    assert len(done.letters) == 4
+    assert isinstance(site.publish(envelope())[0], Published)
+
+
+def test_a_letter_whose_replay_waits_when_its_endpoint_is_removed_is_open_again(database):
+    site = Site(database, TYPES)
+    site.listen("webhook.shop")
+    shop = {"name": "shop", "url": "https://shop.example", "secret": "env:SHOP", "created_by": "ann", "created_at": 1}
+    site.db.run(lambda tx: tx.insert("bus_webhook", [shop]))
+    letter = msgspec.structs.replace(dead_letter(1), letter_id="webhook.shop/e1", group_name="webhook.shop")
+    site.db.run(lambda tx: dead_letters.write(tx, [letter]))
+    site.run(operations.replay, "webhook.shop", ["e1"], by="ann", confirm="webhook.shop")
+    assert site.run(webhook.remove, "shop", by="ann")
+    assert site.db.read(dead_letters.waiting) == {DeadLetterState.OPEN: 1, DeadLetterState.REPLAYING: 0}
+
+
+def test_an_upgrade_opens_letters_whose_group_was_forgotten_under_their_replay(database):
+    """As releases before 0213 left them; the replay of a group that is there is not touched."""
+    site = Site(database, TYPES)
+    site.listen("one")
+    made = [dead_letter(n) for n in range(2)]
+    group_id = site.db.read(lambda tx: groups.find(tx, "one")).group_id
+    there = [msgspec.structs.replace(made[0], group_id=group_id), msgspec.structs.replace(made[1], group_id=99)]
+    site.db.run(lambda tx: dead_letters.write(tx, there))
+    site.run(operations.replay, "one", ["e0", "e1"], by="ann", confirm="one")
+    for text in ("DROP INDEX bus_dead_letter_freezing", "DELETE FROM krn_migration WHERE number = 213"):
+        site.db.run(lambda tx, text=text: tx.script(text))
+    assert [one.number for one in migrate(site.db, ["patra.kernel", "patra.bus"])] == [213]
+    states = {one.letter_id: one.state for one in open_letters(site, state=None)}
+    assert states == {"one/e0": DeadLetterState.REPLAYING, "one/e1": DeadLetterState.OPEN}
+    moves = site.db.read(lambda tx: history(tx, ["one/e1"]))
+    assert [(one.was, one.on, one.to) for one in moves] == [
+        ("open", "replay", "replaying"),
+        ("replaying", "failed_again", "open"),
+    ]
 
 
 def test_a_letter_that_was_over_is_open_again_when_its_event_dies_once_more(site):

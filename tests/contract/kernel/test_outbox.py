@@ -416,6 +416,22 @@ def test_a_backlog_is_counted_up_to_a_bound(store, clock, receiver):
     assert store.read(lambda tx: outbox.backlog_up_to(tx, 30)) == store.read(outbox.backlog)
 
 
+def test_what_waits_for_a_channel_is_counted_without_reading_what_waits_for_another(store, clock):
+    """Statistics know only the channel that has everything: whatever they say of the other, no scan is cheaper."""
+    send(store, clock, "b1", channel="later")
+    send(store, clock, *[f"a{n}" for n in range(3000)], channel="busy")
+    known, most = Q["outbox_backlog_up_to"], {"most": 10_000}
+    if store.dialect == "sqlite":
+        asked = statement("plan", f"EXPLAIN QUERY PLAN {known.text['sqlite']}")
+    else:
+        store.run(lambda tx: tx.script("ANALYZE krn_outbox"))
+        asked = explained(known)
+    plan = "\n".join(str(row[-1]) for row in store.read(lambda tx: tx.fetch(asked, most)))
+    assert "krn_outbox_due" in plan
+    assert not any(other in plan for other in ("Seq Scan on krn_outbox", "krn_outbox_in_group", "SCAN o")), plan
+    assert store.read(lambda tx: outbox.backlog_up_to(tx, 10)) == {("busy", "pending"): 10, ("later", "pending"): 1}
+
+
 def test_a_backlog_of_one_channel_does_not_hide_that_another_fails(store, clock):
     send(store, clock, *[f"a{n}" for n in range(1200)], channel="busy")
     assert store.read(outbox.failing_since) == {}

@@ -11,6 +11,9 @@ import msgspec
 
 from patra.bus.catalogue.reasons import Reason
 
+MAX_NAMED_OVER = 1000
+"""The reason of a freeze says how many there are, up to so many above the threshold."""
+
 
 class FreezeState(StrEnum):
     OPEN = "open"
@@ -31,6 +34,11 @@ class Freeze(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def frozen(self) -> bool:
         return self.state is not FreezeState.OPEN
+
+
+def enough_counted(current: Freeze, threshold: int) -> int:
+    """How far a backlog is counted for `after_backlog`: each dead letter asks, and there may be millions."""
+    return 1 if current.frozen else current.tolerated + threshold + MAX_NAMED_OVER
 
 
 def after_backlog(current: Freeze, backlog: int, threshold: int, now: int) -> Freeze:

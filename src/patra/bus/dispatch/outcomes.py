@@ -9,7 +9,7 @@ from patra.bus.catalogue.reasons import TEMPORARY, Reason
 from patra.bus.consuming.consumer import Effect, HandlerFailure, Trouble
 from patra.bus.consuming.dead_letter import error_shape, letter_id
 from patra.bus.consuming.delivery_order import DELIVERY, FAR_FUTURE, DeliveryState, DeliveryTransition, Waiting
-from patra.bus.consuming.freeze import after_backlog
+from patra.bus.consuming.freeze import after_backlog, enough_counted
 from patra.bus.consuming.retry_or_dead_letter import Comeback, GiveUp, Suspend, after_endpoint_failure, after_failure
 from patra.bus.publishing.envelope import decode_trusted
 from patra.bus.store import dead_letters, deliveries, groups, hops
@@ -233,7 +233,8 @@ def backlog_changed(tx: Tx, bus: Bus, types: Collection[str], now: int) -> None:
     for event_type in sorted(types):
         threshold = bus.catalogue.types[event_type].dead_letter_threshold
         current = dead_letters.freeze_of(tx, event_type)
-        after = after_backlog(current, dead_letters.backlog(tx, event_type), threshold, now)
+        backlog = dead_letters.backlog(tx, event_type, enough_counted(current, threshold))
+        after = after_backlog(current, backlog, threshold, now)
         if after != current:
             dead_letters.set_freeze(tx, after)
         if after.state is not current.state:

@@ -8,5 +8,7 @@ SELECT g.name, g.state, g.group_id,
     AND d.state = 'held' ORDER BY d.group_id LIMIT :most) h) AS held,
   (SELECT min(e.published_at) FROM bus_event e WHERE e.seq = (
     SELECT min(d.seq) FROM bus_delivery d WHERE d.group_id = g.group_id)) AS oldest,
-  (SELECT count(*) FROM bus_dead_letter l WHERE l.group_name = g.name AND l.state IN ('open', 'replaying')) AS dead
+  (SELECT count(*) FROM (VALUES ('open'), ('replaying')) s(state) CROSS JOIN LATERAL (
+    SELECT 1 FROM bus_dead_letter l WHERE l.group_name = g.name AND l.state BETWEEN s.state AND s.state
+    ORDER BY l.group_name, l.state LIMIT :most) l) AS dead
 FROM bus_group g ORDER BY g.name

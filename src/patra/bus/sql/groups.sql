@@ -24,7 +24,10 @@ SELECT g.name, g.state, g.group_id,
     WHERE d.group_id = g.group_id AND d.state = 'held' LIMIT :most) h) AS held,
   (SELECT min(e.published_at) FROM bus_event e WHERE e.seq = (
     SELECT min(d.seq) FROM bus_delivery d WHERE d.group_id = g.group_id)) AS oldest,
-  (SELECT count(*) FROM bus_dead_letter l WHERE l.group_name = g.name AND l.state IN ('open', 'replaying')) AS dead
+  (SELECT count(*) FROM (SELECT 1 FROM bus_dead_letter l INDEXED BY bus_dead_letter_by_group
+    WHERE l.group_name = g.name AND l.state = 'open' LIMIT :most) o)
+  + (SELECT count(*) FROM (SELECT 1 FROM bus_dead_letter l INDEXED BY bus_dead_letter_by_group
+    WHERE l.group_name = g.name AND l.state = 'replaying' LIMIT :most) r) AS dead
 FROM bus_group g ORDER BY g.name
 
 -- name: groups_oldest_waiting

@@ -78,13 +78,31 @@ WHERE bus_dead_letter.letter_id = rows.letter_id
 UPDATE bus_dead_letter SET closed_by = :by, closed_at = :now, close_reason = :reason FROM rows
 WHERE bus_dead_letter.letter_id = rows.letter_id
 
+-- name: letters_replaying
+SELECT letter_id FROM bus_dead_letter WHERE group_name = :group_name AND state = 'replaying' ORDER BY letter_id
+
 -- name: backlog
 -- B9: what an endpoint or a remote consumer did not take freezes nobody, also after its group was forgotten.
-SELECT count(*) FROM bus_dead_letter
-WHERE event_type = :event_type AND state IN ('open', 'replaying') AND group_name NOT LIKE 'webhook.%' AND remote = 0
+SELECT count(*) FROM (
+  SELECT 1 FROM bus_dead_letter INDEXED BY bus_dead_letter_freezing
+  WHERE event_type = :event_type AND (state = 'open' OR state = 'replaying') AND remote = 0
+    AND group_name NOT LIKE 'webhook.%' LIMIT :most
+) b
 
 -- name: backlogs
-SELECT event_type, count(*) FROM bus_dead_letter WHERE state IN ('open', 'replaying') GROUP BY event_type ORDER BY event_type
+-- From type to type along the index, and of each no more than a bound.
+WITH RECURSIVE types(event_type) AS (
+  SELECT min(event_type) FROM bus_dead_letter
+  UNION ALL
+  SELECT (SELECT min(l.event_type) FROM bus_dead_letter l WHERE l.event_type > t.event_type)
+  FROM types t WHERE t.event_type IS NOT NULL
+)
+SELECT t.event_type,
+  (SELECT count(*) FROM (SELECT 1 FROM bus_dead_letter l INDEXED BY bus_dead_letter_backlog
+    WHERE l.event_type = t.event_type AND l.state = 'open' LIMIT :most) o)
+  + (SELECT count(*) FROM (SELECT 1 FROM bus_dead_letter l INDEXED BY bus_dead_letter_backlog
+    WHERE l.event_type = t.event_type AND l.state = 'replaying' LIMIT :most) r)
+FROM types t WHERE t.event_type IS NOT NULL ORDER BY t.event_type
 
 -- name: letters_waiting
 SELECT 'open', (SELECT count(*) FROM (SELECT 1 FROM bus_dead_letter WHERE state = 'open' LIMIT :most) o)

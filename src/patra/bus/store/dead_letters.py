@@ -14,6 +14,7 @@ from patra.kernel.machine import Move, advance, journal
 Q = Queries.load("patra.bus")
 MAX_COUNTED_LETTERS = 100_000
 """Of one state; where there are more, there are shown to be at least so many."""
+ALL = 2**62
 
 
 class NewDeadLetter(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,6 +101,17 @@ def move(tx: Tx, moves: Sequence[Move]) -> set[str]:
     return advance(tx, DEAD_LETTER, table="bus_dead_letter", key="letter_id", column="state", moves=moves)
 
 
+def reopen(tx: Tx, group: str, now: int) -> int:
+    """Dead letters whose replay waited for a group that is forgotten are open again; gives how many."""
+    found = tx.fetch(Q["letters_replaying"], {"group_name": group})
+    back = DeadLetterTransition.FAILED_AGAIN
+    moves = [
+        DEAD_LETTER.move(letter, DeadLetterState.REPLAYING, back, reason=Reason.GROUP_UNKNOWN, at=now)
+        for (letter,) in found
+    ]
+    return len(move(tx, moves))
+
+
 def count_replay(tx: Tx, ids: Collection[str], by: str, now: int) -> None:
     """C§6.3: `replay_count` and `replayed_by`."""
     tx.execute(Q["letters_count_replay"], {"by": by, "now": now}, rows=[(i,) for i in sorted(ids)])
@@ -165,13 +177,14 @@ def _params(wanted: Filter) -> dict[str, str | int]:
     }
 
 
-def backlog(tx: Tx, event_type: str) -> int:
-    """Dead letters that need an operator: open, or on their way through a replay."""
-    return tx.fetch(Q["backlog"], {"event_type": event_type})[0][0]
+def backlog(tx: Tx, event_type: str, most: int = ALL) -> int:
+    """Dead letters that need an operator: open, or on their way through a replay. Counted up to `most`."""
+    return tx.fetch(Q["backlog"], {"event_type": event_type, "most": most})[0][0]
 
 
-def backlogs(tx: Tx) -> dict[str, int]:
-    return dict(tx.fetch(Q["backlogs"]))
+def backlogs(tx: Tx, most: int = MAX_COUNTED_LETTERS) -> dict[str, int]:
+    """By type, those of endpoints among them: of each type and state at most so many are counted."""
+    return {name: count for name, count in tx.fetch(Q["backlogs"], {"most": most}) if count}
 
 
 def waiting(tx: Tx, most: int = MAX_COUNTED_LETTERS) -> dict[DeadLetterState, int]:

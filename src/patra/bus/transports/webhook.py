@@ -22,7 +22,7 @@ from patra.bus.catalogue.versions import VersionRange
 from patra.bus.consuming.consumer import Consumer, EndpointFailed, Event, Finish, Hold, Kind
 from patra.bus.publishing.cloudevents import STRUCTURED, structured
 from patra.bus.publishing.envelope import Refused
-from patra.bus.store import groups
+from patra.bus.store import dead_letters, groups
 from patra.bus.transports.webhook_secrets import NO_KEYS, WebhookKeys
 from patra.kernel.clock import HOUR, MINUTE, SECOND, Clock
 from patra.kernel.db import Tx
@@ -234,10 +234,11 @@ def remove(tx: Tx, bus: Bus, name: str, *, by: str) -> bool:
     groups.lock(tx)
     if not groups.remove_webhook(tx, name):
         return False
-    found = groups.find(tx, group(name))
+    found, now = groups.find(tx, group(name)), bus.clock.now()
     if found is not None:
         groups.remove(tx, found.group_id)
-    groups.record_act(tx, by=by, act="webhook_remove", subject=group(name), detail={}, now=bus.clock.now())
+    dead_letters.reopen(tx, group(name), now)
+    groups.record_act(tx, by=by, act="webhook_remove", subject=group(name), detail={}, now=now)
     return True
 
 

@@ -32,3 +32,20 @@ FROM (
 ) heads
 WHERE krn_outbox.seq = heads.seq AND krn_outbox.due_at > :now
   AND (krn_outbox.holder IS NULL OR krn_outbox.holder = :holder)
+
+-- name: outbox_backlog_up_to
+-- In the order of an index, and by a range of one value: else what waits for one channel is counted by reading that of all.
+WITH RECURSIVE channels(channel) AS (
+  SELECT min(channel) FROM krn_outbox WHERE status = 'pending'
+  UNION ALL
+  SELECT (SELECT min(o.channel) FROM krn_outbox o WHERE o.status = 'pending' AND o.channel > c.channel)
+  FROM channels c WHERE c.channel IS NOT NULL
+)
+SELECT c.channel, 'pending', (SELECT count(*) FROM (
+  SELECT 1 FROM krn_outbox o WHERE o.status = 'pending' AND o.channel BETWEEN c.channel AND c.channel
+  ORDER BY o.channel, o.due_at LIMIT :most) w)
+FROM channels c WHERE c.channel IS NOT NULL
+UNION ALL
+SELECT d.channel, d.status, count(*) FROM (
+  SELECT channel, status FROM krn_outbox WHERE status <> 'pending' ORDER BY channel, seq LIMIT :most) d
+GROUP BY d.channel, d.status

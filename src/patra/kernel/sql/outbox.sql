@@ -97,11 +97,11 @@ WITH RECURSIVE channels(channel) AS (
   FROM channels c WHERE c.channel IS NOT NULL
 )
 SELECT c.channel, 'pending', (SELECT count(*) FROM (
-  SELECT 1 FROM krn_outbox o WHERE o.status = 'pending' AND o.channel = c.channel LIMIT :most) w)
+  SELECT 1 FROM krn_outbox o INDEXED BY krn_outbox_due WHERE o.status = 'pending' AND o.channel = c.channel LIMIT :most) w)
 FROM channels c WHERE c.channel IS NOT NULL
 UNION ALL
 SELECT d.channel, d.status, count(*) FROM (
-  SELECT channel, status FROM krn_outbox WHERE status <> 'pending' LIMIT :most) d
+  SELECT channel, status FROM krn_outbox INDEXED BY krn_outbox_dead WHERE status <> 'pending' LIMIT :most) d
 GROUP BY d.channel, d.status
 
 -- name: outbox_refused_since
