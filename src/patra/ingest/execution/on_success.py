@@ -55,6 +55,10 @@ from patra.ingest.vocabulary.reasons import Reason
 from patra.ingest.vocabulary.run_reasons import RunReason
 from patra.kernel.clock import parse_duration
 
+LEAVE_THE_CIRCLE = (
+    "look at the pages with `patra ingest batches`; if the list ends there, say how it shows: `response.hasMorePath`, "
+    "`pagination.repeatedToken: END` or `shortPage: END`; then run the same again"
+)
 MIN_PAGE_RECORDS = 10  # records of the smallest page that is asked for
 
 
@@ -236,7 +240,8 @@ def after_page(
             if code is RunReason.BRIDGE and rest is not None:
                 return Step(checkpoint=checkpoint, closing=part(code, detail, rest, total), healed=(RunReason.RESLICE,))
             if code is not RunReason.MAX_PAGE:
-                return Step(checkpoint=checkpoint, closing=failed(code, detail, level="L2"))
+                what = LEAVE_THE_CIRCLE if code is RunReason.LOOP else ""
+                return Step(checkpoint=checkpoint, closing=failed(code, detail, level="L2", advice=what))
             closing = failed(code, detail, level="L2", advice=RAISE_MAX_PAGE)
             further = _behind_max_page(scope, checkpoint, End(code, following))
             return further or Step(checkpoint=checkpoint, closing=closing)

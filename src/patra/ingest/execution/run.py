@@ -19,6 +19,7 @@ from patra.ingest.execution.run_recorder import Entry, RunRecorder
 from patra.ingest.extraction.classify import Action
 from patra.ingest.extraction.completeness import MAX_TRACKED_KEYS, NamelessItems, with_details, with_page
 from patra.ingest.extraction.key_ranges import with_ranges
+from patra.ingest.extraction.page_moves import led_back
 from patra.ingest.extraction.pagination import End, Move, Next, PagePosition, Probe, stateful, too_deep, walked
 from patra.ingest.fetching.endpoint_client import EndpointClient
 from patra.ingest.fetching.fetch import Fetched, fetch
@@ -71,6 +72,8 @@ class Run:
         self._keys: set[int] = set()
         self._earlier: set[int] = set()
         """Records of the readings before this one."""
+        self._asked: set[int] = set()
+        """Tokens and URLs of the pages of this reading that have landed, by their hashes."""
         self._nameless = NamelessItems()
         self._readings = ReadingTally()
         self._verifies = context.scope.spec.pagination.verify is Verify.TWICE
@@ -237,6 +240,7 @@ class Run:
         move = on_success.move_on(
             scope, line, self.checkpoint, place, fetched, landing, len(items), overlaps=overlaps, tally=tally
         )
+        move = led_back(scope.spec.pagination, place, move, self._asked if place.index else set())
         if isinstance(move, End) and place.passes and self._keys | landing.keys <= self._earlier:
             move = replace(move, place=replace(move.place, overlapped=False))  # read again, and nothing else came
         if isinstance(move, Probe):
@@ -265,6 +269,8 @@ class Run:
         if self.checkpoint.place.index == 0:
             self._earlier = self._earlier | self._keys if self.checkpoint.place.passes else set()
             self._keys, self._known_before, self._nameless = set(), 0, NamelessItems()
+            self._asked = set()
+        self._asked.add(hash(self.checkpoint.place.token or self.checkpoint.place.url))
         if len(self._keys) <= MAX_TRACKED_KEYS:
             self._keys |= landing.keys
         self._nameless.add(landing.nameless)

@@ -14,7 +14,7 @@ from patra.ingest.execution.on_success import Step
 from patra.ingest.execution.run_context import RunContext
 from patra.ingest.extraction.classify import Action, Verdict
 from patra.ingest.extraction.completeness import Ledger
-from patra.ingest.extraction.pagination import PagePosition, stateful
+from patra.ingest.extraction.pagination import PagePosition
 from patra.ingest.fetching import metrics
 from patra.ingest.fetching.endpoint_client import EndpointClient
 from patra.ingest.fetching.fetch import Fetched
@@ -26,7 +26,7 @@ from patra.ingest.landing.page_records import Landing
 from patra.ingest.landing.records import Sorted, packed
 from patra.ingest.landing.run_state import DONE, BatchStatus, Checkpoint, Closing, Phase, Stats
 from patra.ingest.planning.limits import back_pressure
-from patra.ingest.vocabulary.codes import PaginationType
+from patra.ingest.vocabulary.codes import PaginationType, RepeatedToken
 from patra.ingest.vocabulary.run_reasons import RunReason
 from patra.kernel.canonical import sha256_hex
 from patra.kernel.safety.known_secrets import holds_secret
@@ -203,7 +203,8 @@ class RunRecorder:
         pagination = self._run.plan.spec.pagination
         if phase is not Phase.LIST or pagination.type not in {PaginationType.TOKEN, PaginationType.URL}:
             return None
-        again = stateful(pagination) or step.status is not BatchStatus.SUCCEEDED or place.reread
+        repeats = pagination.repeated_token is RepeatedToken.CONTINUE or place.reread or before.ranges.todo
+        again = repeats or step.status is not BatchStatus.SUCCEEDED
         turn = f"#{self.batches}" if again else ""
         return sha256_hex(f"{place.passes}|{before.restarts}|{place.token or place.url or ''}{turn}")[:32]
 

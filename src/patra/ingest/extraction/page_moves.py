@@ -1,15 +1,18 @@
 """Where a list stands, what a page held, and where it leads: the next page, a second look, the end, or a stop."""
 
+from collections.abc import Set as AbstractSet
 from typing import TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
 from patra.ingest.packs.sections import Pagination
-from patra.ingest.vocabulary.codes import PaginationType, ShortPage
+from patra.ingest.vocabulary.codes import PaginationType, RepeatedToken, ShortPage
 from patra.ingest.vocabulary.run_reasons import RunReason
 
 MAX_TALLY = 2**62 - 1
+MAX_PROBES = 3  # times that a repeated page is asked for again before it is a circle
+MAX_SLIPS = 8  # repeated pages of one list that are forgiven
 RECENT_PAGES = 16  # pages whose repetition is noticed at once; longer circles are noticed after a few turns
 
 
@@ -163,6 +166,21 @@ class Stop(msgspec.Struct, frozen=True):
 
 
 Move: TypeAlias = Next | Probe | End | Stop
+
+
+def led_back(pagination: Pagination, place: PagePosition, move: Move, asked: AbstractSet[int]) -> Move:
+    """A link to a page that this reading has asked for before is a slip of the provider, or a circle.
+
+    `asked`: hashes of the tokens and URLs of the pages that have landed. A cursor that keeps its text says so itself.
+    """
+    if not isinstance(move, Next) or pagination.repeated_token is RepeatedToken.CONTINUE:
+        return move
+    link = move.place.token or move.place.url
+    if not link or hash(link) not in asked:
+        return move
+    if place.probes < MAX_PROBES and place.slips < MAX_SLIPS:
+        return Probe(replace(place, probes=place.probes + 1, slips=place.slips + 1), RunReason.LOOP)
+    return Stop(RunReason.LOOP, f"page {move.place.index} leads back to one that was read before", move.place)
 
 
 def with_page_counted(pagination: Pagination, place: PagePosition, page: Page, bounds: Range) -> PagePosition:

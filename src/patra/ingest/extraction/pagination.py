@@ -21,6 +21,8 @@ from patra.ingest.extraction.completeness import (
     wrong_total,
 )
 from patra.ingest.extraction.page_moves import (
+    MAX_PROBES,
+    MAX_SLIPS,
     End,
     Move,
     Next,
@@ -36,8 +38,6 @@ from patra.ingest.packs.sections import Pagination
 from patra.ingest.vocabulary.codes import EmptyPage, PaginationType, RepeatedToken, ShortPage, Step, TotalMeaning
 from patra.ingest.vocabulary.run_reasons import RunReason
 
-MAX_PROBES = 3  # times that a repeated page is asked for again before it is a circle
-MAX_SLIPS = 8  # repeated pages of one list that are forgiven
 MAX_PASSES = 3  # times that a list is read again because it changed while it was read
 MAX_RECOUNTS = 2  # times that a page is asked for again because less came than the total promises
 MAX_EMPTY = 3  # pages without records in a row, where nothing says that they may be
