@@ -202,7 +202,7 @@ def _rejects(view: View) -> list[Need]:
         Need(
             tone="warn",
             subject="rejects",
-            href=link("/attribution/rejects", **{"from": format_instant(now - HOUR)}),
+            href=link("/attribution/rejects", {"from": format_instant(now - HOUR)}),
             what=f"are unusually many: {number_text(count)}{' or more' if latest['more'] else ''} in an hour",
             why=f"Usual are {often}.",
             consequence=f"{number_text(most['events'])} are `{most['code']}` of {most['appId']}.",
