@@ -23,7 +23,7 @@ from typing import Any
 import msgspec
 
 from bench.harness import BUILD, facts
-from patra.ingest.landing.records import packed
+from patra.ingest.landing.records import pack_body
 from patra.ingest.works.export import JOINED, WORKS, joined_rows, work_rows
 from patra.ingest.works.file_writers import DUCKDB_MEMORY, Format, export, sink
 from patra.kernel.db import migrate, open_database
@@ -63,7 +63,7 @@ def rows(count: int) -> Iterator[dict[str, Any]]:
             "updated_at": 1_700_000_000_000_000 + number,
             "deleted": 0,
             "expr_hash": "h",
-            "content": packed(msgspec.json.encode({"fields": fields})),
+            "content": pack_body(msgspec.json.encode({"fields": fields})),
             "content_hash": "c",
             "task_id": "t",
             "run_id": "r",

@@ -8,7 +8,7 @@ from bench.growth_spot import Spot
 from bench.reads_engines import GROUP_BATCHES, AttributionStore
 from patra.attribution.commit import commit
 from patra.attribution.intake.batch import read_batch
-from patra.attribution.queries import closures, refused
+from patra.attribution.queries import closures, list_refused
 from patra.attribution.settlement import settle
 from patra.attribution.storage.key_index import Indexer
 from patra.attribution.storage.key_index_merge import RunMerger
@@ -45,7 +45,7 @@ class AttributionGrowth:
             "find a key that nothing has": lambda tx: find(tx, "nothing-has-this-key"),
             "closures, open": lambda tx: closures(tx, state="open", after=b"", limit=PAGE_ROWS),
             "closures, failed": lambda tx: closures(tx, state="closed_failure", after=b"", limit=PAGE_ROWS),
-            "refused": lambda tx: refused(tx, limit=PAGE_ROWS),
+            "refused": lambda tx: list_refused(tx, limit=PAGE_ROWS),
         }
         for by in ("app", "day", "placement"):
             reads[f"settle by {by}"] = lambda tx, by=by: settle(tx, now - DAY, now + DAY, by)

@@ -35,7 +35,7 @@ def load_sources(db: Database, count: int) -> None:
     """A pack for each source of the filled store, so that it has a page."""
     text, now = bundled.text("crossref"), SystemClock().now()
     packs = [
-        bundled.parsed(text.replace("source: crossref", f"source: source{number}", 1), f"source{number}.yaml")
+        bundled.parse_pack(text.replace("source: crossref", f"source: source{number}", 1), f"source{number}.yaml")
         for number in range(count)
     ]
     db.run(lambda tx: registry.load(tx, packs, by="bench", now=now))

@@ -16,11 +16,11 @@ import msgspec
 from bench.attribution_traffic import APPS
 from patra.attribution.decision.decide import ITEM_BITS
 from patra.attribution.decision.decisions import PendingDecision
-from patra.attribution.intake.envelope import shown
-from patra.attribution.intake.zstd import compressed, decompressed
+from patra.attribution.intake.envelope import display_text
+from patra.attribution.intake.zstd import compress_body, decompress_body
 from patra.attribution.storage import closure_index
 from patra.attribution.storage.decision_codec import HEAD_BYTES, LENGTH, TWO_FRAMES
-from patra.attribution.storage.key_index import ENTRY_BYTES, INDEXED, MERGED, merged, segments
+from patra.attribution.storage.key_index import ENTRY_BYTES, INDEXED, MERGED, merge_bodies, segments
 from patra.attribution.storage.key_index_merge import MERGE_RUNS, MERGED_RUNS
 from patra.attribution.storage.running_sums import MARKS
 from patra.attribution.storage.sql import set_mark
@@ -30,7 +30,7 @@ from patra.kernel.db.queries import statement
 
 RUNS = "runs"
 PAGE_ITEMS = 200
-_encode = msgspec.json.Encoder(enc_hook=shown).encode
+_encode = msgspec.json.Encoder(enc_hook=display_text).encode
 _decode = msgspec.json.Decoder(list[PendingDecision]).decode
 _COMMON = [*APPS, "at-1", "ra-1", *(f"ev-{attempt:03}-{i}" for attempt in range(40) for i in range(10))]
 
@@ -174,11 +174,11 @@ def _copy_decisions(db: Database, space: Space, first: int) -> None:
 
 def _decisions(body: bytes, space: Space) -> Iterator[bytes]:
     end = HEAD_BYTES + LENGTH.unpack_from(body, 1)[0]
-    decisions, tales = _decode(decompressed(body[HEAD_BYTES:end])), body[end:]
+    decisions, tales = _decode(decompress_body(body[HEAD_BYTES:end])), body[end:]
     for number in range(1, space.copies + 1):
         ids, age = (number * space.items) << ITEM_BITS, number * space.age
         moved = [msgspec.structs.replace(one, number=one.number - ids, at=one.at - age) for one in decisions]
-        frame = compressed(_encode(moved))
+        frame = compress_body(_encode(moved))
         yield b"".join((TWO_FRAMES, LENGTH.pack(len(frame)), frame, tales))
 
 
@@ -203,7 +203,7 @@ def _copy_index(db: Database, space: Space) -> None:
         rows = [
             {"bucket": bucket, "run": some[0][0], "last": max(last for _, last, _ in some), "body": body}
             for some in _joined(copied)
-            for body in [merged([body for *_, body in some]) if len(some) > 1 else some[0][2]]
+            for body in [merge_bodies([body for *_, body in some]) if len(some) > 1 else some[0][2]]
         ]
         db.run(lambda tx, r=rows: tx.insert("att_locator", r))
 

@@ -13,7 +13,7 @@ from bench.reads_fill import BUS_EVENT_ID, BUS_KIND, FILLED_SPAN, fill_bus
 from patra.app.story.search import story
 from patra.attribution.commit import commit
 from patra.attribution.intake.batch import read_batch
-from patra.attribution.queries import closures, newest_decisions, refused, rejects
+from patra.attribution.queries import closures, list_refused, newest_decisions, rejects
 from patra.attribution.settlement import settle
 from patra.attribution.storage.billing_tree import BillingTree
 from patra.attribution.storage.dedup_keys import Keys, carry_once
@@ -124,7 +124,7 @@ class AttributionStore:
             "closures, open": lambda tx: closures(tx, state="open", after=b"", limit=50),
             "closures, failed": lambda tx: closures(tx, state="closed_failure", after=b"", limit=50),
             "rejects": lambda tx: rejects(tx, limit=50),
-            "refused": lambda tx: refused(tx, limit=50),
+            "refused": lambda tx: list_refused(tx, limit=50),
         }
         for by in ("app", "day", "placement"):
             lists[f"settlement by {by}, a day"] = lambda tx, by=by: settle(tx, now - DAY, now + DAY, by)

@@ -169,7 +169,7 @@ class Client:
             reply = self._post(body)
         except urllib3.exceptions.HTTPError:
             return self._pause(batch, None)
-        ack = _decoded(reply.body, Ack)
+        ack = _decode_body(reply.body, Ack)
         if ack is not None and ack.answers(batch):
             return self._settle(batch, ack, reply)
         if reply.status not in self._useless:
@@ -259,7 +259,7 @@ class Client:
 
 
 def refusal_code(reply: Reply) -> str:
-    problem = _decoded(reply.body, _Problem)
+    problem = _decode_body(reply.body, _Problem)
     return (problem.code if problem else "") or f"http_{reply.status}"
 
 
@@ -281,7 +281,7 @@ def _seconds(asked: str) -> float | None:
     return None
 
 
-def _decoded(body: bytes, kind: type[Any]) -> Any:
+def _decode_body(body: bytes, kind: type[Any]) -> Any:
     try:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError):

@@ -13,7 +13,7 @@ import psycopg
 import urllib3
 
 from patra.attribution.decision.decisions import attribution_key_of, billing_key_of
-from patra.attribution.log_export import exported
+from patra.attribution.log_export import export_log
 from patra.attribution.replay import output_of, replay
 from patra.attribution.storage.read import every_decision
 from patra.attribution.verify import verify
@@ -109,7 +109,7 @@ def _exported_under_load(store, crew):
     try:
         kept = []
         while not kept or all(client.is_alive() for client in crew):
-            lines = list(exported(db, SystemClock().now()))
+            lines = list(export_log(db, SystemClock().now()))
             if not kept or all(client.is_alive() for client in crew):
                 kept = lines
         return kept
@@ -123,7 +123,7 @@ def _check_replay(db, under_load, told):
     One that was exported under load gives the same answers to its batches, and no fact that the store does not have.
     """
     live = output_of(db, [])
-    again = _replayed(exported(db, SystemClock().now()))
+    again = _replayed(export_log(db, SystemClock().now()))
     for name in ("billable", "attribution", "audits", "records", "closures"):
         assert getattr(again, name) == getattr(live, name), name
     assert {ack["batchId"]: ack for ack in again.acks} == told

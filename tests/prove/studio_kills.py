@@ -123,7 +123,7 @@ def at_work(made: Studio, run_id: str) -> bool:
 
 def ended(made: Studio, run_id: str) -> bool:
     try:
-        return made.progress(run_id).ended
+        return made.progress(run_id).has_ended
     except Invalid:
         return False
 

@@ -73,3 +73,38 @@ def test_a_name_in_code_font_on_a_map_is_there(package: str) -> None:
     ]
     names = [name.rstrip("/") for row in rows for name in re.findall(r"`([a-z_0-9]+/?)`", row)]
     assert [name for name in names if not (folder / name).is_dir() and not (folder / f"{name}.py").exists()] == []
+
+
+PARTICIPLES = frozenset(
+    re.findall(
+        r"\w+",
+        "told made kept held sent found given taken known seen written shown said done left lost built begun gone drawn "
+        "born spoken broken chosen heard meant paid led grown thrown bought brought caught fed fought laid lent lit met "
+        "sold stood struck swept taught thought torn understood woken won wound hidden driven fallen forgotten frozen "
+        "withdrawn rewritten rebuilt unknown unseen untold",
+    )
+)
+NO_PARTICIPLES = frozenset({"bed", "embed", "exceed", "feed", "need", "proceed", "seed", "shed", "speed", "succeed"})
+NAMES_THAT_STAY = frozenset({"shared"})
+"""`shared` and `exclusive` are the two sides of a lock."""
+
+
+def _is_participle(name: str) -> bool:
+    word = name.lstrip("_")
+    return word in PARTICIPLES or (word.endswith("ed") and "_" not in word and word not in NO_PARTICIPLES)
+
+
+def _is_command(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether its name is a command that people type."""
+    return any(".command" in ast.unparse(decorator) for decorator in function.decorator_list)
+
+
+def test_functions_are_named_by_a_verb_or_a_noun_and_not_by_a_bare_participle() -> None:
+    found = [
+        f"{path.relative_to(ROOT).as_posix()}:{node.lineno} {node.name}"
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if _is_participle(node.name) and node.name not in NAMES_THAT_STAY and not _is_command(node)
+    ]
+    assert not found

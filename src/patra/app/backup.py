@@ -61,10 +61,10 @@ def back_up(source: Path, target: Path, clock: Clock) -> Manifest:
     """Write a copy of the store, checked and durable, and its manifest; both appear whole or not at all."""
     if not source.exists():
         raise Invalid("backup_no_store", f"{source} does not exist", place="store.url")
-    return written(target, lambda part: _copied(source, part, clock))
+    return write_backup(target, lambda part: _copy_store(source, part, clock))
 
 
-def written(target: Path, write: Callable[[Path], Manifest]) -> Manifest:
+def write_backup(target: Path, write: Callable[[Path], Manifest]) -> Manifest:
     """Let `write` fill a file that is its owner's alone, then give it its name, and the manifest beside it."""
     if target.exists() or manifest_file(target).exists():
         raise Invalid("backup_exists", f"{target} is there already", advice="name another file")
@@ -82,7 +82,7 @@ def written(target: Path, write: Callable[[Path], Manifest]) -> Manifest:
     return manifest
 
 
-def _copied(source: Path, part: Path, clock: Clock) -> Manifest:
+def _copy_store(source: Path, part: Path, clock: Clock) -> Manifest:
     with closing(sqlite3.connect(source, timeout=BUSY_SECONDS)) as store, closing(sqlite3.connect(part)) as copy:
         store.backup(copy)
         copy.execute("PRAGMA journal_mode=DELETE")  # one file, without a WAL beside it

@@ -70,9 +70,9 @@ def examine(loaded: Loaded, parts: Sequence[Component] = COMPONENTS) -> Iterator
 
 def own_checks(patra: Patra) -> list[Check]:
     """What a running process can find out by itself: the store answers, migrations, the outbox, its engines."""
-    found = [_guarded("store", lambda: _reads(patra)), _guarded("migrations", lambda: _migrated(patra))]
-    found.append(_guarded("outbox", lambda: outbox_admin.check(patra.db)))
-    return [*found, *(_guarded("engine", check) for check in patra.checks)]
+    found = [_run_check("store", lambda: _reads(patra)), _run_check("migrations", lambda: _check_migrations(patra))]
+    found.append(_run_check("outbox", lambda: outbox_admin.check(patra.db)))
+    return [*found, *(_run_check("engine", check) for check in patra.checks)]
 
 
 def _reads(patra: Patra) -> Check:
@@ -189,13 +189,13 @@ def _store(loaded: Loaded, parts: Sequence[Component]) -> Iterator[Check]:
     try:
         checks: list[tuple[str, Callable[[Patra], Check]]] = [
             ("store", lambda patra: _answers(patra, shown)),
-            ("migrations", _migrated),
+            ("migrations", _check_migrations),
             ("store writable", _writable),
             ("clock", _clock),
         ]
         migrated = True
         for name, check in checks:
-            yield (result := _guarded(name, lambda check=check: check(patra)))
+            yield (result := _run_check(name, lambda check=check: check(patra)))
             if result.name == "store" and result.health is Health.BROKEN:
                 return
             if result.name == "migrations":
@@ -203,9 +203,9 @@ def _store(loaded: Loaded, parts: Sequence[Component]) -> Iterator[Check]:
         if file and file != ":memory:":
             yield _disk(Path(file).resolve().parent)
         if migrated:
-            yield _guarded("outbox", lambda: outbox_admin.check(patra.db))
+            yield _run_check("outbox", lambda: outbox_admin.check(patra.db))
         for check in patra.checks if migrated else ():  # the engines look into their tables
-            yield _guarded("engine", check)
+            yield _run_check("engine", check)
     finally:
         patra.close(0)
 
@@ -215,7 +215,7 @@ def _looking(loaded: Loaded) -> Settings:
     return msgspec.structs.replace(settings, store=msgspec.structs.replace(settings.store, migrate_on_start=False))
 
 
-def _guarded(name: str, check: Callable[[], Check]) -> Check:
+def _run_check(name: str, check: Callable[[], Check]) -> Check:
     """What a check finds, or that it failed; what others wrote (an alert, say) shows no secret and no person."""
     try:
         found = check()
@@ -229,7 +229,7 @@ def _answers(patra: Patra, shown: str) -> Check:
     return Check(name="store", health=Health.OK, found=f"{shown} answers")
 
 
-def _migrated(patra: Patra) -> Check:
+def _check_migrations(patra: Patra) -> Check:
     try:
         pending = patra.pending()
     except MigrationMismatch as error:
@@ -290,7 +290,7 @@ def _extras(loaded: Loaded) -> Iterator[Check]:
     }
     for extra, (module, purpose) in EXTRAS.items():
         name = f"extra {extra}"
-        if _installed(module):
+        if _is_installed(module):
             yield Check(name=name, health=Health.OK, found=f"installed: {purpose}")
         elif needed.get(extra):
             advice = f"pip install 'patra[{extra}]'"
@@ -299,7 +299,7 @@ def _extras(loaded: Loaded) -> Iterator[Check]:
             yield Check(name=name, health=Health.OFF, found=f"not installed: {purpose}")
 
 
-def _installed(module: str) -> bool:
+def _is_installed(module: str) -> bool:
     try:
         return importlib.util.find_spec(module) is not None
     except ModuleNotFoundError:

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from patra.attribution.intake.zstd import decompressed
-from patra.attribution.storage.decision_codec import unpacked
+from patra.attribution.intake.zstd import decompress_body
+from patra.attribution.storage.decision_codec import unpack_decisions
 from patra.ingest.landing.records import content_of
 from patra.kernel.db import Database, Row, Statement
 from patra.kernel.db.queries import statement
@@ -50,7 +50,7 @@ class PackedTable(msgspec.Struct, frozen=True, kw_only=True):
 
 def _check_log(row: Row) -> None:
     if row[1] is not None:
-        decompressed(bytes(row[1]))
+        decompress_body(bytes(row[1]))
 
 
 def _check_record(row: Row) -> None:
@@ -68,7 +68,7 @@ TABLES: tuple[PackedTable, ...] = (
         name="att_decision",
         keys=("item",),
         columns="item, body",
-        check=lambda row: unpacked(row[0], bytes(row[1])),
+        check=lambda row: unpack_decisions(row[0], bytes(row[1])),
     ),
     PackedTable(
         name="ing_record",
@@ -91,14 +91,14 @@ def verify(db: Database) -> Verified:
     damages = list(_sqlite_damages(db)) if db.dialect == "sqlite" else []
     for table in TABLES:
         rows[table.name] = 0
-        for row, damage in _checked(db, table):
+        for row, damage in _check_rows(db, table):
             rows[table.name] += row
             if damage is not None:
                 damages.append(damage)
     return Verified(rows=rows, damages=damages)
 
 
-def _checked(db: Database, table: PackedTable) -> Iterator[tuple[int, Damage | None]]:
+def _check_rows(db: Database, table: PackedTable) -> Iterator[tuple[int, Damage | None]]:
     """For every row a count and its damage; a page that cannot be read ends the table."""
     names = ", ".join(table.keys)
     first = statement(

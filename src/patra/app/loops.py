@@ -214,7 +214,7 @@ class Supervisor:
         return [running.state() for running in self._running.values()]
 
 
-def chosen(loops: Sequence[Loop], wanted: Iterable[str], roles: Iterable[str] = ()) -> list[Loop]:
+def select_loops(loops: Sequence[Loop], wanted: Iterable[str], roles: Iterable[str] = ()) -> list[Loop]:
     """The loops named, or of an engine named (`ingest` stands for `ingest.planner`, …), that have one of some roles.
 
     Where no name is given all loops are meant, where no role is given every role.

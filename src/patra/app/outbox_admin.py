@@ -41,7 +41,7 @@ def lines(tx: Tx, *, channel: str = "", after: int = 0, limit: int = 100) -> lis
             appended_at=format_instant(one.appended_at),
             failed_at=format_instant(one.failed_at),
         )
-        for one in outbox.undelivered(tx, channel=channel, after=after, limit=limit)
+        for one in outbox.undelivered_messages(tx, channel=channel, after=after, limit=limit)
     ]
 
 
@@ -55,7 +55,7 @@ def requeue(tx: Tx, channel: str, seqs: Sequence[int], now: int) -> int:
 def check(db: Database) -> Check:
     """The doctor's look: whether something waits for an operator."""
     found = db.read(lambda tx: outbox.backlog_up_to(tx, MAX_COUNTED))
-    dead = [f"{_counted(n)} of {channel} {state}" for (channel, state), n in found.items() if state != "pending"]
+    dead = [f"{_count_phrase(n)} of {channel} {state}" for (channel, state), n in found.items() if state != "pending"]
     if not dead:
         more = any(count >= MAX_COUNTED for count in found.values())
         waiting = f"{sum(found.values())}{' or more' if more else ''}"
@@ -63,5 +63,5 @@ def check(db: Database) -> Check:
     return Check(name="outbox", health=Health.WARNING, found=", ".join(dead), advice="`patra outbox` says why")
 
 
-def _counted(count: int) -> str:
+def _count_phrase(count: int) -> str:
     return str(count) if count < MAX_COUNTED else f"{count} or more"

@@ -19,7 +19,7 @@ import zstandard
 import patra
 from patra.app.access.actor import Actor
 from patra.app.access.audit import audit
-from patra.app.backup import Manifest, read_manifest, require_database, written
+from patra.app.backup import Manifest, read_manifest, require_database, write_backup
 from patra.app.integrity import Damage, Verified
 from patra.app.wiring import packages
 from patra.attribution.history.log_partitions import LOG
@@ -64,7 +64,7 @@ def back_up(db: Database, target: Path, clock: Clock) -> Manifest:
             raise Invalid("backup_migrated", "the store was migrated while it was copied", advice="take it again")
         return manifest
 
-    return written(target, write)
+    return write_backup(target, write)
 
 
 def _migrations(tx: Tx) -> list[str]:
@@ -192,7 +192,7 @@ def _archive(backup: Path) -> Generator[zipfile.ZipFile]:
         yield opened
 
 
-def _opened(archive: zipfile.ZipFile, name: str, max_bytes: int | None = None) -> IO[bytes]:
+def _open_member(archive: zipfile.ZipFile, name: str, max_bytes: int | None = None) -> IO[bytes]:
     """A file of the archive, which we store as it is; what another program compressed could be of any size."""
     found = archive.getinfo(name)
     if found.compress_type != zipfile.ZIP_STORED or found.flag_bits & ENCRYPTED:
@@ -204,7 +204,7 @@ def _opened(archive: zipfile.ZipFile, name: str, max_bytes: int | None = None) -
 
 def _contents(archive: zipfile.ZipFile) -> Contents:
     try:
-        with _opened(archive, CONTENTS, MAX_CONTENTS_BYTES) as member:
+        with _open_member(archive, CONTENTS, MAX_CONTENTS_BYTES) as member:
             return msgspec.json.decode(member.read(), type=Contents)
     except (*DAMAGES, msgspec.DecodeError) as error:
         raise Invalid("backup_corrupt", f"the list of what is in the backup cannot be read: {error}") from error
@@ -214,7 +214,7 @@ def _blocks(archive: zipfile.ZipFile, table: TableContent) -> Iterator[bytes]:
     """What COPY wrote; raises Invalid behind the last block when it is not that, so nothing of it is kept."""
     digest = sha256()
     try:
-        with _opened(archive, _member(table.name)) as member, _reader(member) as reader:
+        with _open_member(archive, _member(table.name)) as member, _reader(member) as reader:
             while block := reader.read(CHUNK_BYTES):
                 digest.update(block)
                 yield block

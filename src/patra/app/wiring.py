@@ -14,7 +14,7 @@ import msgspec
 from patra.app.component import BuiltComponent, Check, Component, Context
 from patra.app.configuration.secrets import resolve
 from patra.app.configuration.settings import Settings, know_secrets
-from patra.app.loops import Loop, LoopState, Supervisor, chosen, describe
+from patra.app.loops import Loop, LoopState, Supervisor, describe, select_loops
 from patra.kernel.clock import Clock, SystemClock
 from patra.kernel.db import Database, Migration, migrate, open_database, pending_migrations
 from patra.kernel.db.migrate import FROM_THE_FUTURE
@@ -98,7 +98,7 @@ class Patra:
 
     def start(self, wanted: Iterable[str] = (), roles: Iterable[str] = ()) -> list[Loop]:
         """Start the loops that are wanted (all when neither a name nor a role is given); gives those started."""
-        loops = chosen(self.loops, wanted, roles)
+        loops = select_loops(self.loops, wanted, roles)
         self.supervisor = Supervisor(loops, self.clock)
         self._started = True
         self.supervisor.start()

@@ -92,7 +92,7 @@ class Keyring:
         return self._read_at is not None and 0 <= self._clock.now() - self._read_at < FRESH
 
     @property
-    def registered(self) -> bool:
+    def has_apps(self) -> bool:
         """Whether any app was ever registered, so that a key is needed."""
         return self._registered
 

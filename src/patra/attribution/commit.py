@@ -24,7 +24,7 @@ from patra.attribution.storage.write import (
     write,
     write_drops,
 )
-from patra.kernel.db import Database, Tx, taken
+from patra.kernel.db import Database, Tx, claim_taken
 
 
 def commit(
@@ -59,11 +59,11 @@ def commit(
         reached = due_until(tx, max(ticks), due) if ticks and due else None
         overdue = [] if reached is None else due_closures(tx, reached)
         closures = load_closures(tx, closure_keys.union(overdue), known.closures)
-        logged = list(_logged(items, reached))
+        logged = list(_log_items(items, reached))
         numbered = dict(zip(append_log(tx, logged), logged, strict=True))
         answers, changes = decide(known.load(tx, dedup_keys), closures, numbered, rules)
         if changes.absent and not alone and tx.dialect == "postgres":
-            raise taken()  # another writer may be about to open one of them under an earlier number: decide alone
+            raise claim_taken()  # another writer may be about to open one of them under an earlier number: decide alone
         write_drops(tx, changes)
         with tx.flow():  # from here on nothing is asked
             known.write(tx, changes.ledger, latest)
@@ -78,7 +78,7 @@ def commit(
     return db.run(work, seconds=seconds)
 
 
-def _logged(items: Sequence[Item], reached: int | None) -> Iterator[Item]:
+def _log_items(items: Sequence[Item], reached: int | None) -> Iterator[Item]:
     """The items as the log has them; a tick that finds nothing to do leaves no trace."""
     for item in items:
         if isinstance(item, Batch):

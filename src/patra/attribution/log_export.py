@@ -19,7 +19,7 @@ from patra.attribution.history.files import Span, files_between
 from patra.attribution.history.kinds import log_lost_before, log_purged_before
 from patra.attribution.history.log_lines import LogLine, lines_of_file
 from patra.attribution.intake.envelope import read_json
-from patra.attribution.intake.zstd import decompressed
+from patra.attribution.intake.zstd import decompress_body
 from patra.attribution.storage.key_index import MAX_TRANSACTION_TIME
 from patra.attribution.storage.sql import Q
 from patra.kernel.clock import format_instant
@@ -31,7 +31,7 @@ PAGE_ROWS = 500
 LAST_NUMBER = 2**62
 
 
-def exported(db: Database, now: int, history: FilePlace | None = None) -> Iterator[bytes]:
+def export_log(db: Database, now: int, history: FilePlace | None = None) -> Iterator[bytes]:
     """Every line of the log that is still kept, each a JSON object without the line's end; with `history`, all others.
 
     Raises Invalid where a file of history is missing or damaged.
@@ -64,7 +64,7 @@ def _lines(db: Database, now: int, history: FilePlace | None) -> Iterator[LogLin
         found = {line[0]: line for line in waiting if line[0] < bound}
         for number, at, kind, body in page:
             if number < bound and (number <= settled or number in newer):
-                found[number] = number, at, kind, None if body is None else decompressed(bytes(body))
+                found[number] = number, at, kind, None if body is None else decompress_body(bytes(body))
         yield from (found[number] for number in sorted(found))
         waiting = [line for line in waiting if line[0] >= bound]
         after = max(after, bound - 1)

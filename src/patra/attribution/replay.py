@@ -58,7 +58,7 @@ def replay(
     """
     answers: list[Answer] = []
     keys = Keys()
-    for items in _grouped(_items(lines, rules), group or ()):
+    for items in _group_items(_items(lines, rules), group or ()):
         if isinstance(items[0], Tick):
             while commit(db, items, due=DUE_BATCH_SIZE, keys=keys, rules=rules) != [Ticked(0)]:
                 pass
@@ -192,7 +192,7 @@ def _instant(text: str, name: str, place: str) -> int:
     return found
 
 
-def _grouped(items: Iterable[Item], sizes: Iterable[int]) -> Iterator[list[Item]]:
+def _group_items(items: Iterable[Item], sizes: Iterable[int]) -> Iterator[list[Item]]:
     wanted = chain(sizes, repeat(1))
     size, held = max(next(wanted), 1), list[Item]()
     for item in items:
@@ -236,10 +236,10 @@ def output_of(db: Database, answers: Sequence[BatchAck | Refused]) -> ReplayOutp
         records += [_record_order(decision.at, record) for record in archived.records]
     return ReplayOutput(
         acks=[_ack(answer) for answer in answers],
-        billable=_ordered(billable),
-        attribution=_ordered(attribution),
-        audits=_ordered(audits),
-        records=_ordered(records),
+        billable=_order_objects(billable),
+        attribution=_order_objects(attribution),
+        audits=_order_objects(audits),
+        records=_order_objects(records),
         closures=[closure_line(closure) for closure in sorted(every_closure(db), key=lambda c: c.closure)],
     )
 
@@ -252,6 +252,6 @@ def _record_order(at: int, record: Record) -> tuple[int, str, int, str, Object]:
     return at, record.group, RANK[record.type], record.key, record.body
 
 
-def _ordered(found: Sequence[tuple[Any, ...]]) -> list[Object]:
+def _order_objects(found: Sequence[tuple[Any, ...]]) -> list[Object]:
     """Objects by what stands before them; no two have the same keys."""
     return [msgspec.to_builtins(entry[-1]) for entry in sorted(found, key=lambda entry: entry[:-1])]

@@ -274,7 +274,7 @@ def _move(db: Database, history: FilePlace, now: int, retention: Retention) -> t
     failing = db.read(failing_kinds)
     failures: list[PatraError] = []
 
-    def moved(kind: Kind, kept: int | None) -> Moved:
+    def move_rows(kind: Kind, kept: int | None) -> Moved:
         if not kept:
             return Moved()
         try:
@@ -292,10 +292,10 @@ def _move(db: Database, history: FilePlace, now: int, retention: Retention) -> t
                 db.run(lambda tx: note_failure(tx, kind.name, 0))
         return done
 
-    log_lines = moved(LogLines(), retention.log)
-    audits = moved(DecisionRecords("audits", AUDITS), retention.audits)
-    facts = moved(DecisionRecords("facts", FACTS, retention.verified), retention.facts)
-    settled = moved(SettledFacts(retention.statements), retention.settled) if retention.statements else Moved()
+    log_lines = move_rows(LogLines(), retention.log)
+    audits = move_rows(DecisionRecords("audits", AUDITS), retention.audits)
+    facts = move_rows(DecisionRecords("facts", FACTS, retention.verified), retention.facts)
+    settled = move_rows(SettledFacts(retention.statements), retention.settled) if retention.statements else Moved()
     purged = Purged(
         log=log_lines.rows,
         audits=audits.rows,

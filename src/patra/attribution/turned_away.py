@@ -37,7 +37,7 @@ class _Seen(NamedTuple):
     batches: int
     size: int | None
 
-    def joined(self, other: "_Seen | None") -> "_Seen":
+    def join_seen(self, other: "_Seen | None") -> "_Seen":
         if other is None:
             return self
         sizes = [size for size in (self.size, other.size) if size is not None]
@@ -67,7 +67,7 @@ class TurnedAway:
             key = (code.value, app_id or "", batch_id or "", now // DAY)
             if key not in self._seen and len(self._seen) >= MAX_PENDING:
                 key = (code.value, "", "", now // DAY)
-            self._seen[key] = _Seen(now, now, 1, size).joined(self._seen.get(key))
+            self._seen[key] = _Seen(now, now, 1, size).join_seen(self._seen.get(key))
 
     def run_once(self) -> int:
         """Write what was counted; gives how many rows that were. What cannot be written now is written later."""
@@ -83,7 +83,7 @@ class TurnedAway:
         except BaseException:
             with self._lock:
                 for key, one in self._seen.items():
-                    seen[key] = one.joined(seen.get(key))
+                    seen[key] = one.join_seen(seen.get(key))
                 self._seen = seen
             raise
         return len(rows)

@@ -22,7 +22,7 @@ from patra.attribution.decision.decide import ITEM_BITS
 from patra.attribution.decision.decisions import billing_key_of
 from patra.attribution.history.files import exported_rows
 from patra.attribution.retention import AUDITS, FACTS, LOG_PURGED
-from patra.attribution.storage.key_index import INDEXED, located, located_by
+from patra.attribution.storage.key_index import INDEXED, locate_items, located_by
 from patra.attribution.storage.read import Archived, decisions_after, decisions_by_id
 from patra.attribution.storage.running_sums import MARKS
 from patra.attribution.storage.sql import Q, mark, set_mark
@@ -213,7 +213,7 @@ def index_findings(tx: Tx, one: Archived) -> Iterator[Finding]:
     item = one.id >> ITEM_BITS
     if item > mark(tx, INDEXED) or (item,) in tx.fetch(Q["gaps"]):
         return
-    lacking = [key for key in sorted(located_by(one.decision)) if item not in located(tx, {key})]
+    lacking = [key for key in sorted(located_by(one.decision)) if item not in locate_items(tx, {key})]
     if lacking and decisions_by_id(tx, {one.id}):
         yield from (Finding(check="index_lacks_key", key=key) for key in lacking)
 

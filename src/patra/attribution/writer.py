@@ -38,7 +38,7 @@ from patra.attribution.intake.batch import Batch, Item, Tick, read_batch
 from patra.attribution.intake.envelope import Envelope, Refused
 from patra.attribution.intake.fair_share import AppLimits, FairShare
 from patra.attribution.intake.parse_worker import Reader, batch_of
-from patra.attribution.intake.trusted_clock import MAX_JUMP, trusted
+from patra.attribution.intake.trusted_clock import MAX_JUMP, trust_clock
 from patra.attribution.storage.dedup_keys import Keys, carry_once
 from patra.attribution.storage.read import something_due
 from patra.attribution.storage.write import announce, forget_intake
@@ -130,7 +130,7 @@ class Engine:
     ) -> None:
         self.db = db
         self.keys = Keys()
-        self._clock = trusted(clock)
+        self._clock = trust_clock(clock)
         self._limits = limits or Limits()
         self._fair = FairShare(self._limits.apps, self._limits.waiting, lambda: clock.monotonic() / SECOND)
         self._hand = hand
@@ -173,7 +173,7 @@ class Engine:
                 return batch or batch_of(reader.receive() if reader else b"", body, at)
 
             def is_read() -> bool:
-                return reader is None or reader.answered
+                return reader is None or reader.has_answer
 
             if not self._enqueue(_Waiting(future, read, is_read, at, self._clock.now(), app_id)):
                 future.cancel()
@@ -243,7 +243,7 @@ class Engine:
         self._threads.join(until)
         if self._reader is not None:
             self._reader.close()
-        if self._threads.begun and self._shared:
+        if self._threads.has_begun and self._shared:
             with suppress(Transient):  # it is forgotten in any case, a little later
                 self.db.run(lambda tx: forget_intake(tx, self._process))
 

@@ -60,7 +60,7 @@ def majors(adopted: Release) -> dict[str, frozenset[int]]:
     return {name: frozenset(_by_major(kind)) for name, kind in adopted.types.items()}
 
 
-def missed(
+def missing_version(
     standing: Differs, event_type: str, versions: Sequence[Version], listening: Iterable[Subscription], *, broker: bool
 ) -> Refused | None:
     """Why an event in these versions is not published: a subscribed group would get it in an adopted version only.

@@ -30,7 +30,7 @@ def envelope_schema(kind: EventType, contract: Contract) -> dict[str, Any]:
         **dict.fromkeys(("tenant_id", "project_id", "trace_id", "correlation_id", "causation_id"), _TEXT),
         "idempotency_key": {**_TEXT, "description": "Unique within tenant and type."},
         "occurred_at": {"type": "string", "format": "date-time"},
-        "payload": _inlined(contract.schema, contract.schema, 0),
+        "payload": _inline_references(contract.schema, contract.schema, 0),
     }
     return {"type": "object", "additionalProperties": False, "required": list(REQUIRED), "properties": properties}
 
@@ -140,13 +140,13 @@ def book(catalogue: Catalogue) -> str:
 
 
 def _fields(root: Schema, schema: Schema, prefix: str, depth: int = 0) -> list[str]:
-    node = _followed(root, schema)
+    node = _follow_reference(root, schema)
     if not isinstance(node, Mapping) or depth > 4:
         return []
     lines: list[str] = []
     required = node.get("required", ())
     for name, part in cast("Mapping[str, Schema]", node.get("properties", {})).items():
-        inner = _followed(root, part)
+        inner = _follow_reference(root, part)
         if not isinstance(inner, Mapping):
             continue
         must = "required" if name in required else ""
@@ -158,19 +158,19 @@ def _fields(root: Schema, schema: Schema, prefix: str, depth: int = 0) -> list[s
     return lines
 
 
-def _inlined(root: Schema, schema: Any, depth: int) -> Any:
+def _inline_references(root: Schema, schema: Any, depth: int) -> Any:
     """The schema without references: in a larger document `#` is another place."""
     if isinstance(schema, list):
-        return [_inlined(root, part, depth) for part in cast("list[Any]", schema)]
+        return [_inline_references(root, part, depth) for part in cast("list[Any]", schema)]
     if not isinstance(schema, Mapping):
         return schema
     node = cast("Mapping[str, Any]", schema)
     if "$ref" in node:
-        return _inlined(root, resolve(root, node["$ref"]), depth + 1) if depth < MAX_SCHEMA_DEPTH else {}
-    return {name: _inlined(root, part, depth) for name, part in node.items() if name != "$defs"}
+        return _inline_references(root, resolve(root, node["$ref"]), depth + 1) if depth < MAX_SCHEMA_DEPTH else {}
+    return {name: _inline_references(root, part, depth) for name, part in node.items() if name != "$defs"}
 
 
-def _followed(root: Schema, schema: Schema) -> Schema:
+def _follow_reference(root: Schema, schema: Schema) -> Schema:
     if isinstance(schema, Mapping) and "$ref" in schema:
         return resolve(root, schema["$ref"]) or False
     return schema
@@ -185,7 +185,7 @@ def _type(root: Schema, node: Mapping[str, Any]) -> str:
     text = kinds if isinstance(kinds, str) else " or ".join(cast("list[str]", kinds))
     if "format" in node:
         text = f"{text} ({node['format']})"
-    if text == "array" and isinstance(items := _followed(root, node.get("items", True)), Mapping):
+    if text == "array" and isinstance(items := _follow_reference(root, node.get("items", True)), Mapping):
         text = f"list of {_type(root, items)}"
     return text
 

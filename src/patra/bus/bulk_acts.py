@@ -70,7 +70,7 @@ class BulkAct(msgspec.Struct, frozen=True, kw_only=True):
     last_code: str
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         return self.total - self.moved - self.refused
 
 
@@ -97,7 +97,7 @@ def causes(tx: Tx, wanted: Filter, *, limit: int = MAX_CAUSES) -> list[Cause]:
             replayed_before=int(again),
         )
         for group, event_type, code, detail, count, first, last, again in tx.fetch(
-            Q["letter_causes"], _given(wanted) | narrow
+            Q["letter_causes"], _given_fields(wanted) | narrow
         )
     ]
 
@@ -107,7 +107,7 @@ def preview(tx: Tx, bus: Bus, wanted: Filter, *, max_causes: int = MAX_CAUSES) -
     as_of = bus.clock.now()  # before the first query: what dies meanwhile may not be counted, and is left alone
     open_ones = msgspec.structs.replace(wanted, state=DeadLetterState.OPEN)
     found = causes(tx, open_ones, limit=max_causes)
-    letters, again = tx.fetch(Q["bulk_letters_count"], _given(wanted))[0]  # the causes shown may not be all
+    letters, again = tx.fetch(Q["bulk_letters_count"], _given_fields(wanted))[0]  # the causes shown may not be all
     sample = [one.letter for one in dead_letters.find(tx, open_ones, limit=SAMPLE_LETTERS)]
     return Preview(
         letters=letters,
@@ -135,7 +135,7 @@ def begin(tx: Tx, bus: Bus, kind: str, wanted: Filter, *, by: str, confirm: str,
         return refusal
     act_id, now = new_id(), bus.clock.now()
     fixed = {"act_id": act_id, "failed_to": LATEST if wanted.failed_to is None else wanted.failed_to}
-    total = tx.execute(Q["bulk_letters_fix"], _given(wanted) | fixed)
+    total = tx.execute(Q["bulk_letters_fix"], _given_fields(wanted) | fixed)
     row = {
         "act_id": act_id,
         "kind": kind,
@@ -154,7 +154,7 @@ def begin(tx: Tx, bus: Bus, kind: str, wanted: Filter, *, by: str, confirm: str,
         "last_code": "",
     }
     tx.insert("bus_bulk_act", [row])
-    return _act(tx, act_id) or _unknown(act_id)
+    return _act(tx, act_id) or _unknown_act(act_id)
 
 
 def work_off(tx: Tx, bus: Bus, act_id: str, *, limit: int = BITE_LETTERS) -> int:
@@ -165,7 +165,7 @@ def work_off(tx: Tx, bus: Bus, act_id: str, *, limit: int = BITE_LETTERS) -> int
     wanted_batch = {"act_id": act_id, "after": act.last_letter, "limit": limit}
     letters = [str(row[0]) for row in tx.fetch(Q["bulk_batch"], wanted_batch)]
     if letters:
-        done = _done(tx, bus, act, [one.removeprefix(f"{act.group}/") for one in letters])
+        done = _act_on_letters(tx, bus, act, [one.removeprefix(f"{act.group}/") for one in letters])
         moved = len(done.letters) if isinstance(done, operations.Done) else 0
         code = done.code if isinstance(done, Refused) else next((one.code for one in done.refused.values()), "")
         counts = {"moved": moved, "refused": len(letters) - moved, "last": letters[-1], "code": str(code)}
@@ -175,7 +175,7 @@ def work_off(tx: Tx, bus: Bus, act_id: str, *, limit: int = BITE_LETTERS) -> int
     return len(letters)
 
 
-def _done(tx: Tx, bus: Bus, act: BulkAct, event_ids: list[str]) -> operations.Done | Refused:
+def _act_on_letters(tx: Tx, bus: Bus, act: BulkAct, event_ids: list[str]) -> operations.Done | Refused:
     if act.kind == "replay":
         return operations.replay(tx, bus, act.group, event_ids, by=act.by, confirm=act.group)
     return operations.discard(tx, bus, act.group, event_ids, by=act.by, reason=act.why)
@@ -190,13 +190,13 @@ def run_once(db: Database, bus: Bus) -> int:
 def stop(tx: Tx, bus: Bus, act_id: str) -> BulkAct | Refused:
     """End an act after its current batch; what was moved stays so."""
     tx.execute(Q["bulk_end"], {"act_id": act_id, "state": "stopped", "now": bus.clock.now()})
-    return _act(tx, act_id) or _unknown(act_id)
+    return _act(tx, act_id) or _unknown_act(act_id)
 
 
 def progress(tx: Tx, act_id: str) -> Progress | Refused:
     act = _act(tx, act_id)
     if act is None:
-        return _unknown(act_id)
+        return _unknown_act(act_id)
     states = {
         str(state): int(count)
         for state, count in tx.fetch(Q["bulk_states"], {"act_id": act_id, "last": act.last_letter})
@@ -226,7 +226,7 @@ def _of(row: tuple[object, ...]) -> BulkAct:
     return msgspec.convert(dict(zip(BulkAct.__struct_fields__, row, strict=True)), BulkAct)
 
 
-def _given(wanted: Filter) -> dict[str, str]:
+def _given_fields(wanted: Filter) -> dict[str, str]:
     return {
         "group_name": wanted.group or "",
         "event_type": wanted.event_type or "",
@@ -234,5 +234,5 @@ def _given(wanted: Filter) -> dict[str, str]:
     }
 
 
-def _unknown(act_id: str) -> Refused:
+def _unknown_act(act_id: str) -> Refused:
     return Refused(code=Reason.BULK_ACT_UNKNOWN, place="/act_id", detail=f"there is no act {act_id}")

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, Unpack
 
-from patra.bus.adopted_catalogue import Differs, Standing, majors, missed, standings
+from patra.bus.adopted_catalogue import Differs, Standing, majors, missing_version, standings
 from patra.bus.catalogue.catalogue import Catalogue
 from patra.bus.catalogue.evolution import Objection, Release, decode_release, encode_release, objections, release
 from patra.bus.catalogue.registered_types import of_catalogue, of_other_programs, with_others
@@ -25,12 +25,12 @@ from patra.bus.consuming.consumer import (
     Kind,
     Long,
     Single,
-    declared,
+    declare_consumer,
     in_process,
 )
 from patra.bus.consuming.freeze import Freeze
 from patra.bus.consuming.recipients import Subscription
-from patra.bus.consuming.version_stages import begun, ended, hasty
+from patra.bus.consuming.version_stages import begin_stages, end_stages, hasty
 from patra.bus.publishing import publish as rules
 from patra.bus.publishing.dual_publishing import Translations
 from patra.bus.publishing.envelope import Envelope, Refused
@@ -128,7 +128,7 @@ class Bus:
         hands them in (B7), a text the module of that name; without it, the process itself, which may say anything.
         """
         now, asked = self.clock.now(), len(envelopes)
-        envelopes = self.translations.completed(self.catalogue, envelopes)
+        envelopes = self.translations.complete_versions(self.catalogue, envelopes)
         who = module_publisher(publisher) if isinstance(publisher, str) else publisher
         by = who.name if who else ""
         outcomes: dict[int, Outcome] = {}
@@ -141,11 +141,11 @@ class Bus:
                     outcomes[index] = refused
         gathered = rules.gather(candidates)
         outcomes |= gathered.refused
-        for publication, outcome in self._written(tx, gathered.publications, now, by):
+        for publication, outcome in self._write_publications(tx, gathered.publications, now, by):
             for candidate in publication.renditions:
                 outcomes[candidate.index] = outcome
         for candidate, first in gathered.repeats:
-            outcomes[candidate.index] = rules.repeated(candidate, first, outcomes[first.index])
+            outcomes[candidate.index] = rules.answer_repeat(candidate, first, outcomes[first.index])
         refused = [(envelopes[i], o) for i, o in outcomes.items() if isinstance(o, Refused)]
         if refused:
             events.record_refusals(tx, refused, now, by)
@@ -163,13 +163,13 @@ class Bus:
         for (name, result), count in results.items():
             PUBLISHED.labels(name if name in self.catalogue.types else "unknown", result).inc(count)
 
-    def _written(
+    def _write_publications(
         self, tx: Tx, publications: Sequence[Publication], now: int, by: str
     ) -> list[tuple[Publication, Outcome]]:
         if not publications:
             return []
         routes = events.routing(tx, rules.types_of(publications))
-        hindered = self._hindered(tx, routes, publications)
+        hindered = self._hindrances(tx, routes, publications)
         held = [p for p in publications if p.renditions[0].kind.name in routes.frozen or p.identity in hindered]
         free = [p for p in publications if p.renditions[0].kind.name not in routes.frozen]
         if hindered:
@@ -191,14 +191,14 @@ class Bus:
             events.remove(tx, torn)
         answers: list[tuple[Publication, Outcome]] = [(p, Published(p.event_id)) for p in fresh]
         if stale:
-            known = events.known(tx, [p.identity for p in stale])
+            known = events.find_known(tx, [p.identity for p in stale])
             for publication in stale:
                 before = known.get(publication.identity)
                 frozen = publication.renditions[0].kind.name in routes.frozen
                 if before is None and publication.identity in hindered:
                     answers.append((publication, hindered[publication.identity]))
                 elif before is None and not frozen:
-                    answers.append((publication, rules.reused(publication.event_id)))
+                    answers.append((publication, rules.refuse_reuse(publication.event_id)))
                 else:
                     answers.append((publication, rules.decide(publication, before, routes.frozen)))
         if fresh:
@@ -207,7 +207,7 @@ class Bus:
                 tx.after_commit(self._wake)
         return answers
 
-    def _hindered(self, tx: Tx, routes: events.Routing, publications: Sequence[Publication]) -> dict[bytes, Refused]:
+    def _hindrances(self, tx: Tx, routes: events.Routing, publications: Sequence[Publication]) -> dict[bytes, Refused]:
         """What this process may not publish since its catalogue is not the adopted one, and why (B8)."""
         views = [self._standing(tx, digest) for digest in (routes.adopted, *routes.remote) if digest]
         found: dict[bytes, Refused] = {}
@@ -230,7 +230,7 @@ class Bus:
                     versions = [Version(c.major, c.minor) for c in publication.renditions]
                     listening = routes.subscriptions.get(name, ())
                     broker = not isinstance(self._sender, Direct)
-                    if refused := missed(standing, name, versions, listening, broker=broker):
+                    if refused := missing_version(standing, name, versions, listening, broker=broker):
                         found[publication.identity] = refused
         return found
 
@@ -247,7 +247,7 @@ class Bus:
     def tell_freeze(self, tx: Tx, freeze: Freeze) -> None:
         """Announce to stores that share the stream that a type was frozen or thawed: their publishers follow (B5)."""
         here = stream_control.store_id(tx)
-        reason = f"{freeze.reason} (on store {here})" if freeze.frozen else ""
+        reason = f"{freeze.reason} (on store {here})" if freeze.is_frozen else ""
         told = FreezeTold(store_id=here, event_type=freeze.event_type, reason=reason, since=freeze.since)
         self._sender.tell(tx, told, self.clock.now())
 
@@ -305,7 +305,7 @@ class Bus:
 
     def add(self, consumer: Consumer) -> None:
         """Declare a consumer that was built elsewhere."""
-        self.consumers.append(declared(self.catalogue, consumer, self.consumers))
+        self.consumers.append(declare_consumer(self.catalogue, consumer, self.consumers))
 
     def groups(self) -> list[str]:
         return sorted({consumer.group for consumer in self.consumers})
@@ -385,8 +385,8 @@ class Bus:
         content, now = with_others(release(self.catalogue), self.registered_elsewhere(tx)), self.clock.now()
         if (last := groups.last_release(tx)) is not None:
             known = version_stages.find(tx)
-            version_stages.put(tx, begun(decode_release(last), self.catalogue, now))
-            version_stages.put(tx, ended(self.catalogue, known, now))
+            version_stages.put(tx, begin_stages(decode_release(last), self.catalogue, now))
+            version_stages.put(tx, end_stages(self.catalogue, known, now))
         if groups.record_release(tx, content.digest, encode_release(content), now):
             here, text = stream_control.store_id(tx), encode_release(content).decode()
             self._sender.tell(tx, CatalogueTold(store_id=here, digest=content.digest, content=text), now)

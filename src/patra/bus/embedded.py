@@ -35,7 +35,7 @@ from patra.bus.runtime import BusEngine, Duty
 from patra.bus.store import events
 from patra.kernel.clock import SECOND, Clock, SystemClock, format_instant
 from patra.kernel.db import Database, Tx, migrate, open_database
-from patra.kernel.errors import ConfigInvalid, Permanent, counted
+from patra.kernel.errors import ConfigInvalid, Permanent, count_phrase
 from patra.kernel.ids import new_id
 from patra.kernel.safety.redact import redact_text
 from patra.kernel.safety.untrusted_text import without_controls
@@ -271,10 +271,10 @@ class Bus:
         """The engine below, built and put in force on the store when it is first needed."""
         if self._engine is None:
             with self._building:  # several threads may publish first
-                self._engine = self._engine or self._built()
+                self._engine = self._engine or self._build_engine()
         return self._engine
 
-    def _built(self) -> BusEngine:
+    def _build_engine(self) -> BusEngine:
         made = BusEngine(self.db, self.clock, Catalogue(dict(self._types)), **self._nats)
         for declaration in self._declarations:
             declaration(made.bus)
@@ -323,7 +323,7 @@ class Bus:
         if failures and raise_failures:
             raise HandlersFailed(failures)
         if failures:
-            LOG.warning("%s failed; the first: %s", counted(len(failures), "attempt"), _failure_text(failures[0]))
+            LOG.warning("%s failed; the first: %s", count_phrase(len(failures), "attempt"), _failure_text(failures[0]))
         return handled
 
     def start(self, *, workers: int = 1) -> None:

@@ -44,7 +44,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def comparison(tx: Tx, letter: DeadLetter) -> Comparison:
-    handled = _handled(tx, letter)
+    handled = _handled_events(tx, letter)
     letters = [redact(_payload(one)) for one in _of_cause(tx, letter)]
     return Comparison(
         payload=redact(_payload(letter)),
@@ -69,7 +69,7 @@ def _of_cause(tx: Tx, letter: DeadLetter) -> list[DeadLetter]:
     return [letter, *(one for one in found if one.letter_id != letter.letter_id)][:MAX_LETTERS]
 
 
-def _handled(tx: Tx, letter: DeadLetter) -> list[HandledEvent]:
+def _handled_events(tx: Tx, letter: DeadLetter) -> list[HandledEvent]:
     """The last one handled first."""
     version = parse_version(letter.event_version)
     known = events.latest_of_type(tx, letter.event_type, version.major, letter.tenant_id) if version else []

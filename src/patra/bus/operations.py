@@ -13,14 +13,14 @@ from patra.bus.consuming import freeze as freezing
 from patra.bus.consuming import replay as rules
 from patra.bus.consuming.dead_letter import DeadLetter, DeadLetterState, DeadLetterTransition, Filter, letter_id
 from patra.bus.consuming.freeze import Freeze
-from patra.bus.consuming.version_stages import Stage, StagedMajor, moved
+from patra.bus.consuming.version_stages import Stage, StagedMajor, move_stage
 from patra.bus.dispatch import outcomes
 from patra.bus.publishing.envelope import Refused
 from patra.bus.store import dead_letters, deliveries, events, groups, held_messages, stream_control, version_stages
 from patra.bus.store.held_messages import HeldCount
 from patra.kernel.clock import SECOND
 from patra.kernel.db import Tx
-from patra.kernel.errors import counted
+from patra.kernel.errors import count_phrase
 
 MAX_LETTERS_AT_ONCE = 1000
 
@@ -44,11 +44,11 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     def troubles(self) -> list[str]:
         found = [f"publishing of {f.event_type} is frozen: {f.reason}" for f in self.frozen]
         found += [
-            f"{counted(one.messages, 'message')} of {one.event_type} {one.major}.x for a process that knows it: "
+            f"{count_phrase(one.messages, 'message')} of {one.event_type} {one.major}.x for a process that knows it: "
             "upgrade the processes of this store (`patra bus catalogue check --store`)"
             for one in self.held
         ]
-        found += [f"{counted(count, 'dead letter')} of {name}" for name, count in self.dead_letters.items()]
+        found += [f"{count_phrase(count, 'dead letter')} of {name}" for name, count in self.dead_letters.items()]
         return found + [f"group {g.name} is paused" for g in self.groups if g.state is groups.GroupState.PAUSED]
 
 
@@ -57,7 +57,7 @@ def replay(tx: Tx, bus: Bus, group: str, event_ids: Sequence[str], *, by: str, c
     if refusal := rules.confirmation(group, confirm, by):
         return refusal
     ids = [letter_id(group, event_id) for event_id in event_ids]
-    return _replayed(tx, bus, group, ids, dead_letters.by_id(tx, ids), by)
+    return _replay_letters(tx, bus, group, ids, dead_letters.by_id(tx, ids), by)
 
 
 def replay_found(
@@ -71,10 +71,10 @@ def replay_found(
     found = dead_letters.find(
         tx, msgspec.structs.replace(wanted, state=DeadLetterState.OPEN), limit=min(limit, MAX_LETTERS_AT_ONCE)
     )
-    return _replayed(tx, bus, wanted.group, [one.letter.letter_id for one in found], found, by)
+    return _replay_letters(tx, bus, wanted.group, [one.letter.letter_id for one in found], found, by)
 
 
-def _replayed(
+def _replay_letters(
     tx: Tx, bus: Bus, group: str, ids: Sequence[str], found: Sequence[dead_letters.Located], by: str
 ) -> Done | Refused:
     """Dead letters outlive their group: a removed group must join again before they can be replayed to it."""
@@ -92,7 +92,7 @@ def _replayed(
         events.wake(tx)
         detail = {"events": [known[i].letter.event_id for i in moved]}
         groups.record_act(tx, by=by, act="replay", subject=group, detail=detail, now=now)
-    return Done(letters=moved, refused=plan.refused | _unknown(ids, known))
+    return Done(letters=moved, refused=plan.refused | _unknown_letters(ids, known))
 
 
 def discard(tx: Tx, bus: Bus, group: str, event_ids: Sequence[str], *, by: str, reason: str) -> Done | Refused:
@@ -107,15 +107,15 @@ def discard(tx: Tx, bus: Bus, group: str, event_ids: Sequence[str], *, by: str, 
     dead_letters.close(tx, moved, by, reason, now)
     gone = [known[i] for i in moved]
     for group_id in {one.group_id for one in gone}:
-        deliveries.done(tx, group_id, [one.seq for one in gone])
+        deliveries.delete_done(tx, group_id, [one.seq for one in gone])
         deliveries.wake_followers(tx, group_id, {one.order_key for one in gone if one.order_key is not None}, now)
-    deliveries.discarded(tx, group, [one.letter.event_id for one in gone])
+    deliveries.delete_discarded(tx, group, [one.letter.event_id for one in gone])
     if moved:
         detail = {"events": [one.letter.event_id for one in gone], "reason": reason}
         groups.record_act(tx, by=by, act="discard", subject=group, detail=detail, now=now)
         known_types = {one.letter.event_type for one in gone} & bus.catalogue.types.keys()
         outcomes.backlog_changed(tx, bus, known_types, now)
-    return Done(letters=moved, refused=plan.refused | _unknown(ids, known))
+    return Done(letters=moved, refused=plan.refused | _unknown_letters(ids, known))
 
 
 def freeze(tx: Tx, bus: Bus, event_type: str, *, by: str, reason: str) -> Freeze | Refused:
@@ -137,7 +137,7 @@ def thaw(tx: Tx, bus: Bus, event_type: str, *, by: str) -> Freeze | Refused:
     now = bus.clock.now()
     current = dead_letters.freeze_of(tx, event_type)  # a lock: counted behind it, no dead letter is missed
     backlog = dead_letters.backlog(tx, event_type)
-    after = freezing.thawed(current, backlog, by, now)
+    after = freezing.thaw_freeze(current, backlog, by, now)
     dead_letters.set_freeze(tx, after)
     stream_control.forget_freezes(tx, event_type)
     bus.tell_freeze(tx, after)
@@ -155,7 +155,7 @@ def set_stage(
         detail = f"{event_type} has no major version that goes through stages"
         return Refused(code=Reason.STAGE, place="/event_type", detail=detail)
     now = bus.clock.now()
-    after = moved(known[-1], to, tenants=tenants, share=share, by=by, now=now)
+    after = move_stage(known[-1], to, tenants=tenants, share=share, by=by, now=now)
     if isinstance(after, StagedMajor):
         version_stages.put(tx, [after])
         detail = {"major": after.major, "stage": to.value, "tenants": list(after.tenants), "share": after.share}
@@ -250,7 +250,7 @@ def _set_state(tx: Tx, bus: Bus, group: str, state: groups.GroupState, by: str) 
     return changed
 
 
-def _unknown(ids: Sequence[str], known: "dict[str, dead_letters.Located]") -> dict[str, Refused]:
+def _unknown_letters(ids: Sequence[str], known: "dict[str, dead_letters.Located]") -> dict[str, Refused]:
     missing = Refused(
         code=Reason.LETTER_UNKNOWN, place="/event_id", detail="there is no such dead letter in this group"
     )

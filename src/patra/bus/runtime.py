@@ -276,8 +276,8 @@ class Webhooks:
         for name in [one.name for one, _, _ in self._known.values() if one not in found]:
             self._known.pop(name)[2].close()
         for one in found:
-            if one.name not in self._known and (revealed := self._revealed(one)) is not None:
-                self._known[one.name] = self._joined(one, revealed, subscriptions)
+            if one.name not in self._known and (revealed := self._reveal_secrets(one)) is not None:
+                self._known[one.name] = self._join_endpoint(one, revealed, subscriptions)
         done = 0
         for _, dispatcher, worker in self._known.values():
             step = dispatcher.run_once()
@@ -289,7 +289,7 @@ class Webhooks:
             self._waker.wait(IDLE_SECONDS)
         return Turn(done=done)
 
-    def _revealed(self, one: groups.Webhook) -> groups.Webhook | None:
+    def _reveal_secrets(self, one: groups.Webhook) -> groups.Webhook | None:
         """With its secrets; an endpoint whose key is missing is not called, and its events wait."""
         revealed = self._engine.webhook_keys.reveal(one)
         if revealed is None and one.name not in self._keyless:
@@ -297,7 +297,7 @@ class Webhooks:
             log.error("bus_webhook_key_missing", webhook=one.name, advice="put its key back into bus.webhook_keys")
         return revealed
 
-    def _joined(
+    def _join_endpoint(
         self,
         one: groups.Webhook,
         revealed: groups.Webhook,

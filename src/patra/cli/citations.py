@@ -20,7 +20,7 @@ def targets(specification: Path) -> dict[str, str]:
     }
 
 
-def linked(text: str, known: Mapping[str, str], prefix: str) -> str:
+def link_marks(text: str, known: Mapping[str, str], prefix: str) -> str:
     """The text with its marks as links; a mark without a target, or inside code, stays as it is."""
 
     def link(match: re.Match[str]) -> str:

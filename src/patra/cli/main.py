@@ -114,10 +114,10 @@ def _run(args: Sequence[str]) -> int:
         color = False if os.environ.get("NO_COLOR") else None  # https://no-color.org; None asks the terminal
         code: Any = cli.main(list(args), prog_name="patra", standalone_mode=False, color=color)
     except click.ClickException as error:
-        from patra.cli.terminal.suggestions import explained
+        from patra.cli.terminal.suggestions import explain_error
 
         shown = StringIO()
-        explained(error).show(shown)
+        explain_error(error).show(shown)
         click.echo(shown.getvalue(), nl=False, err=True)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
@@ -126,11 +126,11 @@ def _run(args: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:  # noqa: BLE001  the edge of the process
-        return _failed(error)
+        return _report_failure(error)
     return code if isinstance(code, int) else 0
 
 
-def _failed(error: Exception) -> int:
+def _report_failure(error: Exception) -> int:
     from patra.kernel.errors import ConfigInvalid, MigrationMismatch, PatraError, Transient
 
     if os.environ.get("PATRA_DEBUG"):

@@ -32,14 +32,14 @@ from patra.attribution.contract.event_fields import (
 )
 from patra.attribution.contract.event_types import KINDS, MAX_FIELD_CHARS, tier
 from patra.bus.publishing.envelope import OPTIONAL, Wire
-from patra.cli.citations import linked, targets
+from patra.cli.citations import link_marks, targets
 from patra.cli.machine_svg import machine_svg
 from patra.cli.main import COMMANDS, ENGINES, EXIT_CODES, cli
 from patra.ingest.packs.work import Work
 from patra.ingest.works.export import JOINED, WORKS
 from patra.ingest.works.merge import Merged
 from patra.kernel.clock import DAY
-from patra.kernel.machine import Machine, declared
+from patra.kernel.machine import Machine, declared_machines
 from patra.kernel.reason import ReasonCode
 from patra.kernel.telemetry import METRICS
 from patra.web.asgi import app
@@ -196,7 +196,7 @@ def envelope_page() -> str:
             _table(
                 ("field", "type", "required", "meaning"),
                 [
-                    (f"`{field.name}`", _shape(field.type), _needed(field.name), ENVELOPE[field.name])
+                    (f"`{field.name}`", _shape(field.type), _needed_extra(field.name), ENVELOPE[field.name])
                     for field in msgspec.structs.fields(Wire)
                 ],
             )
@@ -237,7 +237,7 @@ def write(folder: Path) -> None:
 
 def _our_machines() -> "list[Machine[StrEnum, str]]":
     """Those of Patra: a program around it may declare its own."""
-    return [machine for machine in declared() if type(machine.initial).__module__.startswith("patra.")]
+    return [machine for machine in declared_machines() if type(machine.initial).__module__.startswith("patra.")]
 
 
 def drawings_of_machines() -> dict[str, str]:
@@ -250,7 +250,7 @@ def current(text: str, known: Mapping[str, str]) -> str:
     """A page with its generated part as the code has it today."""
 
     def part(match: re.Match[str]) -> str:
-        return f"{match[1]}\n\n{linked(PAGES[match[2]](), known, '../specification/')}\n{match[3]}"
+        return f"{match[1]}\n\n{link_marks(PAGES[match[2]](), known, '../specification/')}\n{match[3]}"
 
     return MARKS.sub(part, text)
 
@@ -277,7 +277,7 @@ FILLED_IN = frozenset({"event_id", "schema_version", "trace_id", "correlation_id
 """Fields that the bus fills in when a sender leaves them out."""
 
 
-def _needed(name: str) -> str:
+def _needed_extra(name: str) -> str:
     return "" if name in OPTIONAL else "filled in" if name in FILLED_IN else "yes"
 
 

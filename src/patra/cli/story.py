@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patra.cli.terminal.options import STORE, config_option, json_option, opened, show, table, wide_wanted
+from patra.cli.terminal.options import STORE, config_option, json_option, open_patra, show, table, wide_wanted
 from patra.cli.terminal.wrapping import say
 
 if TYPE_CHECKING:  # imported late, so that --help starts fast
@@ -36,7 +36,7 @@ def command(key: str, kind: str, limit: int, after: str, config: str | None, as_
     """Show what happened to a key of any kind, why, what followed from it, and what is still pending."""
     from patra.app.story.search import story
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         found = story(patra.db, key, kind=kind, limit=limit, after=after)
     if as_json:
         show(found, as_json=True)
@@ -81,7 +81,7 @@ def _entries(found: "Story") -> None:
         click.echo(f"more: --after '{found.next}'")
     for pending in found.pending:
         say(f"pending  {pending.due or 'waits'}  {pending.engine}  {pending.text}")
-    _related(found.related)
+    _print_related(found.related)
     for place in found.searched:
         if not place.complete:
             say(f"{place.engine} knows more than is listed here: ask for a related key")
@@ -102,7 +102,7 @@ def _entries_table(rows: Sequence[list[str]]) -> None:
         table(["when", "what happened"], [[row[0], row[2]] for row in joined])
 
 
-def _related(related: "Sequence[Related]") -> None:
+def _print_related(related: "Sequence[Related]") -> None:
     """Keys to go on with; on a terminal without those of records and audits, of which one decision has many."""
     internal = {"attribution.recordKey", "attribution.auditKey"}
     everything = wide_wanted() or not sys.stdout.isatty()

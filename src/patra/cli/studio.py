@@ -22,7 +22,7 @@ from patra.cli.terminal.options import (
     config_option,
     json_option,
     json_wanted,
-    opened,
+    open_patra,
     outcome_option,
     say_outcome,
     show,
@@ -112,7 +112,7 @@ def make(
         narrator=not no_narrator,
         ambience=not no_ambience,
         on_failed_shot="stop" if stop_on_failed_shot else "leave_out",
-        profiles=_preferred(profiles),
+        profiles=_voice_preferences(profiles),
         fresh=new_id() if fresh else "",
     )
     asked = Submission(
@@ -124,7 +124,7 @@ def make(
         submitted_by=actor_name(),
         options=wishes,
     )
-    with opened(config, create=True) as patra:
+    with open_patra(config, create=True) as patra:
         spare_the_store(patra, out)
         if storyboard:
             return _draw_storyboard(studio_of(patra), asked, chapter, out, as_json=as_json)
@@ -151,7 +151,7 @@ def runs(limit: int, config: str | None, as_json: bool) -> None:
     """List runs, newest first."""
     from patra.studio.views import recent
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         show(patra.db.read(lambda tx: recent(tx, limit)), as_json=as_json)
 
 
@@ -166,7 +166,7 @@ def show_run(run_id: str, events: bool, config: str | None, as_json: bool) -> No
 
     from patra.studio.observer import all_notes
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         seen = studio_of(patra).progress(run_id)
         told = all_notes(patra.db, run_id) if events else []
     if as_json:
@@ -183,7 +183,7 @@ def show_run(run_id: str, events: bool, config: str | None, as_json: bool) -> No
 @outcome_option
 def cancel(run_id: str, config: str | None) -> None:
     """Cancel a run that is under way; running jobs stop soon."""
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         cancel_run(patra, run_id)
     say_outcome(f"{run_id} is cancelled", run_id=run_id, state="cancelled")
 
@@ -201,11 +201,11 @@ def resume(run_id: str, stage: str | None, out: str | None, no_wait: bool, confi
     """Go on with a run that failed or was cancelled, or run an ended one again from a stage."""
     if out:
         check_writable(out)
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         if out:
             spare_the_store(patra, out)
         studio = studio_of(patra)
-        if not stage and not studio.progress(run_id).ended:  # its worker was killed, or still works on it
+        if not stage and not studio.progress(run_id).has_ended:  # its worker was killed, or still works on it
             click.echo(f"{run_id} is under way", err=json_wanted())
         else:
             orchestrator, by = studio.orchestrator, actor_name()
@@ -237,7 +237,7 @@ def resume(run_id: str, stage: str | None, out: str | None, no_wait: bool, confi
 @outcome_option
 def sweep(older_than_hours: float, config: str | None) -> None:
     """Remove files of the artifact folder that no manifest names."""
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         gone = studio_of(patra).artifacts.collect(time.time() - older_than_hours * 3600)
     say_outcome(f"{gone} files removed", removed=gone)
 
@@ -256,7 +256,7 @@ def _read(chapter: str) -> str:
         raise Invalid(Reason.CHAPTER_NOT_TEXT, detail, place="chapter", advice="give a plain text file") from error
 
 
-def _preferred(given: tuple[str, ...]) -> dict[str, list[str]]:
+def _voice_preferences(given: tuple[str, ...]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for one in given:
         kind, mark, name = one.partition("=")
@@ -270,7 +270,7 @@ def _draw_storyboard(studio: "Studio", asked: "Submission", chapter: str, out: s
     """Write the storyboard of a chapter; nothing is submitted."""
     from pathlib import Path
 
-    from patra.kernel.errors import counted
+    from patra.kernel.errors import count_phrase
     from patra.studio.script.plan import make_plan
     from patra.studio.storyboard import storyboard
 
@@ -280,5 +280,5 @@ def _draw_storyboard(studio: "Studio", asked: "Submission", chapter: str, out: s
     if as_json:
         show({"page": out, "shots": len(plan.shots)}, as_json=True)
     else:
-        click.echo(f"{out}: {counted(len(plan.shots), 'shot')}")
+        click.echo(f"{out}: {count_phrase(len(plan.shots), 'shot')}")
     return 0

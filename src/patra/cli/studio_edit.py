@@ -11,7 +11,7 @@ from patra.cli.terminal.options import (
     config_option,
     json_option,
     json_wanted,
-    opened,
+    open_patra,
     outcome_option,
     say_outcome,
     show,
@@ -40,7 +40,7 @@ def shots_command(run_id: str, config: str | None, as_json: bool) -> None:
     """List the shots of a run: what is said, what is seen, and who changed it."""
     from patra.studio.views import shot_details
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         found = patra.db.read(lambda tx: shot_details(tx, run_id))
     if as_json:
         show(found, as_json=True)
@@ -131,16 +131,16 @@ def render_command(
 @outcome_option
 def storyboard_command(run_id: str, out: str, config: str | None) -> None:
     """Draw the storyboard of a run as an HTML page; its fields give the edits for `render --edits`."""
-    from patra.kernel.errors import counted
+    from patra.kernel.errors import count_phrase
     from patra.studio.storyboard import storyboard
     from patra.studio.views import plan_of
 
     check_writable(out)
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         spare_the_store(patra, out)
         plan, form = patra.db.read(lambda tx: plan_of(tx, run_id))
         Path(out).write_text(storyboard(plan, form, run_id), "utf-8")
-    say_outcome(f"{out}: {counted(len(plan.shots), 'shot')}", page=out, shots=len(plan.shots))
+    say_outcome(f"{out}: {count_phrase(len(plan.shots), 'shot')}", page=out, shots=len(plan.shots))
 
 
 COMMANDS = (shots_command, edit_command, render_command, storyboard_command)
@@ -171,7 +171,7 @@ def _remake(
 ) -> int:
     if out:
         check_writable(out)
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         if out:
             spare_the_store(patra, out)
         studio, by = studio_of(patra), actor_name()

@@ -102,7 +102,7 @@ def follow(patra: "Patra", run_id: str, *, live: bool) -> "Progress":
                 time.sleep(0.1)
                 seen = studio.progress(run_id)
                 draw(seen, lambda: studio.db.read(lambda tx: shots(tx, run_id)))
-                if seen.ended:
+                if seen.has_ended:
                     return seen
                 if len(broken) > 50:
                     raise broken[-1]

@@ -125,7 +125,7 @@ def _paper(chance: random.Random, number: int, day: date) -> Paper:
         journal=_JOURNALS[number % len(_JOURNALS)],
         entered=day,
         indexed=at,
-        issued=_issued(number, day),
+        issued=_issue_date(number, day),
         retracted=number % 97 == 0,
     )
 
@@ -148,7 +148,7 @@ def _authors(chance: random.Random, number: int) -> tuple[Person, ...]:
     return (*people, Person(family="The Paper Boat Collaboration", group=True)) if number % 29 == 0 else people
 
 
-def _issued(number: int, day: date) -> tuple[int | None, ...]:
+def _issue_date(number: int, day: date) -> tuple[int | None, ...]:
     if number % 13 == 0:
         return (None,)
     parts: Sequence[int] = (day.year, day.month, day.day)

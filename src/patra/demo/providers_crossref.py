@@ -55,23 +55,23 @@ class Crossref:
     def _works(self, params: Mapping[str, str], *, polite: bool) -> Reply:
         rows = params.get("rows", "20")
         if not rows.isdecimal() or int(rows) > 1000:
-            return _failed(
+            return _failure_reply(
                 "integer-not-valid", rows, "Integer specified as rows must be between 0 and 1000", polite=polite
             )
         filters = filters_of(params.get("filter", ""))
         for name in filters:
             if name not in _FILTERS:
                 text = f"Filter '{name}' specified but there is no such filter for this route."
-                return _failed("filter-not-available", name, text, polite=polite)
+                return _failure_reply("filter-not-available", name, text, polite=polite)
         cursor = params.get("cursor", "*")
         if cursor == "*":
-            found = [paper for paper in self._library.papers if _chosen(paper, filters, params.get("query", ""))]
+            found = [paper for paper in self._library.papers if _is_chosen(paper, filters, params.get("query", ""))]
             cursor = "DnF1ZXJ5VGhlbkZldGNo" + sha256(repr(sorted(params.items())).encode()).hexdigest()
             self._scrolls[cursor] = Scroll(found, 0, self._clock() + CURSOR_LIVES)
         scroll = self._scrolls.get(cursor)
         if scroll is None or scroll.until < self._clock():
             text = "Cursor specified but it is invalid"
-            return _failed("cursor-invalid", cursor, text, polite=polite, status=404, kind="resource-failure")
+            return _failure_reply("cursor-invalid", cursor, text, polite=polite, status=404, kind="resource-failure")
         page = scroll.papers[scroll.at : scroll.at + int(rows)]
         scroll.at += len(page)
         scroll.until = self._clock() + CURSOR_LIVES
@@ -87,7 +87,7 @@ class Crossref:
         return _json(body, polite=polite)
 
 
-def throttled() -> Reply:
+def throttling_reply() -> Reply:
     body = (
         b"<html><body><h1>429 Too Many Requests</h1>\nYou have sent too many requests in a given amount of time.\n"
         b"</body></html>\n"
@@ -109,7 +109,7 @@ def _json(body: Any, *, polite: bool) -> Reply:
     return Reply(200, headers, msgspec.json.encode(body))
 
 
-def _failed(
+def _failure_reply(
     kind_of: str, value: str, text: str, *, polite: bool, status: int = 400, kind: str = "validation-failure"
 ) -> Reply:
     message = [{"type": kind_of, "value": value, "message": text}]
@@ -117,7 +117,7 @@ def _failed(
     return Reply(status, headers, msgspec.json.encode({"status": "failed", "message-type": kind, "message": message}))
 
 
-def _chosen(paper: Paper, filters: Mapping[str, str], query: str) -> bool:
+def _is_chosen(paper: Paper, filters: Mapping[str, str], query: str) -> bool:
     for name, text in filters.items():
         at = _cut(paper.indexed, text)
         if (name.startswith("from-") and at < text) or (name.startswith("until-") and at > text):

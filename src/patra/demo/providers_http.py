@@ -56,11 +56,11 @@ def too_many(source: str) -> Reply:
     """The provider's way of saying 429."""
     match source:
         case "pubmed":
-            return providers_pubmed.throttled(LIMITS["pubmed"])
+            return providers_pubmed.throttling_reply(LIMITS["pubmed"])
         case "crossref":
-            return providers_crossref.throttled()
+            return providers_crossref.throttling_reply()
         case _:
-            return providers_openalex.throttled()
+            return providers_openalex.throttling_reply()
 
 
 class Providers:

@@ -47,7 +47,7 @@ class OpenAlex:
         if any(name in filters for name in ("from_updated_date", "from_created_date")) and "api_key" not in params:
             text = "from_updated_date and from_created_date need an API key of a paid plan."
             return self._json(403, {"error": "Forbidden", "message": text})
-        found = [paper for paper in self._library.papers if _chosen(paper, filters, params.get("search", ""))]
+        found = [paper for paper in self._library.papers if _is_chosen(paper, filters, params.get("search", ""))]
         at = _position(params.get("cursor", "*"))
         if at is None:
             return self._json(400, {"error": "Invalid query parameters error.", "message": "Cursor is invalid"})
@@ -76,7 +76,7 @@ class OpenAlex:
         return Reply(status, headers, msgspec.json.encode(body))
 
 
-def throttled() -> Reply:
+def throttling_reply() -> Reply:
     body = {"error": "Too many requests", "message": "Rate limit exceeded: 10 requests per second"}
     return Reply(429, {"Content-Type": "application/json", "Retry-After": "1"}, msgspec.json.encode(body))
 
@@ -94,7 +94,7 @@ def _position(cursor: str) -> int | None:
         return None
 
 
-def _chosen(paper: Paper, filters: Mapping[str, str], search: str) -> bool:
+def _is_chosen(paper: Paper, filters: Mapping[str, str], search: str) -> bool:
     for name, text in filters.items():
         if name == "openalex" and paper.openalex not in {one.rpartition("/")[2] for one in text.split("|")}:
             return False
@@ -105,7 +105,7 @@ def _chosen(paper: Paper, filters: Mapping[str, str], search: str) -> bool:
     return all(word in paper.title.lower() for word in search.lower().split())
 
 
-def inverted(text: str) -> dict[str, list[int]]:
+def inverted_index(text: str) -> dict[str, list[int]]:
     """A text as OpenAlex stores it: each word with its places."""
     places: dict[str, list[int]] = {}
     for place, word in enumerate(text.split()):
@@ -147,7 +147,7 @@ def _work(paper: Paper) -> dict[str, Any]:
             for one in paper.authors
         ],
         "is_retracted": paper.retracted,
-        "abstract_inverted_index": inverted(plain) if paper.no % 11 else None,
+        "abstract_inverted_index": inverted_index(plain) if paper.no % 11 else None,
         "updated_date": paper.indexed.strftime("%Y-%m-%dT%H:%M:%S.%f"),
         "created_date": paper.entered.isoformat(),
     }

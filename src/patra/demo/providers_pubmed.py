@@ -48,7 +48,7 @@ def esearch(library: Library, params: Mapping[str, str]) -> Reply:
     if start > MAX_OFFSET:
         text = "Search Backend failed: Exception:\n'retstart' cannot be larger than 9998. For PubMed, ESearch can only"
         return _json({"esearchresult": {"ERROR": text + " retrieve the first 9,999 records matching the query."}})
-    found = [paper for paper in library.papers if _matches(paper, term) and _dated(paper, params)]
+    found = [paper for paper in library.papers if _matches(paper, term) and _is_dated(paper, params)]
     page = found[::-1][start : min(start + most, MAX_OFFSET + 1)]
     result: dict[str, Any] = {
         "count": str(len(found)),
@@ -76,7 +76,7 @@ def efetch(library: Library, params: Mapping[str, str]) -> Reply:
     return Reply(200, {"Content-Type": "text/xml; charset=UTF-8"}, text.encode())
 
 
-def throttled(limit: int) -> Reply:
+def throttling_reply(limit: int) -> Reply:
     """What too many requests in a second get."""
     body = {"error": "API rate limit exceeded", "api-key": "127.0.0.1", "count": str(limit + 1), "limit": str(limit)}
     headers = {"Content-Type": "application/json", "X-RateLimit-Limit": str(limit), "X-RateLimit-Remaining": "0"}
@@ -97,10 +97,10 @@ def _json(body: Any) -> Reply:
 def _matches(paper: Paper, term: str) -> bool:
     words = [word for word in term.lower().replace("(", " ").replace(")", " ").split() if word not in {"and", "or"}]
     text = f"{paper.title} {paper.abstract} {paper.topic}".lower()
-    return all(_found(paper, word, text) for word in words)
+    return all(_is_found(paper, word, text) for word in words)
 
 
-def _found(paper: Paper, word: str, text: str) -> bool:
+def _is_found(paper: Paper, word: str, text: str) -> bool:
     """Whether a word of a search fits: `all[sb]` always does, `1:500[uid]` is a range of PMIDs."""
     plain, _, field = word.partition("[")
     if field == "uid]":
@@ -109,7 +109,7 @@ def _found(paper: Paper, word: str, text: str) -> bool:
     return word.startswith("all[") or plain.strip('"') in text
 
 
-def _dated(paper: Paper, params: Mapping[str, str]) -> bool:
+def _is_dated(paper: Paper, params: Mapping[str, str]) -> bool:
     first, last = _day(params.get("mindate")), _day(params.get("maxdate"))
     return (first is None or paper.entered >= first) and (last is None or paper.entered <= last)
 

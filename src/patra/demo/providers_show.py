@@ -27,7 +27,7 @@ from patra.ingest.planning.planner import Planner
 from patra.ingest.planning.trigger import Trigger
 from patra.ingest.ratelimit.limiter import LocalGate
 from patra.ingest.vocabulary.codes import Operation
-from patra.ingest.works.merge import Merged, grouped, merged
+from patra.ingest.works.merge import Merged, group_works, merge_works
 from patra.ingest.works.read import count, works
 from patra.kernel.clock import SECOND, SystemClock
 from patra.kernel.db import Database, migrate, open_database
@@ -62,8 +62,8 @@ def show(demo: Demo) -> Iterator[str]:
         before = _crash(url, db)
         yield f"a harvesting process was killed with -9 in the middle: {before} records were in the store"
         _finish(url, db)
-        yield from _told(db, providers)
-        yield from _checked(db, sum(1 for paper in papers.papers if paper.entered >= start))
+        yield from _tell_sources(db, providers)
+        yield from _check_records(db, sum(1 for paper in papers.papers if paper.entered >= start))
     finally:
         db.close()
     demo.walk.append(
@@ -92,7 +92,7 @@ def go_on(demo: Demo) -> None:
             days[source] -= timedelta(days=1)
 
 
-def _told(db: Database, providers: Providers) -> Iterator[str]:
+def _tell_sources(db: Database, providers: Providers) -> Iterator[str]:
     asked, refused = sum(providers.asked.values()), sum(providers.refused.values())
     yield f"another process took over when the leases had run out: {count(db)} records after {asked} requests"
     yield f"throttled: {refused} answers were 429; each was waited for, none was lost"
@@ -100,9 +100,9 @@ def _told(db: Database, providers: Providers) -> Iterator[str]:
     yield f"the crowded day: {cut} windows found more than {REACH} records, as deep as may be read, and were cut in two"
 
 
-def _checked(db: Database, expected: int) -> Iterator[str]:
+def _check_records(db: Database, expected: int) -> Iterator[str]:
     found = [work for page in works(db) for work in page if work is not None]
-    joined = [merged(group) for group in grouped(found)]
+    joined = [merge_works(group) for group in group_works(found)]
     if len(found) != 3 * expected or len(joined) != expected:
         raise RuntimeError(f"expected {expected} works of three sources, found {len(joined)} of {len(found)}")
     yield f"nothing is missing, nothing is there twice: {len(found)} records are {len(joined)} works"
@@ -112,7 +112,7 @@ def _checked(db: Database, expected: int) -> Iterator[str]:
 
 
 def _load(db: Database, url: str) -> None:
-    packs = [bundled.parsed(local_pack(source, url), f"{source}.yaml") for source in ENDPOINTS]
+    packs = [bundled.parse_pack(local_pack(source, url), f"{source}.yaml") for source in ENDPOINTS]
     db.run(lambda tx: registry.load(tx, packs, by="demo", now=SystemClock().now()))
 
 
@@ -160,12 +160,12 @@ def _finish(url: str, db: Database) -> None:
     """Let another one work until nothing is queued or held by the dead; windows are cut here meanwhile."""
     planner = Planner(db, SystemClock())
 
-    def done() -> bool:
+    def is_done() -> bool:
         planner.run_once()
         return not _tasks(db)
 
     with _harvesting(url) as worker:
-        _wait(worker, done)
+        _wait(worker, is_done)
 
 
 def _wait(worker: subprocess.Popen[bytes], done: Callable[[], bool]) -> None:

@@ -29,9 +29,9 @@ def canonical(value: Any) -> bytes:
     try:
         if _plain(value):
             return _encode(value)
-        return rfc8785.dumps(_checked(value, "$"))
+        return rfc8785.dumps(_check_value(value, "$"))
     except UnicodeEncodeError:
-        _checked(value, "$")  # names the place of the lone surrogate that msgspec met
+        _check_value(value, "$")  # names the place of the lone surrogate that msgspec met
         raise
     except RecursionError:
         raise NotCanonical("too_deep", "the value is nested too deeply, or contains itself") from None
@@ -81,7 +81,7 @@ def _plain(value: Any) -> bool:
     return False
 
 
-def _checked(value: Any, path: str) -> Any:
+def _check_value(value: Any, path: str) -> Any:
     """The value in plain Python types, or NotCanonical with the path of what cannot be one."""
     if value is None or isinstance(value, bool):
         return value
@@ -99,9 +99,9 @@ def _checked(value: Any, path: str) -> Any:
         return _checked_object(cast("dict[Any, Any]", value), path)
     if isinstance(value, list | tuple):
         items = cast("list[Any] | tuple[Any, ...]", value)
-        return [_checked(item, f"{path}[{index}]") for index, item in enumerate(items)]
+        return [_check_value(item, f"{path}[{index}]") for index, item in enumerate(items)]
     if isinstance(value, msgspec.Struct):
-        return _checked(_fields(value, path), path)
+        return _check_value(_fields(value, path), path)
     raise NotCanonical("not_json", f"{type(value).__name__} is not a JSON type", path=path)
 
 
@@ -111,7 +111,7 @@ def _checked_object(value: dict[Any, Any], path: str) -> dict[str, Any]:
         if not isinstance(key, str):
             _refuse("key_not_text", f"the key {key!r} is not text", path)
         place = f"{path}.{key}" if key.isidentifier() else f"{path}[{key!r}]"
-        out[_text(key, place)] = _checked(item, place)
+        out[_text(key, place)] = _check_value(item, place)
     return out
 
 

@@ -91,6 +91,6 @@ class Fenced(Permanent):
     """The lease was lost to another holder; the write came too late."""
 
 
-def counted(count: int, noun: str) -> str:
+def count_phrase(count: int, noun: str) -> str:
     """A number with its noun, for messages: `1 fact`, `2 facts`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -87,7 +87,7 @@ class ObjectStorage:
         try:
             self._obstore.put(self._store, name, content)
         except Exception as error:
-            raise self._said(error) from error
+            raise self._storage_error(error) from error
 
     def get(self, name: str, target: Path) -> bool:
         """Copy a file to `target`; False where there is none of that name."""
@@ -99,7 +99,7 @@ class ObjectStorage:
         except FileNotFoundError:
             return False
         except Exception as error:
-            raise self._said(error) from error
+            raise self._storage_error(error) from error
         return True
 
     def read(self, name: str) -> bytes | None:
@@ -109,19 +109,19 @@ class ObjectStorage:
         except FileNotFoundError:
             return None
         except Exception as error:
-            raise self._said(error) from error
+            raise self._storage_error(error) from error
 
     def names(self) -> list[str]:
         """Every file there, in order."""
         try:
             return sorted(meta["path"] for batch in self._obstore.list(self._store) for meta in batch)
         except Exception as error:
-            raise self._said(error) from error
+            raise self._storage_error(error) from error
 
     def uri(self, name: str) -> str:
         return f"{self.url}/{name}"
 
-    def _said(self, error: Exception) -> PatraError:
+    def _storage_error(self, error: Exception) -> PatraError:
         """The errors of obstore have no common base that says what may be tried again: all but a refusal may."""
         detail = f"object storage: {error}".partition("Debug source")[0].strip()[:MAX_DETAIL]
         if isinstance(error, self._refusals):

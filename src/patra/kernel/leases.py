@@ -143,7 +143,7 @@ def renew(tx: Tx, where: LeaseTable, leases: Iterable[Lease], *, now: int, ttl: 
     return [msgspec.structs.replace(lease, until=now + ttl) for lease in kept]
 
 
-def held(tx: Tx, where: LeaseTable, leases: Iterable[Lease]) -> list[Lease]:
+def held_leases(tx: Tx, where: LeaseTable, leases: Iterable[Lease]) -> list[Lease]:
     """Those of the leases that were not lost, which cannot be lost while the transaction runs."""
     return _still_held(tx, where, leases)
 

@@ -42,7 +42,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     first_at: int
 
     @property
-    def won(self) -> bool:
+    def has_won(self) -> bool:
         return self.outcome in {Outcome.FIRST, Outcome.NEW_CYCLE}
 
 
@@ -149,12 +149,12 @@ def begin_cycles(tx: Tx, scope: str, begun: Mapping[bytes, Entry]) -> None:
 
 def settle(tx: Tx, scope: str, keys: Collection[bytes], *, holder: str) -> set[bytes]:
     """End the flight of held keys: they are committed now. Gives those that this holder still held."""
-    return _ended(tx, Q["ledger_settle"], scope, keys, {"holder": holder})
+    return _ended_keys(tx, Q["ledger_settle"], scope, keys, {"holder": holder})
 
 
 def release(tx: Tx, scope: str, keys: Collection[bytes], *, holder: str) -> set[bytes]:
     """Release held keys: the next to claim one takes over its cycle. Gives those that this holder still held."""
-    return _ended(tx, Q["ledger_release"], scope, keys, {"holder": holder, "long_ago": LONG_AGO})
+    return _ended_keys(tx, Q["ledger_release"], scope, keys, {"holder": holder, "long_ago": LONG_AGO})
 
 
 def purge(tx: Tx, scope: str, *, before: int, limit: int) -> int:
@@ -166,6 +166,8 @@ def _winner(cycle: int, now: int) -> Verdict:
     return Verdict(outcome=Outcome.FIRST if cycle == 1 else Outcome.NEW_CYCLE, cycle=cycle, first_at=now)
 
 
-def _ended(tx: Tx, stmt: Statement, scope: str, keys: Collection[bytes], params: Mapping[str, str | int]) -> set[bytes]:
+def _ended_keys(
+    tx: Tx, stmt: Statement, scope: str, keys: Collection[bytes], params: Mapping[str, str | int]
+) -> set[bytes]:
     found = tx.fetch(stmt, {"scope": scope, **params}, rows=[(key,) for key in sorted(keys)])
     return {key for (key,) in found}

@@ -123,7 +123,7 @@ class Machine(Generic[S, E]):
             raise ValueError(f"{self.name}: another machine has this name")
 
 
-def declared() -> "list[Machine[StrEnum, str]]":
+def declared_machines() -> "list[Machine[StrEnum, str]]":
     """Every machine of the modules imported so far, by name, for the docs."""
     return sorted(_declared.values(), key=lambda machine: machine.name)
 

@@ -250,14 +250,14 @@ class Relay:
                 continue
             match outcome:
                 case Delivered():
-                    settled.append(_settled(message, OutboxTransition.DELIVER))
+                    settled.append(_settled_message(message, OutboxTransition.DELIVER))
                 case Refused(code):
-                    settled.append(_settled(message, OutboxTransition.REFUSE, code))
+                    settled.append(_settled_message(message, OutboxTransition.REFUSE, code))
                 case Retry(code):
                     first = now if message.failed_at is None else message.failed_at
                     due = next_attempt(self._policy, message.attempt + 1, first, now)
                     if due is None:
-                        settled.append(_settled(message, OutboxTransition.WINDOW_ENDS, code))
+                        settled.append(_settled_message(message, OutboxTransition.WINDOW_ENDS, code))
                     else:
                         failed.append((message.seq, due, message.attempt + 1, first, code))
                 case Untried():
@@ -302,10 +302,10 @@ class Relay:
         everything = {"channel": self._channel, "per_group": 2**31 - 1}
         rows = tx.fetch(Q["outbox_messages"], everything, rows=[(group_key, 0) for group_key in sorted(given_up)])
         rest = [_message(row) for row in sorted(rows) if row[0] not in over]
-        return [_settled(m, OutboxTransition.WINDOW_ENDS, given_up[m.group_key]) for m in rest]
+        return [_settled_message(m, OutboxTransition.WINDOW_ENDS, given_up[m.group_key]) for m in rest]
 
 
-def _settled(message: Pending, on: OutboxTransition, reason: str | None = None) -> Settled:
+def _settled_message(message: Pending, on: OutboxTransition, reason: str | None = None) -> Settled:
     """A message that leaves the table along one of its edges."""
     return Settled(message=message, state=OUTBOX.target(State.PENDING, on), reason=reason)
 
@@ -357,7 +357,7 @@ class Undelivered(msgspec.Struct, frozen=True, kw_only=True):
     failed_at: int
 
 
-def undelivered(tx: Tx, *, channel: str = "", after: int = 0, limit: int = 100) -> list[Undelivered]:
+def undelivered_messages(tx: Tx, *, channel: str = "", after: int = 0, limit: int = 100) -> list[Undelivered]:
     """What was not delivered and waits for an operator, the oldest first; an empty `channel` stands for any."""
     rows = tx.fetch(Q["outbox_dead"], {"channel": channel, "after": after, "limit": limit})
     return [Undelivered(**dict(zip(Undelivered.__struct_fields__, row, strict=True))) for row in rows]

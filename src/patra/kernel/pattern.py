@@ -49,7 +49,7 @@ class Pattern:
         """Whether the whole text matches. A text that is too long does not."""
         return len(text) <= MAX_TEXT and self._regexp.fullmatch(_bytes(text)) is not None
 
-    def found(self, text: str) -> bool:
+    def matches_part(self, text: str) -> bool:
         """Whether a part of the beginning of the text matches. `$` is the end of the whole text, cut or not."""
         if len(text) <= MAX_TEXT:
             return self._regexp.search(_bytes(text)) is not None

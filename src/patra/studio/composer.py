@@ -26,7 +26,7 @@ from patra.studio.film.ambience import sounds_of
 from patra.studio.film.chapters import chapters_of
 from patra.studio.film.compose import checked_lengths, compose
 from patra.studio.film.ffmpeg import Interrupted, Stop, run
-from patra.studio.film.quality import QUALITIES, shaped
+from patra.studio.film.quality import QUALITIES, shape_quality
 from patra.studio.film.timeline import Clip, lettering_of, timeline_of
 from patra.studio.film_parts import Parts, announcements, gather
 from patra.studio.gateway import ChapterRequest
@@ -119,13 +119,13 @@ class Composer:
         """A film is wanted, or no longer; what is said of an earlier epoch comes too late."""
         match event.payload["stage"]:
             case Stage.COMPOSING:
-                self._wanted(tx, event.payload, run_epoch_of(event), context_of(event))
+                self._compose_wanted(tx, event.payload, run_epoch_of(event), context_of(event))
             case Stage.CANCELLED | Stage.FAILED:
                 self.stop(tx, event.payload["run_id"], run_epoch_of(event), context_of(event))
             case _:
                 pass
 
-    def _wanted(self, tx: Tx, payload: Mapping[str, Any], epoch: int, context: Context) -> None:
+    def _compose_wanted(self, tx: Tx, payload: Mapping[str, Any], epoch: int, context: Context) -> None:
         run_id, parts = payload["run_id"], payload.get("parts")
         attempts = {part["job_id"]: part["attempt"] for part in parts or ()}
         asked = {
@@ -138,7 +138,7 @@ class Composer:
         now = self._bus.clock.now()
         if tx.insert_absent("stu_film", [asked | {"state": Film.WANTED.value, "due_at": now}], key=("run_id",)):
             return
-        film = self._held(tx, run_id)
+        film = self._hold_film(tx, run_id)
         if film.epoch >= epoch:
             return
         if FILM.allows(Film(film.state), FilmTransition.CANCEL):  # it was asked for in an earlier epoch
@@ -154,15 +154,15 @@ class Composer:
         row = {"run_id": run_id, "state": Film.CANCELLED.value, "epoch": epoch, "context": store.text(context)}
         if tx.insert_absent("stu_film", [row], key=("run_id",)):
             return True
-        film = self._held(tx, run_id)
+        film = self._hold_film(tx, run_id)
         if film.epoch < epoch:
-            self._wanted(tx, {"run_id": run_id}, epoch, context)
-            film = self._held(tx, run_id)
+            self._compose_wanted(tx, {"run_id": run_id}, epoch, context)
+            film = self._hold_film(tx, run_id)
         if film.epoch == epoch and FILM.allows(Film(film.state), FilmTransition.CANCEL):
             self._move(tx, film, FilmTransition.CANCEL, Reason.CANCELLED)
         return film.epoch > epoch or film.state != Film.PUBLISHED
 
-    def _held(self, tx: Tx, run_id: str) -> FilmRow:
+    def _hold_film(self, tx: Tx, run_id: str) -> FilmRow:
         """A film that nobody else moves until this transaction ends."""
         store.hold_film(tx, run_id)
         film = store.film(tx, run_id)
@@ -179,7 +179,7 @@ class Composer:
         now = {"now": self._bus.clock.now()}
         if now["now"] < self._no_film_before:
             return Counts()
-        taken = self._db.run(self._taken) if self._db.read(lambda tx: tx.fetch(Q["films_due"], now)) else None
+        taken = self._db.run(self._take_film) if self._db.read(lambda tx: tx.fetch(Q["films_due"], now)) else None
         if taken is None:
             if self._db.read(earlier_release.films_given_up):
                 self._db.run(self._say_given_up)
@@ -189,8 +189,8 @@ class Composer:
             heart = Heartbeat(lease.id, lambda: self._renew(lease), ttl=self._lease, leaving=self._leaving)
             try:
                 with heart:
-                    manifest = self._made(parts, heart.stop)
-                self._db.run(lambda tx: self._published(tx, film, lease, manifest, parts))
+                    manifest = self._make_film(parts, heart.stop)
+                self._db.run(lambda tx: self._publish_film(tx, film, lease, manifest, parts))
             except (Interrupted, Fenced):
                 self._db.run(lambda tx: self._back(tx, film, lease))
                 return Counts(fenced=1)
@@ -205,7 +205,7 @@ class Composer:
                     error.detail if isinstance(error, PatraError) else f"{type(error).__name__}: {error}"
                 )
                 log.warning("studio_compose_failed", code=code, reason=words)
-                self._db.run(lambda tx: self._failed(tx, film, lease, code, words[:2000]))
+                self._db.run(lambda tx: self._fail_film(tx, film, lease, code, words[:2000]))
                 return Counts(failed=1)
         return Counts(published=1)
 
@@ -219,7 +219,7 @@ class Composer:
 
         return self._db.run(renew)
 
-    def _taken(self, tx: Tx) -> tuple[FilmRow, Lease, Parts] | None:
+    def _take_film(self, tx: Tx) -> tuple[FilmRow, Lease, Parts] | None:
         now = self._bus.clock.now()
         for run_id in leases.expire(tx, FILMS, now=now):
             lost = store.film(tx, run_id)
@@ -241,12 +241,12 @@ class Composer:
         plan = self._plans(tx, named.plan_id, film.run_id) if named else None
         return gather(named, request, plan, store.parts(tx, film.run_id)) if named and request and plan else None
 
-    def _made(self, parts: Parts, stop: Stop) -> Manifest:
+    def _make_film(self, parts: Parts, stop: Stop) -> Manifest:
         """The film of these parts: found, or made, checked and kept."""
         work = parts.work()
         if (found := self._artifacts.find(work)) is not None:
             return found
-        quality = shaped(QUALITIES[parts.quality], parts.wishes.format)
+        quality = shape_quality(QUALITIES[parts.quality], parts.wishes.format)
         planned = {shot.shot_id: shot for shot in parts.plan.shots}
         clips = [
             Clip(
@@ -316,7 +316,7 @@ class Composer:
         sent = {shot_id: files["request"] for shot_id, files, _ in parts.shots if "request" in files}
         return {shot_id: msgspec.json.decode(self._artifacts.path(one).read_bytes()) for shot_id, one in sent.items()}
 
-    def _published(self, tx: Tx, film: FilmRow, lease: Lease, manifest: Manifest, parts: Parts) -> None:
+    def _publish_film(self, tx: Tx, film: FilmRow, lease: Lease, manifest: Manifest, parts: Parts) -> None:
         composes = earlier_release.hold_composing_run(tx, film)  # before the film, as the Orchestrator holds them
         leases.guard(tx, FILMS, [lease])
         if store.hold_film(tx, film.run_id) != (Film.LEASED, film.epoch) or not composes:
@@ -348,7 +348,7 @@ class Composer:
         if leases.release(tx, FILMS, [lease]) and now and now.state == Film.LEASED:
             self._move(tx, now, FilmTransition.EXPIRE, Reason.LEASE_LOST)
 
-    def _failed(self, tx: Tx, film: FilmRow, lease: Lease, code: str, words: str) -> None:
+    def _fail_film(self, tx: Tx, film: FilmRow, lease: Lease, code: str, words: str) -> None:
         now = store.film(tx, film.run_id)
         if not leases.release(tx, FILMS, [lease]) or now is None or now.state != Film.LEASED:
             return

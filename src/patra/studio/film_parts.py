@@ -56,7 +56,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
 
 def gather(film: FilmRow, request: ChapterRequest, plan: Plan, results: Sequence[PartRow]) -> Parts | None:
     """What a film of a run is made of, and what had to be left out; nothing while a part is still on its way."""
-    found = _wanted(film.parts, results)
+    found = _wanted_parts(film.parts, results)
     if found is None:
         return None
     by_shot: dict[str, list[PartRow]] = {}
@@ -83,7 +83,7 @@ def gather(film: FilmRow, request: ChapterRequest, plan: Plan, results: Sequence
     )
 
 
-def _wanted(parts: str, results: Sequence[PartRow]) -> list[PartRow] | None:
+def _wanted_parts(parts: str, results: Sequence[PartRow]) -> list[PartRow] | None:
     """The results that the Orchestrator named, each of the attempt that counts; nothing while one is missing."""
     attempts = msgspec.json.decode(parts, type=NamedParts).attempts
     found = [part for part in results if attempts.get(part.job_id) == part.epoch]

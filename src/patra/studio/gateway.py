@@ -102,7 +102,7 @@ class Gateway:
             "title": title,
             "language": chapter.language,
             "quality": asked.quality,
-            "options": store.text(written(asked.options)),
+            "options": store.text(write_options(asked.options)),
             "chapter": asked.chapter.encode(),
             "chapter_sha256": digest,
             "submitted_by": asked.submitted_by,
@@ -227,7 +227,7 @@ class Gateway:
         tx.execute(Q["task_error"], {"task_id": event.envelope.correlation_id})
 
 
-def written(options: Options) -> dict[str, Any]:
+def write_options(options: Options) -> dict[str, Any]:
     """Options as they are stored and published: those added later only where they are not at their default.
 
     Processes of an earlier release on the same store then read them, and find a task submitted again to be the same.
@@ -242,13 +242,13 @@ def _first(tx: Tx, row: dict[str, Any]) -> dict[str, Any]:
     found = store.task(tx, row["task_id"])
     if found is None:
         return {}
-    other = [name for name in _OWN if _known(name, found[name]) != _known(name, row[name])]
+    other = [name for name in _OWN if _known_value(name, found[name]) != _known_value(name, row[name])]
     if other:
         detail = f"{row['task_id']} was submitted with another {' and '.join(other)}"
         raise IllegalMove(Reason.TASK_CONFLICT, detail)
     return {name: found[name] for name in ("trace_id", "submitted_by", "submitted_at", "options")}
 
 
-def _known(name: str, value: Any) -> Any:
+def _known_value(name: str, value: Any) -> Any:
     """A value of a task as this release reads it: options of an earlier one have the defaults of those it had not."""
     return msgspec.json.decode(value, type=Options) if name == "options" else value

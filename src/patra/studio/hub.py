@@ -145,18 +145,18 @@ class Hub:
             return
         if payload["status"] == "succeeded":
             self._move(tx, work, WorkTransition.SUCCEED, "")
-            self._ended(tx, work, context_of(event), payload)
+            self._end_job(tx, work, context_of(event), payload)
             return
         code = payload.get("error_code") or str(Reason.WORKER_CRASHED)
-        self._failed(tx, work, context_of(event), payload, code, retryable=bool(payload.get("retryable")))
+        self._fail_job(tx, work, context_of(event), payload, code, retryable=bool(payload.get("retryable")))
 
-    def _failed(
+    def _fail_job(
         self, tx: Tx, work: WorkRow, context: Context, payload: dict[str, Any], code: str, *, retryable: bool
     ) -> None:
         now = self._bus.clock.now()
         if code == str(Reason.JOB_CANCELLED) or work.stop:
             self._move(tx, work, WorkTransition.CANCEL, Reason.JOB_CANCELLED)
-            self._ended(tx, work, context, payload | {"retryable": False, "error_code": str(Reason.JOB_CANCELLED)})
+            self._end_job(tx, work, context, payload | {"retryable": False, "error_code": str(Reason.JOB_CANCELLED)})
         elif retryable and work.tries < self.limits.max_attempts:
             self._move(tx, work, WorkTransition.RETRY, code)
             due = now + self.limits.backoff.delay(work.tries, 0.0)
@@ -166,7 +166,7 @@ class Hub:
             self._requeue(tx, work, now, work.chain[0], work.chain[1:], 0)
         else:
             self._move(tx, work, WorkTransition.GIVE_UP, code)
-            self._ended(tx, work, context, payload | {"retryable": retryable})
+            self._end_job(tx, work, context, payload | {"retryable": retryable})
 
     def _requeue(self, tx: Tx, work: WorkRow, due: int, profile: str, chain: list[str], tries: int) -> None:
         params = {
@@ -178,7 +178,7 @@ class Hub:
         }
         tx.execute(Q["work_requeued"], params)
 
-    def _ended(self, tx: Tx, work: WorkRow, context: Context, payload: dict[str, Any]) -> None:
+    def _end_job(self, tx: Tx, work: WorkRow, context: Context, payload: dict[str, Any]) -> None:
         won = payload["status"] == "succeeded"
         body: dict[str, Any] = {
             "job_id": work.job_id,
@@ -212,9 +212,9 @@ class Hub:
         params = {"worker_type": worker_type, "now": self._bus.clock.now()}
         if not self._db.read(lambda tx: tx.fetch(Q["work_due"], params)):
             return None  # looking costs no write
-        return self._db.run(lambda tx: self._claimed(tx, worker_type, worker_id))
+        return self._db.run(lambda tx: self._claim_job(tx, worker_type, worker_id))
 
-    def _claimed(self, tx: Tx, worker_type: str, worker_id: str) -> Claim | None:
+    def _claim_job(self, tx: Tx, worker_type: str, worker_id: str) -> Claim | None:
         now, where = self._bus.clock.now(), table(worker_type)
         held = leases.acquire(tx, where, holder=worker_id, n=1, now=now, ttl=self.limits.lease)
         if not held:
@@ -276,9 +276,9 @@ class Hub:
         now = {"now": self._bus.clock.now()}
         if not self._db.read(lambda tx: tx.fetch(Q["work_expired"], now)):
             return Counts()
-        return self._db.run(self._revived)
+        return self._db.run(self._revive_jobs)
 
-    def _revived(self, tx: Tx) -> Counts:
+    def _revive_jobs(self, tx: Tx) -> Counts:
         now, expired, given_up = self._bus.clock.now(), 0, 0
         for worker_type in WORKERS:
             for job_id in leases.expire(tx, table(worker_type), now=now):
@@ -307,7 +307,7 @@ class Hub:
             "artifacts": [],
             "error_code": str(Reason.WORKER_CRASHED),
         }
-        self._ended(
+        self._end_job(
             tx, work, work.context, lost | {"error_message": "every worker that took the job died", "retryable": False}
         )
 

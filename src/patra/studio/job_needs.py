@@ -14,11 +14,11 @@ def hopeless(jobs: Sequence[JobRow]) -> list[JobRow]:
     """The jobs that wait for one that failed, was cancelled or is hopeless itself."""
     states = {(job.shot_id, job.worker_type): job.state for job in jobs}
 
-    def lost(job: JobRow) -> bool:
+    def is_lost(job: JobRow) -> bool:
         needs = [states.get((job.shot_id, need)) for need in NEEDS[job.worker_type] if need not in SOFT]
         return job.state == Job.WAITING and any(state in {Job.FAILED, Job.CANCELLED} for state in needs)
 
-    found = [job for job in jobs if lost(job)]
+    found = [job for job in jobs if is_lost(job)]
     if not found:
         return []
     gone = {job.job_id for job in found}

@@ -80,7 +80,7 @@ class Observer:
         }
         tx.insert("stu_note", [row])
         if (error := _error_of(event)) is not None:
-            publish(self._bus, tx, context_of(event), [self._recorded(event, *error)], by=MODULE)
+            publish(self._bus, tx, context_of(event), [self._record_error(event, *error)], by=MODULE)
 
     def run_once(self, db: Database) -> int:
         """Record handlers that gave up: each open dead letter of the studio's groups once. Gives how many."""
@@ -93,7 +93,7 @@ class Observer:
         """All dead letters of one group, page by page: none is passed over, however many there are."""
         wanted, last, recorded = Filter(group=group, failed_from=since), None, 0
         while True:
-            page, found = db.read(lambda tx, last=last: self._unrecorded(tx, wanted, last))
+            page, found = db.read(lambda tx, last=last: self._unrecorded_letters(tx, wanted, last))
             for letter in found:
                 db.run(lambda tx, letter=letter: self._record_letter(tx, letter))
             recorded += len(found)
@@ -101,7 +101,9 @@ class Observer:
                 return recorded
             last = page[-1]
 
-    def _unrecorded(self, tx: Tx, wanted: Filter, last: DeadLetter | None) -> tuple[list[DeadLetter], list[DeadLetter]]:
+    def _unrecorded_letters(
+        self, tx: Tx, wanted: Filter, last: DeadLetter | None
+    ) -> tuple[list[DeadLetter], list[DeadLetter]]:
         """The page of dead letters behind the last one seen, and those of it that are still to be recorded."""
         located = dead_letters.find(tx, wanted, limit=DEAD_LETTERS_PER_PAGE, before=last)
         page = [one.letter for one in located]
@@ -161,7 +163,7 @@ class Observer:
         seconds = max((a.get("duration_ms", 0) for a in payload["artifacts"]), default=0) / 1000
         return round(profile.cost_micros * seconds)
 
-    def _recorded(self, event: Event, module: str, code: str, message: str, severity: str) -> OutgoingEvent:
+    def _record_error(self, event: Event, module: str, code: str, message: str, severity: str) -> OutgoingEvent:
         payload, now = event.payload, self._bus.clock.now()
         body: dict[str, Any] = {
             "error_id": f"err_{event.event_id}",

@@ -95,12 +95,12 @@ class Orchestrator:
 
     def on_task(self, tx: Tx, event: Event) -> None:
         context = context_of(event)
-        if event_id := self._created(tx, event.payload, context):
+        if event_id := self._create_run(tx, event.payload, context):
             self._move(
                 tx, run_id_of(event.payload["task_id"]), StageTransition.START, Reason.STARTED, after(context, event_id)
             )
 
-    def _created(self, tx: Tx, payload: Mapping[str, Any], context: Context) -> str:
+    def _create_run(self, tx: Tx, payload: Mapping[str, Any], context: Context) -> str:
         """Create the run of a task and say so; gives the id of `run.created`, or nothing where it was there."""
         run_id, now = run_id_of(payload["task_id"]), self._bus.clock.now()
         row = {
@@ -235,7 +235,7 @@ class Orchestrator:
     def cancel(self, tx: Tx, run_id: str, by: str) -> None:
         """Stop a run; one that is only submitted is created first, so that its `task.submitted` finds it ended."""
         self._create_submitted(tx, run_id)
-        run = self._known(tx, run_id)
+        run = self._known_run(tx, run_id)
         if not RUN.allows(Stage(run.stage), StageTransition.CANCEL):
             raise IllegalMove(Reason.RUN_NOT_RUNNING, f"the run is {run.stage}")
         if not self._film_stopped(tx, run):
@@ -257,7 +257,7 @@ class Orchestrator:
 
     def _create_submitted(self, tx: Tx, run_id: str) -> None:
         if store.run(tx, run_id) is None and (asked := self._submissions(tx, run_id)) is not None:
-            self._created(tx, asked.payload, context_of(asked))
+            self._create_run(tx, asked.payload, context_of(asked))
 
     def _film_stopped(self, tx: Tx, run: RunRow) -> bool:
         """Whether no film of the run comes any more; it is asked for in its own stage alone."""
@@ -268,7 +268,7 @@ class Orchestrator:
 
         After a dead letter a module may not know what was done, so each job is asked for again; finished work is found.
         """
-        run = self._known(tx, run_id)
+        run = self._known_run(tx, run_id)
         jobs = store.jobs(tx, run_id, plan_id_of(run_id, run.plan_version))
         if not jobs or len(jobs) != self._prompts(tx, run):
             return self._again(tx, run, "planning", Reason.RESUMED, by, ())
@@ -278,7 +278,7 @@ class Orchestrator:
 
     def rerun(self, tx: Tx, run_id: str, stage: str, by: str) -> str:
         """Do an ended run again from a stage; work that is the same is found, not done."""
-        run = self._known(tx, run_id)
+        run = self._known_run(tx, run_id)
         if stage not in FROM_STAGES:
             raise Invalid(Reason.STAGE_UNKNOWN, f"is one of {', '.join(FROM_STAGES)}", place="stage")
         jobs = store.jobs(tx, run_id, plan_id_of(run_id, run.plan_version))
@@ -288,14 +288,14 @@ class Orchestrator:
 
     def check_ended(self, tx: Tx, run_id: str) -> None:
         """Raises where a run is under way: its shots are edited when it has ended."""
-        run = self._known(tx, run_id)
+        run = self._known_run(tx, run_id)
         if run.stage not in ENDED:
             raise IllegalMove(Reason.RUN_NOT_ENDED, f"the run is {run.stage}")
 
     def remake(self, tx: Tx, run_id: str, by: str, shots: Sequence[str]) -> str:
         """Plan an ended run again with the edits of its shots. What is the same is found: only those are made again."""
         by = f"{by}: {', '.join(shots)}"[:500] if shots else by
-        return self._again(tx, self._known(tx, run_id), "planning", Reason.SHOTS_EDITED, by, ())
+        return self._again(tx, self._known_run(tx, run_id), "planning", Reason.SHOTS_EDITED, by, ())
 
     def _again(self, tx: Tx, run: RunRow, stage: str, reason: Reason, by: str, jobs: Sequence[JobRow]) -> str:
         if run.stage not in ENDED:
@@ -388,7 +388,7 @@ class Orchestrator:
         moves = [JOB.move(job.job_id, Job(job.state), on, reason=str(reason), at=now) for job in jobs]
         advance(tx, JOB, table="stu_job", key="job_id", column="state", moves=moves, also={"changed_at": now})
 
-    def _known(self, tx: Tx, run_id: str) -> RunRow:
+    def _known_run(self, tx: Tx, run_id: str) -> RunRow:
         store.hold_run(tx, run_id)  # of two acts at the same time, the second sees what the first did
         run = store.run(tx, run_id)
         if run is None and self._submissions(tx, run_id) is not None:

@@ -79,7 +79,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     changed_at: str
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         return self.stage in ENDED
 
 
@@ -272,7 +272,7 @@ def manifest_of(tx: Tx, run_id: str) -> Manifest:
 def progress(tx: Tx, run_id: str) -> Progress:
     run = store.run(tx, run_id)
     if run is None:
-        return _submitted(tx, run_id)
+        return _submission_progress(tx, run_id)
     plan_id = plan_id_of(run_id, run.plan_version)
     task = store.task(tx, run.task_id) or {}
     jobs: dict[str, dict[str, int]] = {}
@@ -309,7 +309,7 @@ def progress(tx: Tx, run_id: str) -> Progress:
     )
 
 
-def _submitted(tx: Tx, run_id: str) -> Progress:
+def _submission_progress(tx: Tx, run_id: str) -> Progress:
     """A run that has yet to be created: its task waits for the Orchestrator."""
     task = store.task_of_run(tx, run_id)
     if task is None:

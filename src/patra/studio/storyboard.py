@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from jinja2 import Environment
 
-from patra.studio.film.quality import QUALITIES, shaped
+from patra.studio.film.quality import QUALITIES, shape_quality
 from patra.studio.paint.frames import ShotFrames, render_still
 from patra.studio.script.edits import KINDS, MAX_NARRATION_CHARACTERS, STAGING_VALUES
 from patra.studio.script.plan import Plan
@@ -95,7 +95,7 @@ def storyboard(plan: Plan, form: str = "16:9", run_id: str = "", chapter: str = 
 
 def still(shot: Shot, form: str, language: str) -> str:
     """The middle of a shot as a small JPEG, in base64."""
-    quality = shaped(QUALITIES["draft"], form)
+    quality = shape_quality(QUALITIES["draft"], form)
     width = STILL_WIDTH[form]
     frames = ShotFrames(
         picture=shot.picture,

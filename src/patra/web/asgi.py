@@ -21,7 +21,7 @@ from patra.app.wiring import Patra
 from patra.web.api import operations, story, tokens
 from patra.web.auth import Gate, TokenFiles, gate, token_files
 from patra.web.console.application import Console
-from patra.web.dispatch import PROBES, REQUESTS, Bounds, Dispatch, client_address, reached, unexpected
+from patra.web.dispatch import PROBES, REQUESTS, Bounds, Dispatch, client_address, reached_address, unexpected_problem
 from patra.web.endpoint import JSON, Endpoint
 from patra.web.failed_attempts import FailedAttempts
 from patra.web.openapi import openapi
@@ -73,7 +73,7 @@ class App:
             else:
                 await self._plain.get(path, self._router)(scope, receive, send)
         except Exception as error:
-            unexpected(error, f"{scope['method']} {scope['path']}")
+            unexpected_problem(error, f"{scope['method']} {scope['path']}")
             raise
 
     def _too_fast(self, scope: Scope) -> Problem | None:
@@ -84,7 +84,7 @@ class App:
 
     def _refusal(self, scope: Scope) -> Problem | None:
         request = RawRequest(scope)
-        return self.gate.refusal(request.method, request.headers, reached(scope))
+        return self.gate.refusal(request.method, request.headers, reached_address(scope))
 
     async def _unknown_path(self, scope: Scope, receive: Receive, send: Send) -> None:
         problem = self._refusal(scope) or Problem(

@@ -127,9 +127,9 @@ class Gate:
         if self.open:
             return LOCAL
         presented = bearer(headers)
-        return self.configured(sha256(presented.encode()).digest()) if presented else None
+        return self.configured_actor(sha256(presented.encode()).digest()) if presented else None
 
-    def configured(self, digest: bytes) -> Actor | None:
+    def configured_actor(self, digest: bytes) -> Actor | None:
         """Whose token of the settings has this hash."""
         found: Actor | None = None
         for token in self.tokens:  # all of them, always: the time taken says nothing about which one matched
@@ -139,7 +139,7 @@ class Gate:
 
     def holder(self, digest: bytes) -> Actor | None:
         """Whose token, of the settings or in force in the store, has this hash; asks the store."""
-        found = self.configured(digest)
+        found = self.configured_actor(digest)
         if found is None and self.stored is not None:
             kept = self.stored.holder_of_hash(digest.hex())
             found = kept if isinstance(kept, Actor) else None

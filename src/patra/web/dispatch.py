@@ -29,7 +29,7 @@ from patra.web.body import read_body
 from patra.web.endpoint import JSON, Endpoint, Reply, Request
 from patra.web.failed_attempts import FailedAttempts
 from patra.web.problem import RETRY_SECONDS, SAFE_HEADERS, Problem, problem_of, problem_response
-from patra.web.scopes import narrowed, of_own_tenant, within_scope
+from patra.web.scopes import narrow_query, of_own_tenant, within_scope
 
 log = get_logger()
 
@@ -106,12 +106,12 @@ class Dispatch:
 
     async def _answer(self, request: RawRequest) -> Response:
         probe = self._path in PROBES and request.method in {"GET", "HEAD"}
-        if refusal := self._gate.refusal(request.method, request.headers, reached(request.scope), probe=probe):
+        if refusal := self._gate.refusal(request.method, request.headers, reached_address(request.scope), probe=probe):
             return problem_response(refusal)
         endpoint = self._endpoints.get(request.method)
         if endpoint is None:
             return self._no_such_method(request)
-        actor = await self._admitted(endpoint, request)
+        actor = await self._admit_actor(endpoint, request)
         if isinstance(actor, Problem):
             if actor.code in TOKEN_REFUSALS:
                 await asyncio.sleep(self._failed.record(client_address(request, self._gate.exposure), self._path))
@@ -126,7 +126,7 @@ class Dispatch:
                     request.scope["patra.actor"] = actor
                     request.scope["patra.still_admitted"] = partial(self._still_admitted, endpoint, request)
                     return await endpoint.raw(request)
-                return await self._handled(endpoint, request, actor, progress)
+                return await self._run_handler(endpoint, request, actor, progress)
         except TimeoutError:
             return problem_response(_timed_out(endpoint, progress))
         except asyncio.CancelledError:  # the server's bound for running requests has passed
@@ -135,14 +135,14 @@ class Dispatch:
             log.warning("http_request_refused", endpoint=endpoint.name, code=error.code, detail=error.detail)
             return problem_response(problem_of(error))
         except Exception as error:  # noqa: BLE001  the edge of the process: a bug becomes a 500 that the log explains
-            return problem_response(unexpected(error, endpoint.name))
+            return problem_response(unexpected_problem(error, endpoint.name))
 
-    async def _admitted(self, endpoint: Endpoint, request: RawRequest) -> Actor | Problem | None:
+    async def _admit_actor(self, endpoint: Endpoint, request: RawRequest) -> Actor | Problem | None:
         """Who is asking: by a token of the settings, else by one of the store, within its scopes."""
         headers, kept = request.headers, None
         if self._asks_store(endpoint, headers):
             try:
-                kept = await self._kept(bearer(headers))
+                kept = await self._kept_actor(bearer(headers))
             except TimeoutError:
                 return Problem(503, "server_busy", "The token could not be looked up in time", "", {}, RETRY)
             except PatraError as error:
@@ -154,7 +154,7 @@ class Dispatch:
 
     async def _still_admitted(self, endpoint: Endpoint, request: RawRequest) -> bool:
         """Whether the token of a request that streams holds still; a store that cannot say ends no stream."""
-        found = await self._admitted(endpoint, request)
+        found = await self._admit_actor(endpoint, request)
         return not isinstance(found, Problem) or found.status not in {401, 403}
 
     def _asks_store(self, endpoint: Endpoint, headers: Mapping[str, str]) -> bool:
@@ -163,7 +163,7 @@ class Dispatch:
             return False
         return bearer(headers).startswith(PREFIX) and self._gate.actor(headers) is None
 
-    async def _kept(self, presented: str) -> Actor | TokenRefusal | None:
+    async def _kept_actor(self, presented: str) -> Actor | TokenRefusal | None:
         stored = self._gate.stored
         if stored is None:
             return None
@@ -180,10 +180,10 @@ class Dispatch:
         look = self._threads.submit(endpoint.tenant_of, self._patra, path)
         return of_own_tenant(actor.scope, await asyncio.wrap_future(look))
 
-    async def _handled(
+    async def _run_handler(
         self, endpoint: Endpoint, request: RawRequest, actor: Actor | None, progress: Progress
     ) -> Response:
-        decoded = await self._decoded(endpoint, request, actor)
+        decoded = await self._decode_request(endpoint, request, actor)
         if isinstance(decoded, Problem):
             return problem_response(decoded)
         query, body = decoded
@@ -192,13 +192,15 @@ class Dispatch:
         )
         progress.work = self._threads.submit(contextvars.copy_context().run, run_handler, endpoint, asked)
         answer = await asyncio.wrap_future(progress.work)
-        response = encoded(endpoint, answer)
+        response = encode_answer(endpoint, answer)
         if endpoint.act:
             name = actor.name if actor else None
             log.info("http_act", act=endpoint.act, actor=name, path=dict(asked.path), status=response.status_code)
         return response
 
-    async def _decoded(self, endpoint: Endpoint, request: RawRequest, actor: Actor | None) -> tuple[Any, Any] | Problem:
+    async def _decode_request(
+        self, endpoint: Endpoint, request: RawRequest, actor: Actor | None
+    ) -> tuple[Any, Any] | Problem:
         query = _query(endpoint, request, actor)
         if isinstance(query, Problem):
             return query
@@ -234,13 +236,13 @@ def client_address(request: RawRequest, exposure: Exposure) -> str:
     return exposure.client(request.client.host if request.client else "", forwarded)
 
 
-def reached(scope: Scope) -> str:
+def reached_address(scope: Scope) -> str:
     """The address of this machine that the request reached."""
     server = scope.get("server")
     return server[0] if server else ""
 
 
-def encoded(endpoint: Endpoint, answer: Any) -> Response:
+def encode_answer(endpoint: Endpoint, answer: Any) -> Response:
     """A handler's answer as bytes on the wire."""
     if isinstance(answer, Problem):
         return problem_response(answer)
@@ -253,7 +255,7 @@ def encoded(endpoint: Endpoint, answer: Any) -> Response:
     return Response(content, status, headers, media_type=endpoint.media if isinstance(answer, bytes) else JSON)
 
 
-def unexpected(error: Exception, endpoint: str) -> Problem:
+def unexpected_problem(error: Exception, endpoint: str) -> Problem:
     """A bug: the client gets an id, the log gets the id and everything else. Not a bug: a machine that is exhausted."""
     if is_exhausted(error):
         log.error("http_process_exhausted", endpoint=endpoint, exc_info=error)
@@ -287,7 +289,7 @@ def _query(endpoint: Endpoint, request: RawRequest, actor: Actor | None) -> Any:
     if endpoint.query is None:
         return None
     given = dict(request.query_params)
-    if actor is not None and isinstance(given := narrowed(actor.scope, endpoint, given), Problem):
+    if actor is not None and isinstance(given := narrow_query(actor.scope, endpoint, given), Problem):
         return given
     try:
         return msgspec.convert(given, endpoint.query, strict=False)

@@ -211,7 +211,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.transport.close()
 
 
-def bounded(limits: ConnectionLimits, exempt: Callable[[str], bool]) -> type[BoundedProtocol]:
+def bound_protocol(limits: ConnectionLimits, exempt: Callable[[str], bool]) -> type[BoundedProtocol]:
     """The protocol of one server; `exempt` says which addresses may hold any number of connections."""
 
     class Protocol(BoundedProtocol):

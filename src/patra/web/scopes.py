@@ -39,7 +39,7 @@ def of_own_tenant(scope: Scope, tenant_id: str | None) -> Problem | None:
     return _refusal("the token is bound to tenants, and there is no such thing of theirs")
 
 
-def narrowed(scope: Scope, endpoint: Endpoint, given: dict[str, str]) -> dict[str, str] | Problem:
+def narrow_query(scope: Scope, endpoint: Endpoint, given: dict[str, str]) -> dict[str, str] | Problem:
     """The query of a request, with the app or tenant that the scope allows."""
     if scope.app and endpoint.app_query:
         return _only(endpoint.app_query, (scope.app,), given)

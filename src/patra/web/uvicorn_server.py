@@ -11,7 +11,7 @@ from patra.app.configuration.settings import WebSettings
 from patra.kernel.errors import ConfigInvalid
 from patra.web.asgi import App
 from patra.web.auth import check_address
-from patra.web.protocol import ConnectionLimits, bounded
+from patra.web.protocol import ConnectionLimits, bound_protocol
 
 BACKLOG = 2048
 
@@ -35,7 +35,7 @@ class Serving:
         self._server = Server(
             uvicorn.Config(
                 app,
-                http=bounded(connection_limits(web), app.gate.exposure.trusts),
+                http=bound_protocol(connection_limits(web), app.gate.exposure.trusts),
                 timeout_keep_alive=max(1, round(web.idle_seconds)),
                 ws="none",
                 lifespan="off",

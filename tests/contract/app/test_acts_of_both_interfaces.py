@@ -93,7 +93,7 @@ ONLY_A_COMMAND = {
 
 ONLY_READS = {
     "doctor", "alerts", "verify", "config show", "token list", "audit", "story", "completion", "outbox",
-    "attribution app list", "attribution closure", "attribution closures", "attribution event", "attribution find",
+    "attribution app list", "attribution archive", "attribution closure", "attribution closures", "attribution event", "attribution find",
     "attribution history ask", "attribution history check", "attribution history list",
     "attribution list", "attribution log export", "attribution rate list", "attribution reasons",
     "attribution refused", "attribution rejects", "attribution schema", "attribution settle",

@@ -24,7 +24,7 @@ from patra.attribution.replay import replay
 from patra.cli.main import cli
 from patra.cli.reference import PAGES
 from patra.ingest.packs import bundled
-from patra.ingest.packs.compiler import Overrides, compile_spec, offered
+from patra.ingest.packs.compiler import Overrides, compile_spec, offered_operations
 from patra.kernel.db import migrate, open_database
 from patra.web.asgi import app
 from patra.web.openapi import openapi
@@ -80,7 +80,7 @@ def fingerprints_of_shipped_packs() -> str:
     for name in bundled.names():
         loaded = bundled.pack(name)
         for endpoint in sorted(loaded.pack.endpoints):
-            for operation in offered(loaded.pack, endpoint):
+            for operation in offered_operations(loaded.pack, endpoint):
                 spec = compile_spec(loaded, endpoint, operation, Overrides(params=GIVEN.get(name, {}))).spec
                 assert spec is not None
                 lines.append(f"{name} {endpoint} {operation.value} {spec.spec_fingerprint}")

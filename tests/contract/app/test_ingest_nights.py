@@ -46,7 +46,7 @@ def a_week_of_schedules(w: World, out: Path) -> None:
         "timezone": "Europe/Rome",
     }
     then = ScheduledExport(what="works", out=str(out), dedupe=True)
-    entry = own_schedules.scheduled("hostile/nightly", said, then)
+    entry = own_schedules.schedule_of("hostile/nightly", said, then)
     w.db.run(lambda tx: own_schedules.add(tx, entry, by="librarian", now=w.clock.now()))
 
 

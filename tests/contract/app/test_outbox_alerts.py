@@ -64,7 +64,7 @@ def test_a_message_that_is_refused_is_told_once_and_over_when_it_is_taken(databa
     site.send()
     assert site.look() == []
     site.answer = Delivered()
-    seqs = [one.seq for one in database.read(lambda tx: outbox.undelivered(tx, channel="archive"))]
+    seqs = [one.seq for one in database.read(lambda tx: outbox.undelivered_messages(tx, channel="archive"))]
     database.run(lambda tx: outbox.requeue(tx, "archive", seqs, site.clock.now()))
     site.relay.run_once()
     assert site.look() == [(UNDELIVERED, "OVER", "archive")]

@@ -11,7 +11,7 @@ import urllib3
 from msgspec.structs import replace
 
 from patra.app.access.actor import Role, Scope
-from patra.app.access.audit import audited
+from patra.app.access.audit import list_acts
 from patra.app.access.tokens import USED_INTERVAL, add_token, revoke_token, rotate_token, tokens
 from patra.app.components.bus import bus_of
 from patra.app.configuration.settings import Settings, StoreSettings, WebSettings
@@ -314,7 +314,7 @@ def test_an_unbound_admin_makes_rotates_and_revokes_over_http_and_the_audit_says
     assert house.ask(ADMIN, "POST", "/tokens/bob/revoke")[1] == {"name": "bob", "revoked": 2}
     assert house.ask(rotated["token"], "GET", "/audit")[0] == 401
     assert house.ask(ADMIN, "POST", "/tokens/bob/revoke")[1]["code"] == "token_not_found"
-    acts = house.patra.db.read(lambda tx: audited(tx, limit=3))
+    acts = house.patra.db.read(lambda tx: list_acts(tx, limit=3))
     assert [(one.act, one.subject, one.actor) for one in acts] == [
         ("token.revoke", "bob", "alice"),
         ("token.rotate", "bob", "alice"),

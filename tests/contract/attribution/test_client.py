@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from patra.attribution.app_keys import add_key
-from patra.client import Ack, Answer, Batch, Client, QueuedEvent, _decoded
+from patra.client import Ack, Answer, Batch, Client, QueuedEvent, _decode_body
 from tests.contract.attribution.test_http import House, fresh_event, house
 
 __all__ = ["house"]
@@ -295,7 +295,7 @@ def test_the_ack_of_another_batch_or_of_other_places_answers_nothing():
     wrong = [{**item, "eventIndex": 1}, {**item, "eventIndex": 0, "ackStatus": "maybe"}]
     for one in wrong:
         body = json.dumps({"batchId": "b", "ackItems": [{**one, "serverEventKey": "fe_"}]}).encode()
-        ack = _decoded(body, Ack)
+        ack = _decode_body(body, Ack)
         assert ack is None or not ack.answers(Batch(batch_id="b", events=[QueuedEvent({}, b"{}")]))
 
 

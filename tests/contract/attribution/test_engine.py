@@ -17,7 +17,7 @@ from patra.attribution.decision.dedup import Ledger
 from patra.attribution.intake.batch import read_batch
 from patra.attribution.intake.envelope import Refused
 from patra.attribution.intake.parse_worker import batch_of
-from patra.attribution.log_export import exported
+from patra.attribution.log_export import export_log
 from patra.attribution.storage.dedup_keys import Keys
 from patra.attribution.storage.read import every_closure, every_decision
 from patra.attribution.writer import COMMIT_TIMEOUT, PROCESS_LOST_AFTER, Engine, Limits, NotTaken, Overloaded
@@ -287,7 +287,7 @@ def test_the_timer_works_in_bounded_bites(database: Database):
     clock.advance(MINUTE * 10)
     assert [engine.sweep().applied for _ in range(4)] == [10, 10, 5, 0]
     # of a turn that could not take all, the log says how far it went, so that a replay goes no further
-    ticks = [json.loads(line)["tick"] for line in exported(database, clock.now()) if b"tick" in line]
+    ticks = [json.loads(line)["tick"] for line in export_log(database, clock.now()) if b"tick" in line]
     assert ticks == [at(120.000009), at(120.000019), at(120.000024)]
     engine.close()
     assert engine.sweep().applied == 0

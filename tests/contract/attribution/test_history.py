@@ -19,7 +19,7 @@ from patra.attribution.history.kinds import LogLines
 from patra.attribution.history.log_lines import restore_log
 from patra.attribution.history.settled_facts import SettledFacts
 from patra.attribution.intake.batch import read_batch
-from patra.attribution.log_export import exported
+from patra.attribution.log_export import export_log
 from patra.attribution.replay import replay
 from patra.attribution.retention import Purged, Retention, RetentionRounds, purge_once
 from patra.attribution.settlement.counts import settle
@@ -100,7 +100,7 @@ def store(database: Database) -> Database:
 
 
 def log(db: Database, place: FilePlace | None = None) -> list[bytes]:
-    return list(exported(db, LATER, place))
+    return list(export_log(db, LATER, place))
 
 
 def move_all(db: Any, place: Any, kind: Any, now: int = LATER) -> int:

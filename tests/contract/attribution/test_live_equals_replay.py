@@ -11,7 +11,7 @@ from patra.attribution.commit import commit
 from patra.attribution.decision.ack import BatchAck
 from patra.attribution.intake.batch import Tick, read_batch
 from patra.attribution.intake.envelope import Refused
-from patra.attribution.log_export import exported
+from patra.attribution.log_export import export_log
 from patra.attribution.replay import output_of
 from patra.attribution.storage.dedup_keys import Keys
 from patra.attribution.storage.read import every_decision
@@ -52,7 +52,7 @@ def test_a_live_log_with_wobbling_instants_replays_to_what_was_answered(database
             pending.append(engine.submit(json.dumps(line["batch"]).encode(), at))
     answers += [one.result(30) for one in pending]
     engine.close()
-    assert_same(output_of(database, answers), replayed(*exported(database, LATER)))
+    assert_same(output_of(database, answers), replayed(*export_log(database, LATER)))
 
 
 def test_batches_of_one_commit_apply_the_deadlines_of_their_own_closures_only(database: Database):
@@ -65,7 +65,7 @@ def test_batches_of_one_commit_apply_the_deadlines_of_their_own_closures_only(da
     commit(database, [read_batch(late, T0 + 121 * SECOND), read_batch(seen, T0 + 119 * SECOND)], keys=keys)
     expected = ["ref|ra|billable_click", "ref|ra|billable_impression"]
     assert billed(output_of(database, [])) == expected
-    assert billed(replayed(*exported(database, LATER))) == expected
+    assert billed(replayed(*export_log(database, LATER))) == expected
 
 
 def test_a_postback_decided_while_another_writer_opens_its_closure_is_replayed_as_it_was_answered(postgres_url: str):
@@ -93,7 +93,7 @@ def test_a_postback_decided_while_another_writer_opens_its_closure_is_replayed_a
         one.join(30)
         other.join(30)
         live = output_of(first, [answers[0][0], answers[1][0]])
-        again = replayed(*exported(first, LATER))
+        again = replayed(*export_log(first, LATER))
         assert again.acks == live.acks
         assert [fact["recordStatus"] for fact in again.attribution if fact["eventType"] == "postback"] == ["conflicted"]
         decided = {one.decision.subject.event_id: one.decision.status for one in every_decision(first)}

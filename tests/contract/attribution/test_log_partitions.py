@@ -25,7 +25,7 @@ from patra.attribution.history.kinds import LogLines
 from patra.attribution.history.log_lines import restore_log
 from patra.attribution.history.log_partitions import LOG, past_partitions
 from patra.attribution.intake.batch import read_batch
-from patra.attribution.log_export import exported
+from patra.attribution.log_export import export_log
 from patra.attribution.retention import Retention, purge_once
 from patra.attribution.verify import verify
 from patra.kernel.clock import DAY, HOUR, SECOND
@@ -106,7 +106,7 @@ def reading(url: str, table: str) -> Generator[None]:
 
 
 def log(db: Database, place: FolderPlace | None = None) -> list[bytes]:
-    return list(exported(db, LATER, place))
+    return list(export_log(db, LATER, place))
 
 
 # --- how a store begins -----------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from patra.attribution.settlement.rate_card import Rate
 from patra.attribution.settlement.reconcile import DifferenceKind, their_facts
 from patra.attribution.settlement.reconciliation import reconcile
 from patra.attribution.settlement.statement import verification
-from patra.attribution.settlement.statement_store import add_rate, stated, statement_file, statements
+from patra.attribution.settlement.statement_store import add_rate, facts_in_statements, statement_file, statements
 from patra.attribution.storage.key_index import Indexer
 from patra.attribution.storage.sql import set_mark
 from patra.attribution.verify import Finding
@@ -180,7 +180,7 @@ def test_of_facts_that_stand_in_a_statement_the_decisions_are_not_needed_again(s
     _run(store, "DELETE FROM att_decision")
     with pytest.raises(StoreCorrupt):
         list(settled_facts(store, JANUARY.begin, JANUARY.end, "app"))
-    assert list(settled_facts(store, JANUARY.begin, JANUARY.end, "app", without=stated)) == []
+    assert list(settled_facts(store, JANUARY.begin, JANUARY.end, "app", without=facts_in_statements)) == []
 
 
 def test_a_period_with_undelivered_records_is_refused(store: Database):

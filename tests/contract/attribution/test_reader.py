@@ -138,17 +138,17 @@ def test_an_answer_is_there_or_not_without_waiting_for_it():
     reader = Reader()
     reader._came.poll(30_000)
     assert reader.ready
-    assert not reader.answered
+    assert not reader.has_answer
     sent = [body(event("click"), batch=name) for name in ("b1", "b2")]
     for one in sent:
         reader.send(one, T0)
-    while not reader.answered:
+    while not reader.has_answer:
         reader._came.poll(30_000)
     found = [batch_of(reader.receive(), one, T0) for one in sent]
     assert [one.envelope.batch_id for one in found] == ["b1", "b2"]
-    assert not reader.answered
+    assert not reader.has_answer
     reader.close()
-    assert reader.answered  # there is nobody to wait for
+    assert reader.has_answer  # there is nobody to wait for
 
 
 def test_a_reader_whose_server_is_gone_ends():

@@ -14,7 +14,7 @@ from patra.attribution.contract.keys import half
 from patra.attribution.decision.output_records import Record
 from patra.attribution.history.decisions import rewrite_items
 from patra.attribution.intake.batch import Tick, read_batch
-from patra.attribution.log_export import exported
+from patra.attribution.log_export import export_log
 from patra.attribution.queries import events_of_batch, rejects, timeline
 from patra.attribution.replay import replay
 from patra.attribution.retention import MAX_TRANSIT_TIME, Purged, Retention, into_files, purge_once
@@ -442,7 +442,7 @@ def test_an_exported_log_is_that_of_one_moment_although_batches_turn_up_behind_w
     for n in range(1, 4):
         house.take(event("click", "c"), batch=f"b{n}")
     late = house.db.run(lambda tx: tx.fetch(statement("late", "DELETE FROM att_log WHERE batch_id = 'b2' RETURNING *")))
-    lines = exported(house.db, house.clock.now())
+    lines = export_log(house.db, house.clock.now())
     read = [next(lines), next(lines)]
     columns = ("number", "place", "at", "kind", "app_id", "batch_id", "code", "body")
     house.db.run(lambda tx: tx.insert_tuples("att_log", columns, late))
@@ -450,7 +450,7 @@ def test_an_exported_log_is_that_of_one_moment_although_batches_turn_up_behind_w
     read += lines
     assert [json.loads(line)["batch"]["batchId"] for line in read] == ["b1", "b3"]
     house.clock.advance(MAX_TRANSACTION_TIME + 1)
-    whole = exported(house.db, house.clock.now())
+    whole = export_log(house.db, house.clock.now())
     assert [json.loads(line)["batch"]["batchId"] for line in whole] == ["b1", "b2", "b3", "b4"]
 
 

@@ -14,7 +14,7 @@ import zstandard
 from patra.app.configuration.engine_settings import AttributionSettings
 from patra.app.configuration.settings import Settings, StoreSettings, WebSettings
 from patra.app.wiring import build
-from patra.attribution.log_export import exported
+from patra.attribution.log_export import export_log
 from patra.attribution.queries import listing
 from patra.web.asgi import app
 from patra.web.uvicorn_server import serving
@@ -272,7 +272,7 @@ def everything_can_be_read(house: House) -> None:
     assert house.http.request("GET", f"{house.url}/attribution/rejects?limit=1000").status == 200
     assert house.http.request("GET", f"{house.url}/attribution/rejects?quarantined=true&limit=1000").status == 200
     assert house.http.request("GET", f"{house.url}/attribution/closures?limit=1000").status == 200
-    replay = replayed(*exported(db, house.patra.clock.now()))
+    replay = replayed(*export_log(db, house.patra.clock.now()))
     for what, again in (("audits", replay.audits), ("billable", replay.billable), ("attribution", replay.attribution)):
         live: list[dict[str, Any]] = []
         following: int | None = -1

@@ -12,7 +12,7 @@ import zstandard
 from patra.attribution.commit import commit
 from patra.attribution.delivery.relay import Delivery, handing
 from patra.attribution.intake.batch import Tick, read_batch
-from patra.attribution.log_export import exported
+from patra.attribution.log_export import export_log
 from patra.attribution.replay import ReplayOutput, replay
 from patra.attribution.retention import Purged, Retention, into_files, purge_once
 from patra.attribution.settlement import By, settle
@@ -157,7 +157,7 @@ def test_the_log_of_a_store_that_purged_its_beginning_says_so_and_is_not_replaye
     lines = list(traffic(3))
     house = House(database, Retention(log=5 * DAY), None, None)
     lived(house, lines)
-    first, *found = [json.loads(line) for line in exported(house.db, house.clock.now())]
+    first, *found = [json.loads(line) for line in export_log(house.db, house.clock.now())]
     assert list(first) == ["purgedBefore"]
     assert at(0) < first["purgedBefore"] <= found[0].get("receivedAt", found[0].get("tick"))
     batches = [line for line in found if "batch" in line]

@@ -55,7 +55,7 @@ def test_all_letters_that_were_there_are_replayed_in_bites_and_later_ones_are_on
     bury(site, bad(9))
     assert bite(site, act, 2) == 2
     half = progress(site, act)
-    assert (half.act.state, half.act.moved, half.act.left, half.new_since) == ("running", 2, 1, 1)
+    assert (half.act.state, half.act.moved, half.act.remaining, half.new_since) == ("running", 2, 1, 1)
     assert half.states == {"replaying": 2}
     assert site.db.read(lambda tx: bulk_acts.progress(tx, "nobody")).code is Reason.BULK_ACT_UNKNOWN
     assert bulk_acts.run_once(site.db, site.bus) == 1  # as the loop does, after a restart too

@@ -17,14 +17,14 @@ import pytest
 from click.testing import CliRunner
 
 from patra import Bus
-from patra.app.access.audit import audited
+from patra.app.access.audit import list_acts
 from patra.app.components.bus import bus_of
 from patra.app.configuration.settings import Settings, StoreSettings
 from patra.app.wiring import build
 from patra.bus.catalogue.catalogue import parse
 from patra.bus.dispatch.dispatcher import Dispatcher
 from patra.bus.dispatch.long_worker import LongWorker
-from patra.bus.publishing.cloudevents import structured
+from patra.bus.publishing.cloudevents import structure_event
 from patra.bus.publishing.envelope import encode
 from patra.bus.store import events
 from patra.bus.tail import Tail
@@ -92,7 +92,7 @@ def test_publish_takes_one_a_list_or_lines_and_cloudevents(patra, tmp_path):
     assert "duplicate" in run("publish", str(file))
     lines = encode(two) + b"\n" + encode(three) + b"\n"
     assert run("publish", "-", stdin=lines).count("published") == 2
-    assert "published" in run("publish", "-", stdin=msgspec.json.encode([structured(four)]))
+    assert "published" in run("publish", "-", stdin=msgspec.json.encode([structure_event(four)]))
     assert "b_producer_not_authoritative" in run(
         "publish", "-", stdin=encode(msgspec.structs.replace(one, producer="Nobody")), expect=5
     )
@@ -452,7 +452,7 @@ def test_a_replay_goes_by_ids_or_by_a_query_and_the_audit_says_which(patra):
     run(*ids, "--type", "task.submitted", expect=2)
     run("replay", "orchestrator", "--type", "task.submitted", "--confirm", "orchestrator")
     run("discard", "orchestrator", made.event_id, "--reason", "over", expect=5)
-    acts = [(act.act, act.detail) for act in patra.db.read(lambda tx: audited(tx, limit=10))]
+    acts = [(act.act, act.detail) for act in patra.db.read(lambda tx: list_acts(tx, limit=10))]
     assert acts == [
         ("bus.discard", {"event_ids": [made.event_id], "reason": "over"}),
         ("bus.replay", {"type": "task.submitted"}),
@@ -466,7 +466,7 @@ def test_the_audit_says_of_every_act_what_it_was_about(patra):
     run("webhooks", "add", "shop", "https://shop.example/?token=s3cret", "job.failed@>=1,<2")
     assert "token=***" in run("webhooks")
     run("groups", "unsubscribe", "webhook.shop", "job.failed")
-    acts = {act.act: act.detail for act in patra.db.read(lambda tx: audited(tx, limit=10))}
+    acts = {act.act: act.detail for act in patra.db.read(lambda tx: list_acts(tx, limit=10))}
     assert acts == {
         "bus.replay": {"all": True},
         "bus.freeze": {"reason": "broken"},

@@ -16,7 +16,7 @@ from patra.bus.catalogue.catalogue import Catalogue
 from patra.bus.catalogue.evolution import encode_release, release
 from patra.bus.consuming.version_stages import Stage, StagedMajor
 from patra.bus.dispatch.dispatcher import Dispatcher
-from patra.bus.publishing.cloudevents import binary, from_structured, structured
+from patra.bus.publishing.cloudevents import binary, from_structured, structure_event
 from patra.bus.publishing.envelope import Envelope, encode, to_wire
 from patra.bus.store import events, groups, version_stages
 from patra.kernel.safety.networks import networks_of
@@ -102,11 +102,13 @@ def test_an_envelope_is_published_and_answered_with_its_id(house):
 
 def test_b1_cloudevents_are_taken_in_structured_binary_and_batch_mode(house):
     one, two, three = (house.envelope(idempotency_key=key) for key in "abc")
-    assert house.call("POST", "/bus/events", structured(one), content_type="application/cloudevents+json")[0] == 200
+    assert (
+        house.call("POST", "/bus/events", structure_event(one), content_type="application/cloudevents+json")[0] == 200
+    )
     headers, body = binary(two)
     answer = house.http.request("POST", f"{house.url}/bus/events", body=body, headers=headers)
     assert (answer.status, answer.json()) == (200, {"events": [{"event_id": two.event_id}]})
-    batch = [structured(three), {**structured(three), "specversion": "0.3"}]
+    batch = [structure_event(three), {**structure_event(three), "specversion": "0.3"}]
     status, found = house.call("POST", "/bus/events", batch, content_type="application/cloudevents-batch+json")
     assert status == 207
     assert [e.get("event_id") or e["code"] for e in found["events"]] == [three.event_id, "b_cloudevent_invalid"]
@@ -153,7 +155,7 @@ def test_a4_what_is_no_envelope_leaves_a_row_too_in_every_form(house):
     made = house.envelope()
     house.call("POST", "/bus/events", {**to_wire(made), "tenant_id": ""})
     house.call("POST", "/bus/events", [{**to_wire(made), "project_id": None}, 3])
-    cloud = {**structured(made), "traceid": 3}
+    cloud = {**structure_event(made), "traceid": 3}
     house.call("POST", "/bus/events", cloud, content_type="application/cloudevents+json")
     headers, body = binary(made)
     house.http.request("POST", f"{house.url}/bus/events", body=body, headers={**headers, "ce-not_allowed": "x"})

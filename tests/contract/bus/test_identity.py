@@ -13,7 +13,7 @@ from patra.app.configuration.engine_settings import BusSettings, PublisherSettin
 from patra.app.configuration.settings import Settings, StoreSettings, WebSettings
 from patra.app.wiring import build
 from patra.bus.catalogue.reasons import Reason
-from patra.bus.publishing.envelope import encode, forwarded
+from patra.bus.publishing.envelope import encode
 from patra.bus.publishing.publish import Published
 from patra.bus.publishing.publisher_tokens import publisher, unbound_publisher
 from patra.bus.store import events
@@ -22,7 +22,7 @@ from patra.kernel.errors import ConfigInvalid
 from patra.kernel.testing import ManualClock
 from patra.web.asgi import app
 from patra.web.uvicorn_server import serving
-from tests.unit.bus.making import envelope
+from tests.unit.bus.making import envelope, forward
 
 TOKENS = {role: f"{role}-token-of-some-length" for role in ("publisher", "operator", "admin")}
 
@@ -40,9 +40,9 @@ def test_a_publisher_speaks_for_its_own_producers_and_tenants_only(site):
 def test_a_forward_is_marked_by_who_is_allowed_to_forward(site):
     hub = publisher("hub-1", producers=["Hub"], tenants=["*"], forwards=["maker"])
     other = publisher("gate-1", producers=["Gate"], tenants=["*"])
-    assert isinstance(site.publish(forwarded(envelope(), "Hub"), publisher=hub)[0], Published)
-    assert site.publish(forwarded(envelope(), "Gate"), publisher=hub)[0].code is Reason.FORWARD_UNMARKED
-    (refused,) = site.publish(forwarded(envelope(), "Gate"), publisher=other)
+    assert isinstance(site.publish(forward(envelope(), "Hub"), publisher=hub)[0], Published)
+    assert site.publish(forward(envelope(), "Gate"), publisher=hub)[0].code is Reason.FORWARD_UNMARKED
+    (refused,) = site.publish(forward(envelope(), "Gate"), publisher=other)
     assert (refused.code, refused.place) == (Reason.PUBLISHER, "/producer")
 
 

@@ -5,12 +5,12 @@ import contextlib
 import msgspec
 
 from patra.bus.catalogue.reasons import Reason
-from patra.bus.publishing.envelope import forwarded, rendition
+from patra.bus.publishing.envelope import rendition
 from patra.bus.publishing.publish import Published
 from patra.bus.store import events
 from patra.kernel.clock import HOUR, format_instant
 from patra.kernel.ids import new_id
-from tests.unit.bus.making import envelope
+from tests.unit.bus.making import envelope, forward
 
 
 def test_an_event_reaches_every_group_that_listens_and_no_other(site):
@@ -126,7 +126,7 @@ def test_c5_a_forwarded_event_is_the_same_event(site):
     site.listen("one")
     made = envelope()
     site.publish(made, publisher="Maker")
-    assert site.publish(forwarded(made, "Hub"), publisher="Hub") == [Published(event_id=made.event_id, duplicate=True)]
+    assert site.publish(forward(made, "Hub"), publisher="Hub") == [Published(event_id=made.event_id, duplicate=True)]
     (refused,) = site.publish(envelope(), publisher="Hub")
     assert refused.code is Reason.FORWARD_UNMARKED
     assert site.pump()["handled"] == 1
@@ -136,7 +136,7 @@ def test_c5_a_forwarded_event_keeps_its_producer_on_its_whole_way(site):
     seen = []
     site.bus.consumer("thing.happened", group="one")(lambda tx, event: seen.append(event.envelope))
     site.join()
-    made = forwarded(forwarded(envelope(), "Hub"), "Gate")
+    made = forward(forward(envelope(), "Hub"), "Gate")
     site.publish(made, publisher="Gate")
     site.pump()
     assert [(e.producer, e.forwarded_by) for e in seen] == [("Maker", ("Hub", "Gate"))]

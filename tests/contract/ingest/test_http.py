@@ -273,7 +273,7 @@ def test_records_are_signalled_and_wait_for_the_next_update(client):
 
 def test_schedules_are_turned_off_and_on_and_run_now(client):
     said = {"endpoint": "query", "operation": "HARVEST", "cron": "0 3 * * *", "timezone": "Europe/Berlin"}
-    entry = own_schedules.scheduled("atomlike/nightly", said, None)
+    entry = own_schedules.schedule_of("atomlike/nightly", said, None)
     client.patra.db.run(lambda tx: own_schedules.add(tx, entry, by="test", now=client.patra.clock.now()))
 
     def shown() -> dict[str, Any]:
@@ -404,7 +404,7 @@ def test_a_schedule_that_cannot_be_is_refused_and_one_of_a_pack_is_not_changed(c
 
 def test_a_change_over_http_leaves_the_file_that_the_command_line_named(client):
     export = ScheduledExport(what="works", out="/tmp/works.csv")
-    entry = own_schedules.scheduled("atomlike/nightly", {**NIGHTLY_SAID, "operation": "HARVEST"}, export)
+    entry = own_schedules.schedule_of("atomlike/nightly", {**NIGHTLY_SAID, "operation": "HARVEST"}, export)
     client.patra.db.run(lambda tx: own_schedules.add(tx, entry, by="me", now=1))
     post(client, "/ingest/schedules/change", **{**NIGHTLY, "cron": "0 6 * * *"})
     row = schedule_row(client, "atomlike/nightly")
@@ -426,7 +426,7 @@ def test_a_schedule_shows_its_last_tick_and_how_far_back_it_reads(client):
 
 
 def test_a_schedule_with_a_topic_cannot_become_a_refresh(client):
-    entry = own_schedules.scheduled("atomlike/nightly", {**NIGHTLY_SAID, "operation": "HARVEST"}, None, "otters")
+    entry = own_schedules.schedule_of("atomlike/nightly", {**NIGHTLY_SAID, "operation": "HARVEST"}, None, "otters")
     client.patra.db.run(lambda tx: own_schedules.add(tx, entry, by="me", now=1))
     refused = post(client, "/ingest/schedules/change", 400, **NIGHTLY, operation="UPDATE")
     assert refused["code"] == "i_schedule_invalid"

@@ -9,6 +9,7 @@ from patra.ingest.operations.alerting.failed_windows import open_failures
 from patra.ingest.operations.alerting.monitor import Watch
 from patra.ingest.operations.reads import views
 from patra.ingest.operations.reads.rates import quotas
+from patra.ingest.operations.reads.read_models import read_list
 from patra.ingest.packs import bundled
 from patra.ingest.packs.spec import decode_spec
 from patra.ingest.planning import operations, own_schedules, store
@@ -66,7 +67,7 @@ class TestHarvest:
         assert third.schedule_instance_id == again.schedule_instance_id, "the same wish with the same end is one root"
         new = [row for row in after["instance"] if row not in before["instance"]]
         assert [row[:2] for row in new] == [(again.schedule_instance_id, "i_window_covered")]
-        assert site.db.read(lambda tx: views.refused(tx, "", 10)) == []
+        assert site.db.read(lambda tx: read_list(tx, "refused", {}, limit=10)).rows == []
 
     def test_later_only_what_is_new_is_planned(self, site):
         first = site.trigger("atomlike", "query")
@@ -784,7 +785,7 @@ def test_plans_that_overlap_do_not_postpone_an_export_for_ever(database: Databas
     site = Site(database)
     out = tmp_path / "records.jsonl"
     said = {"endpoint": "query", "operation": "HARVEST", "cron": "0 3 * * *"}
-    entry = own_schedules.scheduled("atomlike/nightly", said, ScheduledExport(what="records", out=str(out)))
+    entry = own_schedules.schedule_of("atomlike/nightly", said, ScheduledExport(what="records", out=str(out)))
     site.db.run(lambda tx: own_schedules.add(tx, entry, by="me", now=site.clock.now()))
     exports = ScheduledExports(site.db, site.clock)
     plans = []
@@ -810,7 +811,7 @@ def test_a_plan_that_outlasts_its_export_is_counted_until_it_ends(database: Data
     site = Site(database)
     out = tmp_path / "records.jsonl"
     said = {"endpoint": "query", "operation": "HARVEST", "cron": "0 3 * * *"}
-    entry = own_schedules.scheduled("atomlike/nightly", said, ScheduledExport(what="records", out=str(out)))
+    entry = own_schedules.schedule_of("atomlike/nightly", said, ScheduledExport(what="records", out=str(out)))
     site.db.run(lambda tx: own_schedules.add(tx, entry, by="me", now=site.clock.now()))
     exports = ScheduledExports(site.db, site.clock)
 
@@ -838,7 +839,7 @@ def test_a_scheduled_export_is_written_when_its_plan_is_done(database: Database,
     site = Site(database)
     out = tmp_path / "records.jsonl"
     said = {"endpoint": "query", "operation": "HARVEST", "cron": "0 3 * * *"}
-    entry = own_schedules.scheduled("atomlike/nightly", said, ScheduledExport(what="records", out=str(out)))
+    entry = own_schedules.schedule_of("atomlike/nightly", said, ScheduledExport(what="records", out=str(out)))
     site.db.run(lambda tx: own_schedules.add(tx, entry, by="me", now=site.clock.now()))
     site.planner.run_once()
     exports = ScheduledExports(site.db, site.clock)
@@ -861,7 +862,7 @@ def test_a_run_by_hand_is_noted_with_its_export_and_hides_no_tick_that_fires_aft
     site = Site(database)
     out = tmp_path / "records.jsonl"
     said = {"endpoint": "query", "operation": "HARVEST", "cron": "0 3 * * *"}
-    entry = own_schedules.scheduled("atomlike/nightly", said, ScheduledExport(what="records", out=str(out)))
+    entry = own_schedules.schedule_of("atomlike/nightly", said, ScheduledExport(what="records", out=str(out)))
     site.db.run(lambda tx: own_schedules.add(tx, entry, by="me", now=site.clock.now()))
     exports = ScheduledExports(site.db, site.clock)
 
@@ -885,7 +886,7 @@ def test_a_run_by_hand_is_noted_with_its_export_and_hides_no_tick_that_fires_aft
 def nightly(site: Site, name: str, **said) -> None:
     """A schedule of an operator that looks back a week, at three every night."""
     wanted = {"endpoint": "search", "operation": "BACKFILL", "cron": "0 3 * * *", "last": "P7D", **said}
-    entry = own_schedules.scheduled(f"pubmed/{name}", wanted, None)
+    entry = own_schedules.schedule_of(f"pubmed/{name}", wanted, None)
     site.db.run(lambda tx: own_schedules.add(tx, entry, by="me", now=site.clock.now()))
 
 

@@ -103,7 +103,7 @@ class DecideThenBegin(Step):
             begun = {}
             for c in claims:
                 verdict = ledger.judge(seen.get(c.key), c, self.now)
-                if verdict.won:
+                if verdict.has_won:
                     begun[c.key] = Entry(
                         key=c.key,
                         fingerprint=c.fingerprint,
@@ -136,7 +136,7 @@ class AppendWhatIsNew(Step):
             new = [
                 Message(group="g", key=c.key.hex(), payload=b"\0")
                 for c, v in zip(claims, verdicts, strict=True)
-                if v.won
+                if v.has_won
             ]
             outbox.append(tx, self.name, new, self.now)
 
@@ -203,7 +203,7 @@ class WorkOnLeases(Step):
     def done(self, tx: Tx, where: leases.LeaseTable, held: list[leases.Lease]) -> None:
         leases.release(tx, where, held[2:])
         results = self.claims(*(int(lease.id) for lease in held[:2]))
-        assert all(verdict.won for verdict in ledger.claim(tx, self.name, results, 0))
+        assert all(verdict.has_won for verdict in ledger.claim(tx, self.name, results, 0))
         leases.finish(tx, where, held[:2])
 
 

@@ -36,7 +36,7 @@ def entry(store: Database, key: str, scope: str = "s") -> Entry | None:
 def test_the_first_claim_wins_and_the_same_again_is_a_committed_duplicate(store: Database):
     assert claim(store, one("a")) == [Verdict(outcome=FIRST, cycle=1, first_at=NOW)]
     assert claim(store, one("a"), now=NOW + 5) == [Verdict(outcome=COMMITTED, cycle=1, first_at=NOW)]
-    assert [v.won for v in claim(store, one("a"), one("b"), now=NOW + 5)] == [False, True]
+    assert [v.has_won for v in claim(store, one("a"), one("b"), now=NOW + 5)] == [False, True]
 
 
 def test_another_fingerprint_in_the_window_is_a_conflict(store: Database):
@@ -197,7 +197,7 @@ def begun(*claims: Claim, found: dict[bytes, Entry], now: int) -> dict[bytes, En
     entries = {}
     for c in claims:
         verdict = judge(found.get(c.key), c, now)
-        if verdict.won:
+        if verdict.has_won:
             entries[c.key] = Entry(
                 key=c.key, fingerprint=c.fingerprint, cycle=verdict.cycle, first_at=now, expires_at=now + c.window
             )
@@ -279,7 +279,7 @@ def test_of_many_writers_one_wins_each_key(database_url: str, store: Database):
         for at in range(0, 200, 20):
             part = mine[at : at + 20]
             verdicts = db.run(lambda tx: ledger.claim(tx, "s", [one(key) for key in part], NOW))  # noqa: B023
-            won.extend(key for key, verdict in zip(part, verdicts, strict=True) if verdict.won)
+            won.extend(key for key, verdict in zip(part, verdicts, strict=True) if verdict.has_won)
         db.close()
 
     threads = [threading.Thread(target=writer, args=(n,)) for n in range(4)]

@@ -44,7 +44,7 @@ def backlog(store: Database) -> dict[str, int]:
 
 
 def dead(store: Database) -> list[tuple]:
-    found = store.read(lambda tx: outbox.undelivered(tx, channel="c"))
+    found = store.read(lambda tx: outbox.undelivered_messages(tx, channel="c"))
     return [(one.key, one.attempts, one.state, one.reason) for one in found]
 
 
@@ -174,10 +174,10 @@ def test_an_operator_may_have_it_tried_again(store, clock, receiver):
     send(store, clock, "a1", "a2")
     drain(relay)
     receiver.answers.clear()
-    (one,) = store.read(outbox.undelivered)
+    (one,) = store.read(outbox.undelivered_messages)
     seq = one.seq
-    assert store.read(lambda tx: outbox.undelivered(tx, channel="other")) == []
-    assert store.read(lambda tx: outbox.undelivered(tx, after=seq)) == []
+    assert store.read(lambda tx: outbox.undelivered_messages(tx, channel="other")) == []
+    assert store.read(lambda tx: outbox.undelivered_messages(tx, after=seq)) == []
     assert store.run(lambda tx: outbox.requeue(tx, "other", [seq], clock.now())) == 0
     assert store.run(lambda tx: outbox.requeue(tx, "c", [seq, seq + 1], clock.now())) == 1
     drain(relay)

@@ -7,7 +7,7 @@ import pytest
 
 from patra.kernel.db.queries import statement
 from patra.kernel.errors import IllegalMove
-from patra.studio.gateway import Options, Submission, written
+from patra.studio.gateway import Options, Submission, write_options
 from patra.studio.script.edits import Edit, ShotEdit, source_of
 from patra.studio.storage import store
 from patra.studio.vocabulary.contracts import Context, OutgoingEvent, plan_id_of, publish, run_id_of
@@ -40,7 +40,7 @@ def test_modules_of_an_earlier_release_read_the_options_of_a_task(site):
 
 def test_what_is_not_left_at_its_default_is_written():
     wanted = Options(ambience=False, narrator=False)
-    assert msgspec.convert(written(wanted), Options) == wanted
+    assert msgspec.convert(write_options(wanted), Options) == wanted
 
 
 def test_a_task_of_an_earlier_release_that_is_submitted_again_is_the_same_task(site):

@@ -20,7 +20,7 @@ from playwright.sync_api import BrowserContext, Page, Route
 from patra.attribution.event_schema import typescript
 from patra.attribution.intake.checked_event import Event
 from patra.attribution.intake.envelope import Envelope
-from patra.attribution.intake.validate import Rejected, checked
+from patra.attribution.intake.validate import Rejected, check_event
 from patra.kernel.clock import SystemClock
 from tests.contract.attribution.test_client import Endpoint, endpoint
 from tests.contract.attribution.test_http import fresh_event
@@ -377,4 +377,4 @@ def test_the_sample_page_sends_an_impression_and_its_click(context: BrowserConte
 def checked_event(sent: dict[str, Any]) -> Event | Rejected:
     """What the intake makes of an event that was sent just now."""
     envelope = Envelope(batch_id="b", app_id="app", uniqueness=None, events=[sent])
-    return checked(sent, 0, envelope, SystemClock().now())
+    return check_event(sent, 0, envelope, SystemClock().now())

@@ -13,7 +13,7 @@ import pytest
 import urllib3
 
 from patra.cli.main import run as cli_run
-from patra.ingest.landing.records import packed
+from patra.ingest.landing.records import pack_body
 from patra.kernel.clock import DAY, format_instant
 from patra.kernel.telemetry import setup_logging
 from patra.web.console.pages import ROUTES
@@ -81,7 +81,7 @@ def _record() -> dict[str, Any]:
         "updated_at": 1,
         "deleted": 0,
         "expr_hash": "h",
-        "content": packed(json.dumps({"fields": fields, "raw": {"note": PLANTED}}).encode()),
+        "content": pack_body(json.dumps({"fields": fields, "raw": {"note": PLANTED}}).encode()),
         "content_hash": "c",
         "task_id": "t",
         "run_id": "r",

@@ -98,9 +98,9 @@ class World:
         return list(every_endpoint(self.patra))
 
     def audit(self) -> list[tuple[str, str, str]]:
-        from patra.app.access.audit import audited
+        from patra.app.access.audit import list_acts
 
-        return [(one.actor, one.act, one.subject) for one in self.patra.db.read(lambda tx: audited(tx, limit=1000))]
+        return [(one.actor, one.act, one.subject) for one in self.patra.db.read(lambda tx: list_acts(tx, limit=1000))]
 
 
 STATS = {

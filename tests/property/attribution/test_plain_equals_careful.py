@@ -9,7 +9,7 @@ from patra.attribution.contract.event_types import KINDS
 from patra.attribution.contract.windows import FUTURE_LIMIT
 from patra.attribution.intake.batch import in_order
 from patra.attribution.intake.envelope import Envelope, as_read, plain_envelope
-from patra.attribution.intake.validate import Event, checked
+from patra.attribution.intake.validate import Event, check_event
 from patra.attribution.intake.validate_fast import plain_reader
 from patra.kernel.clock import parse_instant
 from tests.property.attribution.logs import logs, seeded_log
@@ -22,7 +22,7 @@ NOBODY = Envelope(batch_id="b", app_id="app", uniqueness=None, events=[])
 def both(sent: bytes, received_at: int, envelope: Envelope = NOBODY) -> tuple[Event | None, object]:
     raw = msgspec.Raw(sent)
     quick = plain_reader(envelope, received_at)(raw, 3)
-    return quick, checked(as_read(raw), 3, envelope, received_at)
+    return quick, check_event(as_read(raw), 3, envelope, received_at)
 
 
 def batches(lines):

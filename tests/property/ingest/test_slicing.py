@@ -13,12 +13,12 @@ from patra.ingest.planning.slicing.windows import (
     Grid,
     PageRange,
     Span,
-    aligned,
+    align_span,
     gaps,
     hash_bucket,
     id_lists,
     page_ranges,
-    resliced,
+    reslice_span,
     windows,
 )
 from patra.ingest.vocabulary.run_reasons import RunReason
@@ -125,7 +125,7 @@ def test_slicing_can_stop_after_any_group_and_go_on_with_the_same_result(case, d
 )
 def test_a_slice_cut_again_is_covered_by_its_parts(grid, start, width, total, most):
     span = Span(start * grid.unit, (start + width) * grid.unit)
-    parts = resliced(span, grid, total, most)
+    parts = reslice_span(span, grid, total, most)
     if parts is None:
         assert grid.halves(span) is None
         return
@@ -186,7 +186,7 @@ def test_every_id_is_in_one_list_of_its_bucket(ids, per_slice, buckets):
 @given(grids(), st.integers(-(10**18), 10**18), st.integers(1, 10**14), st.integers(-(10**18), 10**18))
 def test_a_window_is_widened_to_the_grid_but_never_past_the_latest_instant(grid, start, width, latest):
     span = Span(start, start + width)
-    found = aligned(span, grid, latest)
+    found = align_span(span, grid, latest)
     if found is None:
         assert grid.floor(min(latest, span.end + grid.unit)) <= grid.ceil(start)
         return

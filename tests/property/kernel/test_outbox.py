@@ -83,7 +83,7 @@ class World:
             return False
 
     def dead(self) -> set[int]:
-        found = self.store.read(lambda tx: outbox.undelivered(tx, channel=self.channel, limit=1000))
+        found = self.store.read(lambda tx: outbox.undelivered_messages(tx, channel=self.channel, limit=1000))
         return {int(one.key) for one in found}
 
 

@@ -16,11 +16,11 @@ from patra.app.integrity import verify
 from patra.app.wiring import packages
 from patra.attribution.commit import commit
 from patra.attribution.intake.batch import read_batch
-from patra.attribution.intake.zstd import compressed
+from patra.attribution.intake.zstd import compress_body
 from patra.attribution.settlement.counts import settle
-from patra.attribution.storage.decision_codec import unpacked
+from patra.attribution.storage.decision_codec import unpack_decisions
 from patra.attribution.verify import verify as verify_attribution
-from patra.ingest.landing.records import packed
+from patra.ingest.landing.records import pack_body
 from patra.kernel.canonical import sha256_hex
 from patra.kernel.clock import DAY
 from patra.kernel.db import Database, migrate, open_database
@@ -190,9 +190,9 @@ def flipped(body: bytes) -> bytes:
 def test_a_flipped_byte_is_found_by_table_and_key(store: Database) -> None:
     content = msgspec.json.encode({"fields": {"title": "x" * 5000}})
     rows = {
-        "att_log": {"number": 7, "place": 0, "at": 0, "kind": "batch", "body": compressed(b"[1, 2, 3]" * 50)},
-        "att_decision": {"item": 9, "at": 0, "archived": 1, "body": compressed(b"[]" + b" " * 500)},
-        "ing_body": {"body_hash": sha256_hex(content), "content": packed(content), "size": 1, "kept_at": 0},
+        "att_log": {"number": 7, "place": 0, "at": 0, "kind": "batch", "body": compress_body(b"[1, 2, 3]" * 50)},
+        "att_decision": {"item": 9, "at": 0, "archived": 1, "body": compress_body(b"[]" + b" " * 500)},
+        "ing_body": {"body_hash": sha256_hex(content), "content": pack_body(content), "size": 1, "kept_at": 0},
     }
     store.run(lambda tx: [tx.insert(table, [row]) for table, row in rows.items()])
     assert verify(store).damages == []
@@ -211,11 +211,11 @@ def test_a_flipped_byte_is_found_by_table_and_key(store: Database) -> None:
 
 
 def test_every_flipped_byte_of_a_decision_is_corruption_and_no_bug() -> None:
-    body = compressed(b"[]" + b" " * 300)
+    body = compress_body(b"[]" + b" " * 300)
     for place in range(4, len(body)):  # the first four say that it is a frame at all
         damaged = body[:place] + bytes([body[place] ^ 0x01]) + body[place + 1 :]
         with pytest.raises(StoreCorrupt) as caught:
-            unpacked(9, damaged)
+            unpack_decisions(9, damaged)
         assert "att_decision, item=9" in caught.value.detail
 
 

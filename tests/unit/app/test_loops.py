@@ -7,7 +7,16 @@ import msgspec
 import pytest
 
 from patra.app import loops
-from patra.app.loops import NOT_READY_AFTER, Loop, LoopRole, LoopState, RunningLoop, Supervisor, chosen, did_something
+from patra.app.loops import (
+    NOT_READY_AFTER,
+    Loop,
+    LoopRole,
+    LoopState,
+    RunningLoop,
+    Supervisor,
+    did_something,
+    select_loops,
+)
 from patra.kernel.clock import HOUR, SECOND
 from patra.kernel.errors import ConfigInvalid, StoreUnavailable
 from patra.kernel.retry import Backoff
@@ -180,9 +189,12 @@ def test_a_supervisor_that_was_never_started_stops_at_once() -> None:
 
 def test_loops_are_chosen_by_name_or_engine() -> None:
     loops = [quiet("ingest.planner"), quiet("ingest.executor"), quiet("bus.relay"), quiet("ingester.x")]
-    assert chosen(loops, []) == loops
-    assert [loop.name for loop in chosen(loops, ["ingest"])] == ["ingest.planner", "ingest.executor"]
-    assert [loop.name for loop in chosen(loops, ["bus.relay", "ingest.planner"])] == ["ingest.planner", "bus.relay"]
+    assert select_loops(loops, []) == loops
+    assert [loop.name for loop in select_loops(loops, ["ingest"])] == ["ingest.planner", "ingest.executor"]
+    assert [loop.name for loop in select_loops(loops, ["bus.relay", "ingest.planner"])] == [
+        "ingest.planner",
+        "bus.relay",
+    ]
 
 
 def test_loops_are_narrowed_to_roles() -> None:
@@ -190,13 +202,13 @@ def test_loops_are_narrowed_to_roles() -> None:
         Loop(name=name, run_once=lambda: 0, every=1, role=role)
         for name, role in (("a.timer", LoopRole.TIMERS), ("a.index", LoopRole.INDEXER), ("b.timer", LoopRole.TIMERS))
     ]
-    assert [loop.name for loop in chosen(loops, [], ["timers"])] == ["a.timer", "b.timer"]
-    assert [loop.name for loop in chosen(loops, ["a"], ["timers", "upkeep"])] == ["a.timer"]
-    assert chosen(loops, ["b"], ["indexer"]) == []
+    assert [loop.name for loop in select_loops(loops, [], ["timers"])] == ["a.timer", "b.timer"]
+    assert [loop.name for loop in select_loops(loops, ["a"], ["timers", "upkeep"])] == ["a.timer"]
+    assert select_loops(loops, ["b"], ["indexer"]) == []
 
 
 def test_a_loop_that_does_not_exist_is_refused_with_those_that_do() -> None:
     with pytest.raises(ConfigInvalid) as caught:
-        chosen([quiet("bus.relay")], ["bus", "ingest"])
+        select_loops([quiet("bus.relay")], ["bus", "ingest"])
     assert caught.value.code == "loop_unknown"
     assert caught.value.advice == "there are: bus.relay"

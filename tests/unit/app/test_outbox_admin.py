@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from patra.app import outbox_admin
-from patra.app.access.audit import audited
+from patra.app.access.audit import list_acts
 from patra.app.component import Health
 from patra.attribution.delivery.relay import CHANNEL as ARCHIVE
 from patra.cli.main import run
@@ -51,7 +51,7 @@ def test_they_are_listed_page_by_page_and_tried_again_with_an_audit_row(client: 
     assert client.post("/outbox/ingest.record/requeue", **asked).json() == {"channel": "ingest.record", "changed": 1}
     assert client.post("/outbox/ingest.record/requeue", **asked).json()["changed"] == 0  # it is on its way
     assert client.patra.db.read(outbox.backlog) == {("ingest.record", "pending"): 1, ("ingest.record", "refused"): 1}
-    act = client.patra.db.read(lambda tx: audited(tx, limit=1))[0]
+    act = client.patra.db.read(lambda tx: list_acts(tx, limit=1))[0]
     assert (act.act, act.subject, act.detail["why"]) == ("outbox.requeue", "ingest.record", "mended")
 
 

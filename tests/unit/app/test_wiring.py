@@ -9,7 +9,7 @@ from patra.app.component import BuiltComponent, Component, Context
 from patra.app.components.bus import bus_of, group_loops
 from patra.app.configuration.engine_settings import AttributionSettings, BusSettings, IngestSettings
 from patra.app.configuration.settings import Settings, StoreSettings
-from patra.app.loops import Loop, LoopRole, chosen
+from patra.app.loops import Loop, LoopRole, select_loops
 from patra.app.wiring import COMPONENTS, build
 from patra.bus.consuming.consumer import Event
 from patra.kernel.clock import HOUR
@@ -48,7 +48,7 @@ def test_processes_of_every_role_together_run_every_loop_once() -> None:
         ingest=IngestSettings(keep_bodies=True, executors=1),
     )
     patra = build(settings, ManualClock())
-    by_role = {role: [loop.name for loop in chosen(patra.loops, (), [role])] for role in LoopRole}
+    by_role = {role: [loop.name for loop in select_loops(patra.loops, (), [role])] for role in LoopRole}
     by_role[LoopRole.WORK] = [name for name in by_role[LoopRole.WORK] if not name.startswith("studio.")]
     assert by_role == {
         LoopRole.INTAKE: ["attribution.turned_away"],

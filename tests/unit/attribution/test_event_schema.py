@@ -30,7 +30,7 @@ from patra.attribution.event_schema import ack_schema, request_schema, type_name
 from patra.attribution.intake.checked_event import Event
 from patra.attribution.intake.envelope import Envelope
 from patra.attribution.intake.envelope import envelope as read_envelope
-from patra.attribution.intake.validate import checked
+from patra.attribution.intake.validate import check_event
 from patra.cli.reference import PAGES
 from patra.kernel.clock import format_instant
 from patra.web.asgi import app
@@ -110,7 +110,7 @@ def test_a_batch_that_the_schema_takes_is_not_rejected_for_its_shape(data: st.Da
     batch = {**example_batch(), "events": [event]}
     read = read_envelope(json.dumps(batch).encode())
     assert isinstance(read, Envelope)
-    accepted = isinstance(checked(read.events[0], 0, read, T0), Event)
+    accepted = isinstance(check_event(read.events[0], 0, read, T0), Event)
     assert BATCH.is_valid(batch) is accepted
 
 

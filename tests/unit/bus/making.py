@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import yaml
 
 from patra.bus.catalogue.catalogue import Catalogue, EventType, parse
@@ -98,3 +99,8 @@ def dead_letter(n: int, error_code: str = "b_handler_failed") -> NewDeadLetter:
         last_failed_at=NOW,
         envelope="{}",
     )
+
+
+def forward(made: Envelope, by: str) -> Envelope:
+    """The envelope as a module passes it on: the producer stays, the module signs (C§5)."""
+    return msgspec.structs.replace(made, forwarded_by=(*made.forwarded_by, by))

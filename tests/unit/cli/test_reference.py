@@ -14,7 +14,7 @@ from patra.cli.main import COMMANDS
 from patra.cli.reference import PAGES, current, drawings_of_machines, import_everything
 from patra.kernel import errors
 from patra.kernel.errors import PatraError
-from patra.kernel.machine import declared
+from patra.kernel.machine import declared_machines
 from patra.kernel.reason import ReasonCode
 from patra.kernel.telemetry import METRICS
 
@@ -82,7 +82,7 @@ def test_the_endpoint_metric_and_machine_pages_have_what_is_declared() -> None:
     assert [
         metric.name for metric in METRICS if f"`{metric.name}`" not in metrics and "_test_" not in metric.name
     ] == []
-    ours = [machine.name for machine in declared() if type(machine.initial).__module__.startswith("patra.")]
+    ours = [machine.name for machine in declared_machines() if type(machine.initial).__module__.startswith("patra.")]
     assert [name for name in ours if f"## {name}\n" not in machines] == []
 
 

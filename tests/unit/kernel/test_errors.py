@@ -12,7 +12,7 @@ from patra.kernel.errors import (
     Permanent,
     StoreBusy,
     Transient,
-    counted,
+    count_phrase,
 )
 
 
@@ -67,4 +67,4 @@ def test_errors_cross_process_boundaries_whole(error: PatraError) -> None:
 
 
 def test_a_number_agrees_with_its_noun() -> None:
-    assert [counted(number, "click") for number in (0, 1, 2)] == ["0 clicks", "1 click", "2 clicks"]
+    assert [count_phrase(number, "click") for number in (0, 1, 2)] == ["0 clicks", "1 click", "2 clicks"]

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from patra.kernel.errors import IllegalMove
-from patra.kernel.machine import Machine, Move, declared
+from patra.kernel.machine import Machine, Move, declared_machines
 
 
 class Door(StrEnum):
@@ -126,7 +126,7 @@ def test_the_same_machine_may_be_declared_again() -> None:
 
 
 def test_machines_are_found_by_the_docs() -> None:
-    assert [m.version for m in declared() if m.name == "test_door"] == ["door_v2"]
+    assert [m.version for m in declared_machines() if m.name == "test_door"] == ["door_v2"]
 
 
 def test_a_machine_of_one_state_is_a_machine() -> None:

@@ -48,7 +48,7 @@ from patra.kernel.pattern import MAX_TEXT, Pattern, pattern
 )
 def test_a_pattern_matches_as_expected(source, text, whole, part):
     assert Pattern(source).matches(text) is whole
-    assert Pattern(source).found(text) is part
+    assert Pattern(source).matches_part(text) is part
 
 
 def test_a_part_is_found_in_bytes_of_any_length():
@@ -106,7 +106,7 @@ SOURCES = st.recursive(
 def test_a_pattern_agrees_with_the_standard_engine(source, text):
     ours, theirs = Pattern(source), re.compile(source.replace(r"\d", "[0-9]").replace(r"\w", "[0-9A-Za-z_]"))
     assert ours.matches(text) is bool(theirs.fullmatch(text))
-    assert ours.found(text) is bool(theirs.search(text))
+    assert ours.matches_part(text) is bool(theirs.search(text))
 
 
 @pytest.mark.parametrize(
@@ -119,16 +119,16 @@ def test_a_pattern_agrees_with_the_standard_engine(source, text):
     ],
 )
 def test_patterns_that_hang_backtracking_engines_end(source, text):
-    assert Pattern(source).found(text) is False  # a backtracking engine would need longer than the universe has
+    assert Pattern(source).matches_part(text) is False  # a backtracking engine would need longer than the universe has
 
 
 def test_no_more_than_the_beginning_of_a_text_is_looked_at():
     text = "é" * MAX_TEXT
     assert Pattern("^é+$").matches(text)
     assert not Pattern("^é+$").matches(text + "é")
-    assert Pattern("^é+$").found(text)
-    assert not Pattern("^é+$").found(text + "é")  # where it was cut is not its end
-    assert not Pattern("b").found(text + "b")
+    assert Pattern("^é+$").matches_part(text)
+    assert not Pattern("^é+$").matches_part(text + "é")  # where it was cut is not its end
+    assert not Pattern("b").matches_part(text + "b")
 
 
 def test_a_pattern_is_compiled_once():

@@ -6,7 +6,7 @@ import pytest
 from patra.kernel.errors import Permanent
 from patra.studio.film.ffmpeg import Interrupted, encode_clip, probe, run
 from patra.studio.film.loudness import TARGET_LUFS, gain_to_target, level, loudness
-from patra.studio.film.quality import FORMATS, QUALITIES, Quality, shaped
+from patra.studio.film.quality import FORMATS, QUALITIES, Quality, shape_quality
 from patra.studio.film.subtitles import ass, plain, srt, vtt
 from patra.studio.film.timeline import Clip, Cue, captions, timeline_of
 from patra.studio.vocabulary.reasons import Reason
@@ -159,7 +159,7 @@ def test_web_subtitles_escape_what_is_markup():
 
 def test_each_format_has_even_sides_of_its_shape():
     for quality in QUALITIES.values():
-        sizes = {form: (shaped(quality, form).width, shaped(quality, form).height) for form in FORMATS}
+        sizes = {form: (shape_quality(quality, form).width, shape_quality(quality, form).height) for form in FORMATS}
         assert sizes["16:9"] == (quality.width, quality.height)
         assert sizes["9:16"] == (quality.height, quality.width)
         assert sizes["1:1"] == (quality.height, quality.height)

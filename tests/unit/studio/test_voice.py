@@ -6,13 +6,22 @@ import pytest
 from patra.kernel.errors import Permanent
 from patra.studio.vocabulary.reasons import Reason
 from patra.studio.voice.espeak import Mark, Voice, speak
-from patra.studio.voice.narration import HEAD_MS, OPEN_MS, VARIANTS, in_one, joined, pause_ms, voice_for, voice_of
+from patra.studio.voice.narration import (
+    HEAD_MS,
+    OPEN_MS,
+    VARIANTS,
+    in_one,
+    join_speeches,
+    pause_ms,
+    voice_for,
+    voice_of,
+)
 from patra.studio.voice.visemes import SHAPES, mouth_of, shape_of
 
 
 def narrate(sentences, language, mood, fps, **more):
     voice = voice_for(language, mood)
-    return joined([(text, speak(text, voice)) for text in sentences], fps, **more)
+    return join_speeches([(text, speak(text, voice)) for text in sentences], fps, **more)
 
 
 def samples_of(data):
@@ -91,7 +100,7 @@ def test_a_sentence_of_two_voices_says_who_speaks_when():
     whole, spoken = in_one(parts)
     assert [mark.text for mark in spoken] == ["Anna"]
     assert 0 < spoken[0].at < spoken[0].end <= whole.milliseconds + 1
-    _, timing = joined([("She said: Come in!", whole)], 20, spoken=[spoken])
+    _, timing = join_speeches([("She said: Come in!", whole)], 20, spoken=[spoken])
     assert timing.spoken[0].at == timing.sentences[0].at + spoken[0].at
     assert [word.text for word in whole.words][:3] == ["She", "said", "Come"]
 

@@ -11,7 +11,7 @@ import pytest
 import structlog
 
 from patra.app.access.actor import Role
-from patra.app.access.audit import AuditEntry, audited
+from patra.app.access.audit import AuditEntry, list_acts
 from patra.app.configuration.settings import WebSettings
 from patra.kernel.errors import (
     Fenced,
@@ -265,7 +265,7 @@ TOKENS = {"viewer": "v" * 32, "operator": "o" * 32, "admin": "a" * 32}
 
 
 def acts(client: Client) -> list[AuditEntry]:
-    return client.patra.db.read(lambda tx: audited(tx, limit=10))
+    return client.patra.db.read(lambda tx: list_acts(tx, limit=10))
 
 
 def test_every_act_leaves_an_audit_row_with_its_actor_and_a_refused_one_leaves_none(

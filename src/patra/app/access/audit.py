@@ -41,7 +41,7 @@ def audit(tx: Tx, actor: Actor, act: str, subject: str, detail: dict[str, Any], 
     )
 
 
-def audited(tx: Tx, *, limit: int, before: int | None = None, act: str = "", subject: str = "") -> list[AuditEntry]:
+def list_acts(tx: Tx, *, limit: int, before: int | None = None, act: str = "", subject: str = "") -> list[AuditEntry]:
     """The newest acts first; `before` is the id to page on from, an empty `act` or `subject` stands for any."""
     rows = tx.fetch(Q["audit_page"], {"limit": limit, "before": before or 2**62, "act": act, "subject": subject})
     return [

@@ -138,9 +138,9 @@ def tokens(tx: Tx, now: int, name: str = "") -> list[TokenView]:
             scope=msgspec.json.decode(scope, type=Scope),
             created_at=format_instant(created_at),
             created_by=by,
-            expires_at=_shown(expires_at),
-            revoked_at=_shown(revoked_at),
-            used_at=_shown(used_at),
+            expires_at=_shown_instant(expires_at),
+            revoked_at=_shown_instant(revoked_at),
+            used_at=_shown_instant(used_at),
         )
         for token_hash, holder, role, scope, created_at, by, expires_at, revoked_at, used_at in tx.fetch(
             Q["token_list"], {"name": name}
@@ -270,7 +270,7 @@ def _insert(tx: Tx, name: str, role: Role, scope: Scope, *, by: str, now: int, e
         "used_at": None,
     }
     tx.insert("app_token", [row])
-    return NewToken(name=name, token=token, expires_at=_shown(expires_at))
+    return NewToken(name=name, token=token, expires_at=_shown_instant(expires_at))
 
 
 def _state(revoked_at: int | None, expires_at: int | None, now: int) -> Literal["active", "expired", "revoked"]:
@@ -279,5 +279,5 @@ def _state(revoked_at: int | None, expires_at: int | None, now: int) -> Literal[
     return "expired" if expires_at is not None and expires_at <= now else "active"
 
 
-def _shown(instant: int | None) -> str | None:
+def _shown_instant(instant: int | None) -> str | None:
     return format_instant(instant) if instant is not None else None

@@ -37,11 +37,11 @@ class BusArchive:
     def write(self, records: Sequence[Record]) -> list[Outcome]:
         made = [event_of(self._bus, record) for record in records]
         try:
-            return self._db.run(lambda tx: self._published(tx, made))
+            return self._db.run(lambda tx: self._publish_records(tx, made))
         except StoreBusy:
             return [Retry(Reason.ARCHIVE_UNAVAILABLE)] * len(records)
 
-    def _published(self, tx: Tx, made: Sequence[Envelope]) -> list[Outcome]:
+    def _publish_records(self, tx: Tx, made: Sequence[Envelope]) -> list[Outcome]:
         if EVENT_TYPE in events.routing(tx, {EVENT_TYPE}).frozen:  # asked first: the bus keeps a row for every refusal
             return [Retry(Reason.ARCHIVE_UNAVAILABLE)] * len(made)
         producer = self._bus.catalogue.types[EVENT_TYPE].producer

@@ -16,19 +16,19 @@ def bus_readings(longest_lag: int) -> Callable[[Tx, int], Mapping[str, Sequence[
 
     def read(tx: Tx, now: int) -> Mapping[str, Sequence[Reading]]:
         return {
-            FROZEN: _frozen(dead_letters.freezes(tx)),
+            FROZEN: _freeze_readings(dead_letters.freezes(tx)),
             DEAD_LETTERS: [
                 Reading(subject=event_type, value=count, breach=True, calm=False, text=_letters_text(count))
                 for event_type, count in dead_letters.backlogs(tx).items()
             ],
             LAG: [_lag(group, now - since, longest_lag) for group, since in groups.oldest_waiting(tx, now).items()],
-            SUSPENDED: _suspended(groups.webhook_states(tx)),
+            SUSPENDED: _suspension_readings(groups.webhook_states(tx)),
         }
 
     return read
 
 
-def _frozen(freezes: Iterable[Freeze]) -> list[Reading]:
+def _freeze_readings(freezes: Iterable[Freeze]) -> list[Reading]:
     """One for each type, however many stores that share the stream froze it; equal reasons are named once."""
     reasons: dict[str, dict[str, None]] = {}
     for one in freezes:
@@ -39,7 +39,7 @@ def _frozen(freezes: Iterable[Freeze]) -> list[Reading]:
     ]
 
 
-def _suspended(states: Mapping[str, WebhookState]) -> list[Reading]:
+def _suspension_readings(states: Mapping[str, WebhookState]) -> list[Reading]:
     """By the code alone: what the endpoint answered may hold what is not for everyone who gets alerts."""
     return [
         Reading(

@@ -87,7 +87,7 @@ def webhook(settings: AlertSettings, clock: Clock, allowed: "Sequence[Network]" 
 
     from patra.kernel.safety.egress import pool_for  # noqa: PLC0415
 
-    url = _allowed(resolve(settings.webhook_url, "alerts.webhook_url"), settings.webhook_hosts)
+    url = _check_host(resolve(settings.webhook_url, "alerts.webhook_url"), settings.webhook_hosts)
     secret = resolve(settings.webhook_secret, "alerts.webhook_secret") if settings.webhook_secret else ""
     pool = pool_for(url, allowed, timeout=urllib3.Timeout(total=CALL_TIMEOUT_S), retries=False)
 
@@ -95,7 +95,7 @@ def webhook(settings: AlertSettings, clock: Clock, allowed: "Sequence[Network]" 
         headers = {
             "content-type": "application/json",
             "user-agent": "patra",
-            **signed(secret, sha256_hex(message.key)[:32], clock.now() // SECOND, message.payload),
+            **signature_headers(secret, sha256_hex(message.key)[:32], clock.now() // SECOND, message.payload),
         }
         try:
             answer = pool.request("POST", url, body=message.payload, headers=headers, redirect=False)
@@ -110,7 +110,7 @@ def webhook(settings: AlertSettings, clock: Clock, allowed: "Sequence[Network]" 
     return send
 
 
-def signed(secret: str, identifier: str, stamp: int, body: bytes) -> dict[str, str]:
+def signature_headers(secret: str, identifier: str, stamp: int, body: bytes) -> dict[str, str]:
     """Headers of Standard Webhooks: the id stays the same when a call is made again."""
     headers = {"webhook-id": identifier, "webhook-timestamp": str(stamp)}
     if secret:
@@ -120,7 +120,7 @@ def signed(secret: str, identifier: str, stamp: int, body: bytes) -> dict[str, s
     return headers
 
 
-def _allowed(url: str, hosts: Sequence[str]) -> str:
+def _check_host(url: str, hosts: Sequence[str]) -> str:
     parts = urlsplit(url)
     host = parts.hostname or ""
     if parts.scheme not in {"http", "https"} or not host:
@@ -160,7 +160,7 @@ def email(settings: AlertSettings, allowed: "Sequence[Network]" = ()) -> Way:
         )
 
     def send(message: outbox.Pending) -> outbox.Delivered | outbox.Retry | outbox.Refused:
-        email = written(msgspec.json.decode(message.payload), message.key, settings)
+        email = compose_email(msgspec.json.decode(message.payload), message.key, settings)
         try:
             with _server(settings, allowed) as server:
                 if settings.smtp_user:
@@ -197,7 +197,7 @@ def _server(settings: AlertSettings, allowed: "Sequence[Network]") -> smtplib.SM
     return server
 
 
-def written(alert: dict[str, Any], key: str, settings: AlertSettings) -> EmailMessage:
+def compose_email(alert: dict[str, Any], key: str, settings: AlertSettings) -> EmailMessage:
     """The e-mail: the same alert gives the same Message-ID, so that a second delivery is recognised as one."""
     email = EmailMessage()
     over = alert["state"] == "OVER"

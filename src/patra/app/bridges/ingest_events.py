@@ -89,7 +89,7 @@ def envelopes(bus: Bus, message: outbox.Pending) -> list[Envelope] | outbox.Refu
     ]
 
 
-def halted(bus: Bus, message: outbox.Pending) -> list[Envelope] | outbox.Refused:
+def halt_events(bus: Bus, message: outbox.Pending) -> list[Envelope] | outbox.Refused:
     """The event of a halt: what happened, and how to lift it."""
     try:
         said = _decode_halt(message.payload)
@@ -146,7 +146,7 @@ def publishing(db: Database, bus: Bus, event_type: str = EVENT_TYPE, make: MakeE
         made = [make(bus, message) for message in messages]
         ready = [event for one in made if isinstance(one, list) for event in one]
         try:
-            said = iter(db.run(lambda tx: _published(tx, bus, event_type, ready)))
+            said = iter(db.run(lambda tx: _publish_ready(tx, bus, event_type, ready)))
         except StoreBusy as error:
             said = iter([outbox.Retry(error.code)] * len(ready))
         answers = [together([next(said) for _ in one]) if isinstance(one, list) else one for one in made]
@@ -155,7 +155,7 @@ def publishing(db: Database, bus: Bus, event_type: str = EVENT_TYPE, make: MakeE
     return deliver
 
 
-def _published(tx: Tx, bus: Bus, event_type: str, ready: Sequence[Envelope]) -> Sequence[outbox.Outcome]:
+def _publish_ready(tx: Tx, bus: Bus, event_type: str, ready: Sequence[Envelope]) -> Sequence[outbox.Outcome]:
     if event_type in events.routing(tx, {event_type}).frozen:  # asked first: the bus keeps a row for every refusal
         return [outbox.Retry(Reason.TYPE_FROZEN.value)] * len(ready)
     return [_outcome(one) for one in bus.publish_many(tx, ready, publisher=bus.catalogue.types[event_type].producer)]
@@ -171,5 +171,5 @@ def relays(db: Database, bus: Bus) -> dict[str, outbox.Relay]:
     """By the name of the loop that turns it."""
     return {
         "ingest.relay": outbox.Relay(db, CHANNEL, publishing(db, bus), POLICY, bus.clock),
-        "ingest.halts": outbox.Relay(db, HALTS, publishing(db, bus, HALTED, halted), POLICY, bus.clock),
+        "ingest.halts": outbox.Relay(db, HALTS, publishing(db, bus, HALTED, halt_events), POLICY, bus.clock),
     }

@@ -25,7 +25,7 @@ from patra.bus.store import groups, version_stages
 from patra.bus.transports.webhook_secrets import WebhookKeys, is_derived
 from patra.kernel.clock import DAY, SECOND
 from patra.kernel.db import Tx
-from patra.kernel.errors import ConfigInvalid, PatraError, counted
+from patra.kernel.errors import ConfigInvalid, PatraError, count_phrase
 
 ROLES = {
     "upkeep": LoopRole.UPKEEP,
@@ -177,7 +177,7 @@ def _check(engine: BusEngine, longest_lag: int) -> Check:
         advice = "`patra bus dead-letters`, `groups` and `webhooks` show why; replay or discard, thaw, resume"
         return Check(name=name, health=Health.WARNING, found="; ".join(troubles), advice=advice)
     transport = "NATS JetStream" if engine.stream is not None else "the store itself"
-    found = f"{counted(len(engine.bus.catalogue.types), 'event type')} over {transport}"
+    found = f"{count_phrase(len(engine.bus.catalogue.types), 'event type')} over {transport}"
     if elsewhere:
         found += f"; registered by programs, which handle them: {', '.join(elsewhere)}"
     return Check(name=name, health=Health.OK, found=found)

@@ -41,7 +41,7 @@ from patra.ingest.works.scheduled_export import ScheduledExports
 from patra.kernel import outbox
 from patra.kernel.clock import DAY, MINUTE, SECOND
 from patra.kernel.db import Database, Tx
-from patra.kernel.errors import ConfigInvalid, Invalid, counted
+from patra.kernel.errors import ConfigInvalid, Invalid, count_phrase
 
 
 class Ingest(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +88,7 @@ def join(ground: Context) -> BuiltComponent:
         return Check(
             name="alerts",
             health=Health.WARNING,
-            found=f"{counted(len(firing), 'alert')} firing: {found}",
+            found=f"{count_phrase(len(firing), 'alert')} firing: {found}",
             advice=advice,
         )
 

@@ -44,7 +44,7 @@ class StudioEngine:
         with self._lock:
             if self._studio is None:
                 try:
-                    self._modules = self._modules or self._built()
+                    self._modules = self._modules or self._build_studio()
                     self._modules.join()
                 except ConfigInvalid:
                     raise
@@ -61,11 +61,11 @@ class StudioEngine:
                 _ = self.studio
         return None if self._trouble is None else f"the studio could not be built: {self._trouble}"
 
-    def wanted(self) -> bool:
+    def has_work(self) -> bool:
         """Whether there is anything to do for a studio, here or by another process."""
         return self._studio is not None or self._ground.db.read(any_task)
 
-    def _built(self) -> "Studio":
+    def _build_studio(self) -> "Studio":
         if lacking := missing():
             detail = f"not installed: {', '.join(lacking)}"
             raise ConfigInvalid("s_extra_missing", detail, place="studio", advice="pip install 'patra[studio]'")
@@ -114,7 +114,7 @@ def _loops(engine: StudioEngine, workers: int) -> list[Loop]:
     """Each loop finds the studio when it takes a turn, not now; without a chapter there is none to be built."""
 
     def turn(duty: Callable[["Studio"], Any]) -> Callable[[], Any]:
-        return lambda: duty(engine.studio) if engine.wanted() else 0
+        return lambda: duty(engine.studio) if engine.has_work() else 0
 
     def desk(kind: str, number: int) -> Callable[["Studio"], Any]:
         return lambda studio: [d for d in studio.desks if d.worker_type == kind][number].run_once()

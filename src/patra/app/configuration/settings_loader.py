@@ -14,7 +14,7 @@ from typing import Any, cast
 import msgspec
 
 from patra.app.configuration.settings import Setting, Settings, every_setting, sections
-from patra.app.configuration.settings_section import Section, shown
+from patra.app.configuration.settings_section import Section, display_value
 from patra.kernel.errors import ConfigInvalid
 
 DEFAULT_FILE = "patra.toml"
@@ -36,7 +36,7 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
         return [
             (
                 f"{section}.{field.name}",
-                shown(field, getattr(values, field.name)),
+                display_value(field, getattr(values, field.name)),
                 self.origins[f"{section}.{field.name}"],
             )
             for section in sections()
@@ -65,14 +65,14 @@ def load(
 
     path = _file(config, environ, folder or Path.cwd())
     for key, value in _read(path, known) if path else ():
-        values[key], origins[key] = _converted(known[key], value, f"{path}: {key}"), str(path)
+        values[key], origins[key] = _convert_value(known[key], value, f"{path}: {key}"), str(path)
     unread: list[str] = []
     for variable, setting in _variables(environ, known, unread):
         values[setting.key] = _from_text(setting, environ[variable], variable)
         origins[setting.key] = variable
     for key, value in (overrides or {}).items():
         option = f"--{key.partition('.')[2].replace('_', '-')}"
-        values[key], origins[key] = _converted(known[key], value, option), option
+        values[key], origins[key] = _convert_value(known[key], value, option), option
 
     built: dict[str, Any] = {
         section: struct(
@@ -109,7 +109,7 @@ def _read(path: Path, known: Mapping[str, Setting]) -> list[tuple[str, Any]]:
     found: list[tuple[str, Any]] = []
     for section, table in tables.items():
         if section not in sections():
-            raise _unknown(f"{path}: {section}", "section", section, sections())
+            raise _unknown_name(f"{path}: {section}", "section", section, sections())
         if not isinstance(table, dict):
             raise ConfigInvalid(
                 "config_wrong_type", "a section is a table", place=f"{path}: {section}", advice=f"write [{section}]"
@@ -117,7 +117,7 @@ def _read(path: Path, known: Mapping[str, Setting]) -> list[tuple[str, Any]]:
         for name, value in cast("dict[str, Any]", table).items():
             key = f"{section}.{name}"
             if key not in known:
-                raise _unknown(
+                raise _unknown_name(
                     f"{path}: {key}", "setting", name, [k.name for k in known.values() if k.section == section]
                 )
             found.append((key, value))
@@ -136,7 +136,7 @@ def _variables(
         if setting := by_variable.get(variable):
             found.append((variable, setting))
         elif variable.split("_")[1].lower() in sections():
-            raise _unknown(variable, "setting", variable, by_variable)
+            raise _unknown_name(variable, "setting", variable, by_variable)
         else:
             unread.append(variable)
     return found
@@ -150,13 +150,13 @@ def _from_text(setting: Setting, text: str, place: str) -> Any:
         except msgspec.DecodeError:
             pass  # then it is text that begins with a bracket
         else:
-            return _converted(setting, value, place)
+            return _convert_value(setting, value, place)
     if isinstance(setting.default, (tuple, list, frozenset)):
-        return _converted(setting, [item.strip() for item in text.split(",") if item.strip()], place)
-    return _converted(setting, text.strip(), place, strict=False)
+        return _convert_value(setting, [item.strip() for item in text.split(",") if item.strip()], place)
+    return _convert_value(setting, text.strip(), place, strict=False)
 
 
-def _converted(setting: Setting, value: Any, place: str, *, strict: bool = True) -> Any:
+def _convert_value(setting: Setting, value: Any, place: str, *, strict: bool = True) -> Any:
     try:
         return msgspec.convert(value, setting.type, strict=strict)
     except msgspec.ValidationError as error:
@@ -186,7 +186,7 @@ def _what(error: msgspec.ValidationError) -> str:
     return text[:1].lower() + text[1:]
 
 
-def _unknown(place: str, kind: str, name: str, names: Iterable[str]) -> ConfigInvalid:
+def _unknown_name(place: str, kind: str, name: str, names: Iterable[str]) -> ConfigInvalid:
     names = list(names)
     near = difflib.get_close_matches(name, names, n=1)
     advice = f"did you mean {near[0]}?" if near else f"known: {', '.join(names) or 'none yet'}"

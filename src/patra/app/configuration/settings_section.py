@@ -22,12 +22,13 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def __repr__(self) -> str:
         values = ", ".join(
-            f"{field.name}={shown(field, getattr(self, field.name))!r}" for field in msgspec.structs.fields(type(self))
+            f"{field.name}={display_value(field, getattr(self, field.name))!r}"
+            for field in msgspec.structs.fields(type(self))
         )
         return f"{type(self).__name__}({values})"
 
 
-def shown(field: msgspec.structs.FieldInfo, value: Any) -> Any:
+def display_value(field: msgspec.structs.FieldInfo, value: Any) -> Any:
     """The value as it may be printed: secrets hidden, references kept, URLs without passwords."""
     if is_marked(field, "secret"):
         if isinstance(value, (tuple, list)):

@@ -99,11 +99,11 @@ def look_up(tx: Tx, key: str, kinds: Sequence[str], limit: int) -> Lookup:
             *_batches(shown),
             *(_refusal(one) for one in refused),
             *(entry for one in shown for entry in _decision(one)),
-            *(_opened(one) for one in closures[:MAX_CLOSURES]),
-            *(statements.closed(one) for one in statements_of_facts(tx, [one.number for one in shown])),
+            *(_opening_entry(one) for one in closures[:MAX_CLOSURES]),
+            *(statements.closing_entry(one) for one in statements_of_facts(tx, [one.number for one in shown])),
         ],
         pending=[pending for one in closures for pending in attribution_pending.due(one)]
-        + [p for one in shown for p in attribution_pending.undelivered(one)],
+        + [p for one in shown for p in attribution_pending.pending_deliveries(one)],
         follow=[related for one in shown for related in published_as(one)],
         complete=pages.complete,
         advice=[] if pages.complete else [_all_of(key, f"The latest {len(decisions)} decisions are read", pages.items)],
@@ -349,7 +349,7 @@ def _record(one: DecisionView, record: dict[str, Any], at: int) -> Entry:
     )
 
 
-def _opened(one: ClosureView) -> Entry:
+def _opening_entry(one: ClosureView) -> Entry:
     ended = f"; its state is now {one.state}" + (f", set by {one.terminalSource}" if one.terminalSource else "")
     return Entry(
         id=f"attribution.closure.{one.closureKey}",

@@ -21,7 +21,7 @@ def due(one: ClosureView) -> list[Pending]:
     ]
 
 
-def undelivered(one: DecisionView) -> list[Pending]:
+def pending_deliveries(one: DecisionView) -> list[Pending]:
     waiting = [record for record in one.records if record["recordStatus"] == "new"]
     return [
         Pending(

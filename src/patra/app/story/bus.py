@@ -67,7 +67,7 @@ def look_up(tx: Tx, key: str, kinds: Sequence[str], limit: int) -> Lookup:
         kind = "bus.event_id" if keys.is_event_id(key) else "bus.idempotency_key"
         label = f"{len(refused)} publications of this key were refused"
         candidates = [Candidate(engine=Engine.BUS, kind=kind, key=key, label=label, count=len(refused))]
-    lookup = told(tx, [event for some in found.values() for event in some], limit)
+    lookup = tell_events(tx, [event for some in found.values() for event in some], limit)
     return Lookup(
         kinds=list(kinds),
         candidates=candidates,
@@ -95,19 +95,19 @@ def follow(tx: Tx, followed: Sequence[Related], where: Mapping[str, Mapping[str,
                 wanted += [Event(row) for row in events.by_id(tx, one.key)]
             case _:
                 pass
-    return told(tx, wanted, limit)
+    return tell_events(tx, wanted, limit)
 
 
-def told(tx: Tx, found: Sequence[Event], limit: int) -> Lookup:
+def tell_events(tx: Tx, found: Sequence[Event], limit: int) -> Lookup:
     """Everything that happened to some events, the first of them in the order of publishing."""
     ordered = list({event.row.seq: event for event in sorted(found, key=lambda event: event.row.seq)}.values())
     shown = ordered[:limit]
     ids = {event.event_id for event in shown if event.event_id}
-    entries = [_published(event) for event in shown]
+    entries = [_publishing_entry(event) for event in shown]
     pending: list[Pending] = []
     for row in deliveries.of_events(tx, ids, limit) if ids else ():
         if row["attempts"] or row["lost"]:
-            entries.append(_failed(row))
+            entries.append(_failure_entry(row))
         if row["state"] != "dead":
             pending.append(_waiting(row))
     dead = dead_letters.of_events(tx, ids, limit) if ids else []
@@ -121,7 +121,7 @@ def told(tx: Tx, found: Sequence[Event], limit: int) -> Lookup:
         (entry.detail.get("group"), entry.related[0].key) for entry in entries if entry.what == "delivery_failed"
     }
     entries += [_attempt(n, hop) for n, hop in enumerate(steps) if _is_past_attempt(hop, counted)]
-    entries += _handled(tx, shown, over, steps)
+    entries += _handling(tx, shown, over, steps)
     origins = [related for event in shown for related in _origins(event.envelope)[:1]]
     return Lookup(
         kinds=[], entries=entries, pending=pending, follow=list(dict.fromkeys(origins)), complete=len(ordered) <= limit
@@ -147,7 +147,7 @@ def _candidate(kind: str, key: str, found: Sequence[Event]) -> Candidate:
     return Candidate(engine=Engine.BUS, kind=kind, key=key, label=label, count=len(found), subject=f"bus:{seqs}")
 
 
-def _related(envelope: Envelope) -> list[Related]:
+def _related_keys(envelope: Envelope) -> list[Related]:
     found = [
         Related(relation="event", kind="bus.event_id", key=envelope.event_id),
         Related(relation="same trace", kind="bus.trace_id", key=envelope.trace_id),
@@ -186,7 +186,7 @@ def _origins(envelope: Envelope | None) -> list[Related]:
     ]
 
 
-def _published(event: Event) -> Entry:
+def _publishing_entry(event: Event) -> Entry:
     envelope, row = event.envelope, event.row
     if envelope is None:
         return Entry(
@@ -219,7 +219,7 @@ def _published(event: Event) -> Entry:
             "occurred_at": envelope.occurred_at,
             "payload": envelope.payload,
         },
-        related=_related(envelope),
+        related=_related_keys(envelope),
     )
 
 
@@ -247,7 +247,7 @@ def _attempt(number: int, hop: hops.Hop) -> Entry:
     )
 
 
-def _handled(tx: Tx, found: Iterable[Event], discarded: Collection[str], steps: Sequence[hops.Hop]) -> list[Entry]:
+def _handling(tx: Tx, found: Iterable[Event], discarded: Collection[str], steps: Sequence[hops.Hop]) -> list[Entry]:
     """Which groups have handled the events, as far as their inboxes reach back; one that discarded it has not.
 
     With the rows that a handler declared as written, and the program that handled it, where it was one elsewhere.
@@ -288,7 +288,7 @@ def _of(event_id: str, group: str) -> list[Related]:
     ]
 
 
-def _failed(row: Mapping[str, Any]) -> Entry:
+def _failure_entry(row: Mapping[str, Any]) -> Entry:
     code = row["error_code"] or ""
     return Entry(
         id=f"bus.failed.{row['name']}.{row['event_id']}",

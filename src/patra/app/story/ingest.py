@@ -8,7 +8,7 @@ import msgspec
 from patra.app.bridges.ingest_events import change_key, idempotency_key
 from patra.app.story import ingest_entries as entries
 from patra.app.story import keys
-from patra.app.story.ingest_entries import Fields, related
+from patra.app.story.ingest_entries import Fields, related_key
 from patra.app.story.model import Candidate, Collected, Engine, Entry, Lookup, Pending
 from patra.ingest.landing.change_messages import CHANNEL, Change, Changes
 from patra.ingest.operations.reads import lineage
@@ -32,7 +32,7 @@ class Told(Collected):
 
     def add(self, entry: Entry, pending: Pending | None = None, moves_of: str = "") -> None:
         """Add an entry, what is pending with it, and (`moves_of`) the state changes of its row."""
-        self.entries.setdefault(entry.id, entries.explained(entry, _TEXTS))
+        self.entries.setdefault(entry.id, entries.explain_entry(entry, _TEXTS))
         if pending is not None:
             self.pending[entry.id] = pending
         if moves_of:
@@ -79,7 +79,7 @@ class Told(Collected):
             self.add(entries.batch(row))
         for row in self.cut(lineage.cursor_events_of_run(self.tx, run_id, self.limit + 1, batch_no), self.limit):
             self.add(entries.cursor_event(row))
-        self.follow[related("published as", "bus.trace_id", run_id)] = None
+        self.follow[related_key("published as", "bus.trace_id", run_id)] = None
         if batch_no is not None:
             self.where[run_id] = {"batch_no": batch_no}
 
@@ -102,13 +102,13 @@ class Told(Collected):
     def record(self, row: Fields, within: str | None) -> None:
         """A record, its batch and origin; `within` is the DOI that the story is of."""
         dois = dict.fromkeys(filter(None, map(keys.doi, lineage.identifiers(self.tx, row))))
-        works = [related("same work", "ingest.record", doi) for doi in dois if doi != within]
+        works = [related_key("same work", "ingest.record", doi) for doi in dois if doi != within]
         for entry in entries.record(row, works):
             self.add(entry)
         for batch in lineage.batches(self.tx, row["run_id"], 1, row["batch_no"]):
             self.add(entries.batch(batch))
         self.origin_of_batch(row, row["changed_at"])
-        self.follow[related("published as", "bus.idempotency_key", _event_key(row))] = None
+        self.follow[related_key("published as", "bus.idempotency_key", _event_key(row))] = None
 
     def moves(self) -> None:
         """The journal's entries about the rows that were collected."""
@@ -137,12 +137,12 @@ def _event_key(row: Fields) -> str:
 def look_up(tx: Tx, key: str, kinds: Sequence[str], limit: int) -> tuple[Lookup, dict[str, dict[str, Any]]]:
     """The rows that a key leads to under some kinds, their origin and effects; and which events of a run are meant."""
     told = Told(tx, limit)
-    candidates = [one for kind in kinds for one in _found(told, key, kind)]
+    candidates = [one for kind in kinds for one in _find_candidates(told, key, kind)]
     told.moves()
     return told.lookup(kinds, candidates), told.where
 
 
-def _found(told: Told, key: str, kind: str) -> list[Candidate]:
+def _find_candidates(told: Told, key: str, kind: str) -> list[Candidate]:
     match kind:
         case "ingest.schedule_instance":
             return _schedule(told, key)
@@ -237,25 +237,25 @@ def _records(told: Told, key: str) -> list[Candidate]:
 def _records_of(told: Told, key: str, source: str, endpoint: str, ids: list[str]) -> list[Candidate]:
     found: dict[str, Candidate] = {}
 
-    def meant(row: Fields) -> bool:
+    def is_meant(row: Fields) -> bool:
         return source in {"", row["provenance_code"]} and endpoint in {"", row["endpoint_name"]}
 
     rows = [
         *lineage.records(told.tx, ids, told.limit),
-        *([] if endpoint else lineage.identified(told.tx, ids, told.limit)),
+        *([] if endpoint else lineage.identify_records(told.tx, ids, told.limit)),
     ]
-    for row in filter(meant, rows):
+    for row in filter(is_meant, rows):
         name = entries.record_key(row)
         if name not in found:
             told.record(row, within=keys.doi(key))
             found[name] = _record_candidate(row, keys.doi(key))
-    for row in filter(meant, lineage.quarantined(told.tx, ids, told.limit)):
-        told.add(entries.quarantined(row), entries.quarantine_pending(row))
+    for row in filter(is_meant, lineage.quarantined_records(told.tx, ids, told.limit)):
+        told.add(entries.quarantine_entry(row), entries.quarantine_pending(row))
         name = f"{row['provenance_code']}|{row['endpoint_name']}|{row['item_key']}"
         label = f"quarantined record of {row['provenance_code']}/{row['endpoint_name']}"
         found.setdefault(name, _candidate("ingest.record", name, label))
         told.origin_of_batch(row, row["first_seen_at"])
-    for row in filter(meant, lineage.signals(told.tx, ids, told.limit)):
+    for row in filter(is_meant, lineage.signals(told.tx, ids, told.limit)):
         told.add(entries.signal(row))
         name = entries.record_key(row)
         found.setdefault(name, _candidate("ingest.record", name, "record that is asked for again"))

@@ -21,7 +21,7 @@ MACHINES = {
 """What the machines of the journal are called, and their paragraphs."""
 
 
-def related(relation: str, kind: str, key: str) -> Related:
+def related_key(relation: str, kind: str, key: str) -> Related:
     return Related(relation=relation, kind=kind, key=key)
 
 
@@ -52,38 +52,40 @@ def trigger(row: Fields) -> Entry:
         state=row["outcome_code"],
         code=row["outcome_code"],
         paragraph="i-7-1",
-        keys=[related("trigger", "ingest.schedule_instance", name)],
+        keys=[related_key("trigger", "ingest.schedule_instance", name)],
     )
 
 
 def plan(row: Fields) -> Entry:
     where = f"{row['operation_code']} of {row['provenance_code']}/{row['endpoint_name']}"
     keys = [
-        related("plan", "ingest.plan", row["plan_id"]),
-        related("trigger", "ingest.schedule_instance", row["schedule_instance_id"]),
-        related("cursor", "ingest.cursor", cursor_key(row)),
+        related_key("plan", "ingest.plan", row["plan_id"]),
+        related_key("trigger", "ingest.schedule_instance", row["schedule_instance_id"]),
+        related_key("cursor", "ingest.cursor", cursor_key(row)),
     ]
-    return _created(f"plan.{row['plan_id']}", "plan_created", f"Plan {row['plan_id']}, {where},", row, keys, "i-8-1")
+    return _creation_entry(
+        f"plan.{row['plan_id']}", "plan_created", f"Plan {row['plan_id']}, {where},", row, keys, "i-8-1"
+    )
 
 
 def plan_slice(row: Fields, task_id: str) -> Entry:
     keys = [
-        related("slice", "ingest.slice", row["slice_id"]),
-        related("plan", "ingest.plan", row["plan_id"]),
-        related("task", "ingest.task", task_id),
+        related_key("slice", "ingest.slice", row["slice_id"]),
+        related_key("plan", "ingest.plan", row["plan_id"]),
+        related_key("task", "ingest.task", task_id),
     ]
     if row["parent_slice_id"]:
-        keys.append(related("cut from", "ingest.slice", row["parent_slice_id"]))
-    return _created(f"slice.{row['slice_id']}", "slice_cut", f"Slice {row['slice_id']}", row, keys, "i-8-2")
+        keys.append(related_key("cut from", "ingest.slice", row["parent_slice_id"]))
+    return _creation_entry(f"slice.{row['slice_id']}", "slice_cut", f"Slice {row['slice_id']}", row, keys, "i-8-2")
 
 
 def task(row: Fields) -> Entry:
     keys = [
-        related("task", "ingest.task", row["task_id"]),
-        related("slice", "ingest.slice", row["slice_id"]),
-        related("plan", "ingest.plan", row["plan_id"]),
+        related_key("task", "ingest.task", row["task_id"]),
+        related_key("slice", "ingest.slice", row["slice_id"]),
+        related_key("plan", "ingest.plan", row["plan_id"]),
     ]
-    return _created(f"task.{row['task_id']}", "task_created", f"Task {row['task_id']}", row, keys, "i-9-1")
+    return _creation_entry(f"task.{row['task_id']}", "task_created", f"Task {row['task_id']}", row, keys, "i-9-1")
 
 
 def task_pending(row: Fields) -> Pending | None:
@@ -98,7 +100,7 @@ def task_pending(row: Fields) -> Pending | None:
         text=working if leased else f"Task {name} waits for an executor.",
         due=row["leased_until"] if leased else row["scheduled_at"],
         state=row["status_code"],
-        related=[related("task", "ingest.task", name)],
+        related=[related_key("task", "ingest.task", name)],
     )
 
 
@@ -114,8 +116,8 @@ def run(row: Fields) -> Entry:
         code=row["reason_code"],
         paragraph="i-9-3",
         keys=[
-            related("run", "ingest.run", row["run_id"]),
-            related("task", "ingest.task", row["task_id"]),
+            related_key("run", "ingest.run", row["run_id"]),
+            related_key("task", "ingest.task", row["task_id"]),
         ],
     )
 
@@ -134,10 +136,10 @@ def batch(row: Fields) -> Entry:
         code=row["reason_code"],
         paragraph="i-9-4" if row["error_level"] is None else "i-12-1",
         keys=[
-            related("batch", "ingest.batch", name),
-            related("run", "ingest.run", row["run_id"]),
-            related("task", "ingest.task", row["task_id"]),
-            related("correlation id", "ingest.correlation_id", correlation_id(row["run_id"], row["batch_no"])),
+            related_key("batch", "ingest.batch", name),
+            related_key("run", "ingest.run", row["run_id"]),
+            related_key("task", "ingest.task", row["task_id"]),
+            related_key("correlation id", "ingest.correlation_id", correlation_id(row["run_id"], row["batch_no"])),
         ],
     )
 
@@ -154,17 +156,20 @@ def cursor_event(row: Fields) -> Entry:
         state=row["direction_code"],
         code=row["reason_code"],
         paragraph="i-10-3",
-        keys=[related("cursor", "ingest.cursor", cursor_key(row)), related("batch", "ingest.batch", batch_key(row))],
+        keys=[
+            related_key("cursor", "ingest.cursor", cursor_key(row)),
+            related_key("batch", "ingest.batch", batch_key(row)),
+        ],
     )
 
 
 def cursor(row: Fields) -> Entry:
     name = cursor_key(row)
-    keys = [related("cursor", "ingest.cursor", name)]
+    keys = [related_key("cursor", "ingest.cursor", name)]
     if row["run_id"]:
-        keys.append(related("last moved by", "ingest.batch", batch_key(row)))
+        keys.append(related_key("last moved by", "ingest.batch", batch_key(row)))
     if row["plan_id"]:
-        keys.append(related("plan", "ingest.plan", row["plan_id"]))
+        keys.append(related_key("plan", "ingest.plan", row["plan_id"]))
     return _entry(
         f"cursor_state.{name}.{row['cursor_key']}.{row['namespace_scope_code']}",
         row["updated_at"],
@@ -182,10 +187,10 @@ def record(row: Fields, works: Sequence[Related] = ()) -> list[Entry]:
     """When a record was first seen, and what its last change was; `works` lead to other records of the same work."""
     name, state = record_key(row), "deleted" if row["deleted"] else "stored"
     keys = [
-        related("record", "ingest.record", name),
-        related("batch", "ingest.batch", batch_key(row)),
-        related("run", "ingest.run", row["run_id"]),
-        related("task", "ingest.task", row["task_id"]),
+        related_key("record", "ingest.record", name),
+        related_key("batch", "ingest.batch", batch_key(row)),
+        related_key("run", "ingest.run", row["run_id"]),
+        related_key("task", "ingest.task", row["task_id"]),
         *works,
     ]
     text = f"Record {name} was stored{' as deleted' if row['deleted'] else ''} by batch {batch_key(row)}."
@@ -208,7 +213,7 @@ def record(row: Fields, works: Sequence[Related] = ()) -> list[Entry]:
     return [_entry(*seen, {}, state="created", paragraph="i-11-1", keys=keys[:1]), changed]
 
 
-def quarantined(row: Fields) -> Entry:
+def quarantine_entry(row: Fields) -> Entry:
     name = f"{row['provenance_code']}|{row['endpoint_name']}|{row['item_key']}"
     return _entry(
         f"quarantine.{name}",
@@ -220,7 +225,7 @@ def quarantined(row: Fields) -> Entry:
         state=row["status_code"],
         code=row["reason_code"],
         paragraph="i-12-5",
-        keys=[related("record", "ingest.record", name), related("batch", "ingest.batch", batch_key(row))],
+        keys=[related_key("record", "ingest.record", name), related_key("batch", "ingest.batch", batch_key(row))],
     )
 
 
@@ -234,7 +239,7 @@ def quarantine_pending(row: Fields) -> Pending | None:
         text=f"Record {name} is in quarantine until it is read again or dismissed.",
         due=None,
         state="OPEN",
-        related=[related("record", "ingest.record", name)],
+        related=[related_key("record", "ingest.record", name)],
     )
 
 
@@ -246,15 +251,15 @@ def publication_pending(head: Fields, row: Fields) -> Pending:
         text=f"The changed records of batch {name} wait to be published on the bus.",
         due=head["due_at"],
         state=head["reason"] or "pending",
-        related=[related("batch", "ingest.batch", name)],
+        related=[related_key("batch", "ingest.batch", name)],
     )
 
 
 def signal(row: Fields) -> Entry:
     name = record_key(row)
-    keys = [related("record", "ingest.record", name)]
+    keys = [related_key("record", "ingest.record", name)]
     if row["plan_id"]:
-        keys.append(related("taken up by", "ingest.plan", row["plan_id"]))
+        keys.append(related_key("taken up by", "ingest.plan", row["plan_id"]))
     return _entry(
         f"signal.{name}",
         row["raised_at"],
@@ -283,15 +288,15 @@ def move(one: Move, number: int) -> Entry:
         code=one.reason,
         rule_version=one.rule_version,
         paragraph=paragraph,
-        keys=[related(kind, f"ingest.{kind}", one.subject)],
+        keys=[related_key(kind, f"ingest.{kind}", one.subject)],
     )
 
 
-def explained(entry: Entry, texts: Texts) -> Entry:
+def explain_entry(entry: Entry, texts: Texts) -> Entry:
     return msgspec.structs.replace(entry, code_text=texts.get(entry.code, ""))
 
 
-def _created(name: str, what: str, subject: str, row: Fields, keys: list[Related], paragraph: str) -> Entry:
+def _creation_entry(name: str, what: str, subject: str, row: Fields, keys: list[Related], paragraph: str) -> Entry:
     return _entry(
         name,
         row["created_at"],

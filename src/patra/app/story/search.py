@@ -55,8 +55,8 @@ def story(db: Database, key: str, *, kind: str = "", limit: int = PAGE_LIMIT, af
         return _unchosen(key, chosen, lookups)
     engines = {one.engine for one in found}
     told = [lookups[engine] for engine in Engine if engine in engines]
-    told += _followed(db, told, where)
-    return _joined(key, chosen[0].kind, told, lookups, min(limit, MAX_PAGE_LIMIT), after)
+    told += _follow_keys(db, told, where)
+    return _join_lookups(key, chosen[0].kind, told, lookups, min(limit, MAX_PAGE_LIMIT), after)
 
 
 def things(found: Sequence[Candidate]) -> list[Candidate]:
@@ -101,7 +101,7 @@ def _of_attribution(tx: Tx, key: str, kinds: Sequence[str]) -> Lookup:
     )
 
 
-def _followed(db: Database, told: Sequence[Lookup], where: dict[str, Mapping[str, Any]]) -> list[Lookup]:
+def _follow_keys(db: Database, told: Sequence[Lookup], where: dict[str, Mapping[str, Any]]) -> list[Lookup]:
     """What other engines know about the keys that the first ones name."""
     wanted: dict[Engine, list[Related]] = {}
     for related in dict.fromkeys(one for lookup in told for one in lookup.follow):
@@ -115,7 +115,7 @@ def _followed(db: Database, told: Sequence[Lookup], where: dict[str, Mapping[str
     return found
 
 
-def _joined(
+def _join_lookups(
     key: str, kind: str, told: Sequence[Lookup], lookups: Mapping[Engine, Lookup], limit: int, after: str
 ) -> Story:
     entries: list[Entry] = in_order(entry for lookup in told for entry in lookup.entries)
@@ -133,7 +133,7 @@ def _joined(
         pending=[pending_shown(one, masks) for one in sorted(pending, key=_soonest)[:MAX_PAGE_LIMIT]],
         related=related_shown((one for entry in entries for one in entry.related if one.key != key), masks),
         candidates=[],
-        searched=_searched(lookups, cut_off=not all(lookup.complete for lookup in told)),
+        searched=_search_places(lookups, cut_off=not all(lookup.complete for lookup in told)),
         advice=[redact_text(line) for lookup in told for line in lookup.advice],
         next=following,
     )
@@ -149,13 +149,13 @@ def _unchosen(key: str, chosen: Sequence[Candidate], lookups: Mapping[Engine, Lo
         pending=[],
         related=[],
         candidates=[candidate_shown(one) for one in chosen],
-        searched=_searched(lookups, cut_off=False),
+        searched=_search_places(lookups, cut_off=False),
         advice=[*cut_off, "Ask again with the kind and key of one candidate."] if chosen else ADVICE,
         next=None,
     )
 
 
-def _searched(lookups: Mapping[Engine, Lookup], *, cut_off: bool) -> list[Searched]:
+def _search_places(lookups: Mapping[Engine, Lookup], *, cut_off: bool) -> list[Searched]:
     """Where was looked; with `cut_off` some engine that was asked has more than the story shows."""
     return [
         Searched(engine=engine.value, kinds=lookup.kinds, complete=lookup.complete and not (cut_off and lookup.entries))

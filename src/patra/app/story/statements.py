@@ -5,7 +5,7 @@ from patra.attribution.settlement.statement import Statement
 from patra.attribution.settlement.statement_store import statement_file, statement_of_key
 from patra.kernel.clock import parse_instant
 from patra.kernel.db import Tx
-from patra.kernel.errors import counted
+from patra.kernel.errors import count_phrase
 
 KIND = "attribution.statement"
 MAX_FACTS = 50
@@ -26,12 +26,12 @@ def look_up(tx: Tx, key: str) -> Lookup:
     return Lookup(
         kinds=[KIND],
         candidates=[Candidate(engine=Engine.ATTRIBUTION, kind=KIND, key=key, label=label, subject=found.hash)],
-        entries=[closed(found, named)],
+        entries=[closing_entry(found, named)],
         complete=len(facts) <= MAX_FACTS,
     )
 
 
-def closed(found: Statement, named: "list[Related] | None" = None) -> Entry:
+def closing_entry(found: Statement, named: "list[Related] | None" = None) -> Entry:
     """The entry of a statement: which period was closed, with what in it."""
     related = [
         Related(relation="counted in", kind=KIND, key=found.hash),
@@ -40,7 +40,7 @@ def closed(found: Statement, named: "list[Related] | None" = None) -> Entry:
     ]
     if found.previous_hash:
         related.append(Related(relation="follows", kind=KIND, key=found.previous_hash))
-    counts = f"{counted(found.impressions, 'impression')} and {counted(found.clicks, 'click')}"
+    counts = f"{count_phrase(found.impressions, 'impression')} and {count_phrase(found.clicks, 'click')}"
     return Entry(
         id=f"statement:{found.hash}",
         at=parse_instant(found.closed_at) or 0,

@@ -102,10 +102,10 @@ def candidate_shown(candidate: Candidate) -> StoryCandidate:
 def related_shown(related: Iterable[Related], masks: Masks) -> list[Related]:
     """Keys by relation, each once; a key that is a person's or a secret is masked and leads nowhere."""
     distinct = islice(dict.fromkeys(one for one in related if one.key), MAX_RELATED)
-    return list(dict.fromkeys(_masked(one, masks[one.key]) for one in distinct))
+    return list(dict.fromkeys(_mask_related(one, masks[one.key]) for one in distinct))
 
 
-def _masked(one: Related, key: str) -> Related:
+def _mask_related(one: Related, key: str) -> Related:
     return one if key == one.key else msgspec.structs.replace(one, key=key)
 
 

@@ -18,7 +18,7 @@ from patra.attribution.decision.decisions import Decision
 from patra.attribution.decision.dedup import SCOPE
 from patra.attribution.intake.identity import FAILURE
 from patra.attribution.retention import FACTS, LOG_PURGED
-from patra.attribution.storage.decision_codec import unpacked
+from patra.attribution.storage.decision_codec import unpack_decisions
 from patra.attribution.storage.dedup_keys import CARRY_FROM, CARRY_TO, PURGED
 from patra.attribution.storage.read import Archived
 from patra.attribution.storage.recent_keys import firsts_of, known_in
@@ -56,7 +56,7 @@ class RecentSearch:
     def __init__(self) -> None:
         self._place = 0
 
-    def known(self, tx: Tx, keys: Collection[bytes]) -> dict[bytes, Entry]:
+    def find_known(self, tx: Tx, keys: Collection[bytes]) -> dict[bytes, Entry]:
         """The entries of those keys that are there; it reads no further than it has to."""
         wanted, found, begin = set(keys), dict[bytes, Entry](), self._place
         if tx.dialect != "sqlite":
@@ -83,7 +83,7 @@ def past_cycles(tx: Tx, keys: Collection[bytes]) -> dict[bytes, int]:
 def cycles_of(tx: Tx, keys: Collection[bytes], recent: RecentSearch) -> dict[bytes, int]:
     """The last cycle of each of some keys that was ever held."""
     known = entries(tx, SCOPE, sorted(keys))
-    known |= recent.known(tx, set(keys) - known.keys())
+    known |= recent.find_known(tx, set(keys) - known.keys())
     return past_cycles(tx, keys) | {key: entry.cycle for key, entry in known.items()}
 
 
@@ -96,7 +96,7 @@ def key_findings(tx: Tx, page: Sequence[Archived], now: int, recent: RecentSearc
     forgotten = {
         one for decision, one in absent if past.get(one.key, 0) >= one.cycle and one.first_at + _window(decision) < now
     }
-    known |= recent.known(tx, {one.key for _, one in absent if one not in forgotten})
+    known |= recent.find_known(tx, {one.key for _, one in absent if one not in forgotten})
     for decision, one in held:
         if one in forgotten:
             continue
@@ -124,7 +124,7 @@ def ledger_page(tx: Tx, after: int, limit: int) -> Page:
     rows = tx.fetch(Q["ledger_page"], {"scope": SCOPE, "after": after, "limit": limit})
     held = [Held(bytes(key), cycle, first_at) for key, cycle, first_at, _ in rows]
     last = rows[-1][3] if rows else after
-    return Page(rows=len(rows), last=last, more=len(rows) >= limit, findings=list(_unfounded(tx, held)))
+    return Page(rows=len(rows), last=last, more=len(rows) >= limit, findings=list(_unfounded_keys(tx, held)))
 
 
 def recent_page(tx: Tx, after: int, limit: int) -> Page:
@@ -135,15 +135,15 @@ def recent_page(tx: Tx, after: int, limit: int) -> Page:
     last = after
     for number, body in rows:
         if held and len(held) >= limit:
-            return Page(rows=len(held), last=last, more=True, findings=list(_unfounded(tx, held)))
+            return Page(rows=len(held), last=last, more=True, findings=list(_unfounded_keys(tx, held)))
         for key, _, first_at, _ in firsts_of(bytes(body)):
             if number > carried_to or (key[0] << 8 | key[1]) >= carried_from:  # else it is the tree's
                 held.append(Held(key, 1, first_at))
         last = number
-    return Page(rows=len(held), last=last, more=len(rows) == RECENT_ROWS, findings=list(_unfounded(tx, held)))
+    return Page(rows=len(held), last=last, more=len(rows) == RECENT_ROWS, findings=list(_unfounded_keys(tx, held)))
 
 
-def _unfounded(tx: Tx, held: Sequence[Held]) -> Iterator[Finding]:
+def _unfounded_keys(tx: Tx, held: Sequence[Held]) -> Iterator[Finding]:
     """Keys that no decision accounts for; what was purged with the log or the facts is not asked for."""
     since, purged = mark(tx, LOG_PURGED), mark(tx, FACTS) >> ITEM_BITS
     asked = [one for one in held if not since or one.first_at >= since]
@@ -162,7 +162,7 @@ def _unfounded(tx: Tx, held: Sequence[Held]) -> Iterator[Finding]:
 def _not_in(tx: Tx, held: Sequence[Held], items: Collection[int]) -> list[Held]:
     """Those of some keys that no decision of some items holds."""
     rows = tx.fetch(Q["packs_of_items"], rows=[(item,) for item in sorted(set(items))]) if items else []
-    decided = (decision for item, _, body in rows for _, decision in unpacked(item, bytes(body)))
+    decided = (decision for item, _, body in rows for _, decision in unpack_decisions(item, bytes(body)))
     known = {found for decision in decided if (found := held_by(decision)) is not None}
     return [one for one in held if one not in known]
 

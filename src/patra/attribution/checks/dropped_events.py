@@ -64,7 +64,7 @@ def drop_findings(
             continue
         if found is not None and not _is_of(found, one.decision):
             yield Finding(check="reject_and_decision_differ", key=key)
-        elif _miscounted(found, one.decision, count, since) and not _went_over(tx, one.decision, now, recent):
+        elif _is_miscounted(found, one.decision, count, since) and not _went_over(tx, one.decision, now, recent):
             events = found.events if found else 0
             yield Finding(check="reject_counts_differ", key=f"{key}: {events} rejected events instead of {count}")
         if found is not None and found.unkept:
@@ -81,7 +81,7 @@ def _is_of(found: _Rejects, decision: Decision) -> bool:
     ) == (decision.subject.app, decision.subject.app)
 
 
-def _miscounted(found: _Rejects | None, decision: Decision, count: int, since: int) -> bool:
+def _is_miscounted(found: _Rejects | None, decision: Decision, count: int, since: int) -> bool:
     """Whether the rejected events of a drop are others in number than it counts, as far as their rows can tell."""
     if decision.reason in _DUPLICATES:
         return found is not None
@@ -97,7 +97,7 @@ def _went_over(tx: Tx, decision: Decision, now: int, recent: RecentSearch) -> bo
     if decision.reason not in _LATE or subject.dedup is None:
         return False
     key = half(subject.dedup)
-    entry = entries(tx, SCOPE, [key]).get(key) or recent.known(tx, {key}).get(key)
+    entry = entries(tx, SCOPE, [key]).get(key) or recent.find_known(tx, {key}).get(key)
     if entry is None:  # an event of another app's closure holds no key
         return bool(past_cycles(tx, {key}))
     return entry.cycle != subject.cycle or entry.expires_at < now

@@ -18,9 +18,9 @@ from patra.attribution.decision.closure_rules import Action
 from patra.attribution.decision.decide import ITEM_BITS
 from patra.attribution.intake.batch import read_batch
 from patra.attribution.intake.envelope import Refused, envelope, plain_envelope
-from patra.attribution.intake.zstd import decompressed
+from patra.attribution.intake.zstd import decompress_body
 from patra.attribution.retention import AUDITS, FACTS
-from patra.attribution.storage.decision_codec import unpacked
+from patra.attribution.storage.decision_codec import unpack_decisions
 from patra.attribution.storage.sql import Q, mark
 from patra.kernel.db import Row, Tx
 
@@ -71,7 +71,7 @@ def line_page(tx: Tx, after: int, events: int, recent: RecentSearch) -> Lines:
         return Lines(page=Page(rows=0, last=after, more=False, findings=[]), dropped=0)
     rows = tx.fetch(Q["lines_between"], {"first": numbers[0], "last": numbers[-1]})
     packs = tx.fetch(Q["packs_of_items"], rows=[(number,) for number in numbers])
-    decided = {item: [one for _, one in unpacked(item, bytes(body))] for item, _, body in packs}
+    decided = {item: [one for _, one in unpack_decisions(item, bytes(body))] for item, _, body in packs}
     findings: list[Finding] = []
     undecided: list[_Undecided] = []
     first_drops = 0
@@ -79,16 +79,16 @@ def line_page(tx: Tx, after: int, events: int, recent: RecentSearch) -> Lines:
         found = decided.get(row[0], [])
         if row[2] == "batch":
             own = {one.subject.index for one in found if one.batch is None}
-            sent = decompressed(bytes(row[3]))
+            sent = decompress_body(bytes(row[3]))
             count = _count_events(sent)
             beyond = sorted(index for index in own if index is not None and index >= count)
             findings += [Finding(check="decision_without_an_event", key=f"event {i}, line {row[0]}") for i in beyond]
             if len(own) - len(beyond) < count:
-                undecided += _undecided(row, sent, own)
+                undecided += _undecided_events(row, sent, own)
             first_drops += sum(one.action == Action.DROP.value for one in found)
         elif row[2] == "refused" and found:
             findings.append(Finding(check="decisions_on_a_refused_batch", key=str(row[0])))
-    undropped = list(_undropped(tx, undecided, recent))
+    undropped = list(_undropped_events(tx, undecided, recent))
     more = len(numbers) < len(sizes) or len(sizes) == events
     page = Page(rows=len(numbers), last=numbers[-1], more=more, findings=[*findings, *undropped])
     return Lines(page=page, dropped=first_drops + len(undecided) - len(undropped))
@@ -100,7 +100,7 @@ def _count_events(sent: bytes) -> int:
     return 0 if isinstance(read, Refused) else len(read.events)
 
 
-def _undecided(row: Row, sent: bytes, own: Collection[int | None]) -> Iterator[_Undecided]:
+def _undecided_events(row: Row, sent: bytes, own: Collection[int | None]) -> Iterator[_Undecided]:
     """The events of a batch that have no decision of their own."""
     batch = read_batch(sent, row[1])
     if isinstance(batch.envelope, Refused):
@@ -113,7 +113,7 @@ def _undecided(row: Row, sent: bytes, own: Collection[int | None]) -> Iterator[_
             yield _Undecided(line=row[0], batch_id=batch_id, index=index, source=source, dedup=dedup.get(index))
 
 
-def _undropped(tx: Tx, undecided: Sequence[_Undecided], recent: RecentSearch) -> Iterator[Finding]:
+def _undropped_events(tx: Tx, undecided: Sequence[_Undecided], recent: RecentSearch) -> Iterator[Finding]:
     """Events that were neither decided nor counted with a drop; each has raised a count beyond its first."""
     if not undecided or mark(tx, AUDITS):  # the audit that it repeats may be purged
         return

@@ -13,7 +13,7 @@ import msgspec
 import zstandard
 
 from patra.attribution.checks.finding import Finding
-from patra.attribution.intake.zstd import decompressed
+from patra.attribution.intake.zstd import decompress_body
 from patra.attribution.storage.sql import Q
 from patra.kernel.canonical import canonical, fingerprint
 from patra.kernel.db import Database, Tx
@@ -78,8 +78,10 @@ def _facts_hash(db: Database, app_id: str, number: int) -> str:
     """The hash of the facts of a statement; empty where they cannot be read."""
     hashed, page, separator = sha256(b"["), 0, b""
     try:
-        while found := db.read(lambda tx, page=page: tx.fetch(Q["statement_page"], _asked(app_id, number, page))):
-            for fact in msgspec.json.decode(decompressed(bytes(found[0][0])), type=list[Any]):
+        while found := db.read(
+            lambda tx, page=page: tx.fetch(Q["statement_page"], _statement_query(app_id, number, page))
+        ):
+            for fact in msgspec.json.decode(decompress_body(bytes(found[0][0])), type=list[Any]):
                 hashed.update(separator + canonical(fact))
                 separator = b","
             page += 1
@@ -89,5 +91,5 @@ def _facts_hash(db: Database, app_id: str, number: int) -> str:
     return hashed.hexdigest()
 
 
-def _asked(app_id: str, number: int, page: int) -> dict[str, Any]:
+def _statement_query(app_id: str, number: int, page: int) -> dict[str, Any]:
     return {"app_id": app_id, "number": number, "page": page}

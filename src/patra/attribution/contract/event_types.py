@@ -40,7 +40,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     required: tuple[str, ...] = ()
     known: frozenset[str] = frozenset()
 
-    def completed(self) -> "Kind":
+    def complete_checks(self) -> "Kind":
         return msgspec.structs.replace(
             self,
             required=(*COMMON, *(("responseReference",) if self.reference else ()), *self.fields),
@@ -57,7 +57,7 @@ _POSTBACKS = frozenset({"success", "failed", "pending"})
 _STAGES = frozenset({"request", "auction", "fill", "render", "click", "postback"})
 
 KINDS: dict[str, Kind] = {
-    kind.name: kind.completed()
+    kind.name: kind.complete_checks()
     for kind in (
         Kind(
             name="opportunity_created",

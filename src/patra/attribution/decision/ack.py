@@ -9,7 +9,7 @@ import msgspec
 from patra.attribution.contract import keys
 from patra.attribution.contract.reasons import RETRYABLE, Reason
 from patra.attribution.decision.closure_rules import Ack
-from patra.attribution.intake.envelope import Envelope, as_read, shown
+from patra.attribution.intake.envelope import Envelope, as_read, display_text
 from patra.kernel.clock import format_instant
 
 
@@ -38,7 +38,7 @@ class BatchAck(msgspec.Struct, frozen=True):
 
 
 _index = attrgetter("eventIndex")
-encode_ack = msgspec.json.Encoder(enc_hook=shown).encode
+encode_ack = msgspec.json.Encoder(enc_hook=display_text).encode
 
 
 def batch_ack(envelope: Envelope, received_at: int, items: Sequence[AckItem]) -> BatchAck:

@@ -94,7 +94,7 @@ class Ruling(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=Fals
     supersedes: str | None = None
 
 
-def opened(event: Event, key: bytes, app: str, who: EventRef, received_at: int, batch_id: str) -> Closure | None:
+def open_closure(event: Event, key: bytes, app: str, who: EventRef, received_at: int, batch_id: str) -> Closure | None:
     """The closure that an event opens where its attempt has none; None where its type opens none (F13)."""
     if not KINDS[event.type].opens:
         return None
@@ -160,10 +160,10 @@ def rule(closure: Closure, event: Event, who: EventRef, received_at: int, batch_
         case "postback":
             return _postback(closure, event)
         case _:
-            return accepted(event, event.kind.attribution)
+            return accept_event(event, event.kind.attribution)
 
 
-def accepted(event: Event, attribution: str) -> Ruling:
+def accept_event(event: Event, attribution: str) -> Ruling:
     """The ruling on an event that nothing stands against."""
     code = event.code
     if code is Reason.ACCEPTED:
@@ -220,7 +220,7 @@ def _failure(closure: Closure, event: Event, who: EventRef) -> Ruling:
     if closure.state is ClosureState.CLOSED_FAILURE:
         return _duplicate(Reason.DUPLICATE_FAILURE, ATTR_FAILURE, attribution_record(closure.ended_by, ATTR_FAILURE))
     end(closure, ClosureTransition.FAILURE, Terminal.ERROR, who)
-    return accepted(event, ATTR_FAILURE)
+    return accept_event(event, ATTR_FAILURE)
 
 
 def _click(closure: Closure, event: Event, who: EventRef, received_at: int, batch_id: str) -> Ruling:
@@ -247,7 +247,7 @@ def _click(closure: Closure, event: Event, who: EventRef, received_at: int, batc
     if closure.state is ClosureState.OPEN:
         closure.clicked_by, closure.click_code, closure.click_batch = who, event.code, batch_id
         closure.click, closure.click_due = Click.PENDING, received_at + closure.click_wait
-        return accepted(event, ATTR_CLICK_PENDING)
+        return accept_event(event, ATTR_CLICK_PENDING)
     closure.click, closure.click_due, closure.billed = Click.BILLABLE, None, origin(who)
     return Ruling(
         ack=Ack.ACCEPTED,
@@ -267,7 +267,7 @@ def _postback(closure: Closure, event: Event) -> Ruling:
         case ClosureState.CLOSED_SUCCESS, "failed":
             ended = attribution_record(closure.ended_by, ATTR_IMPRESSION)
         case _:
-            return accepted(event, event.kind.attribution)
+            return accept_event(event, event.kind.attribution)
     return Ruling(
         ack=Ack.ACCEPTED,
         code=event.code,

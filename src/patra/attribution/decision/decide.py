@@ -16,7 +16,17 @@ from patra.attribution.contract.event_types import KINDS, Kind
 from patra.attribution.contract.reasons import Reason
 from patra.attribution.contract.rules import LIVE_RULES, Rules
 from patra.attribution.decision.ack import AckItem, BatchAck, batch_ack
-from patra.attribution.decision.closure_rules import Ack, Conflict, Ruling, accepted, drop, lapse, opened, rule, upgrade
+from patra.attribution.decision.closure_rules import (
+    Ack,
+    Conflict,
+    Ruling,
+    accept_event,
+    drop,
+    lapse,
+    open_closure,
+    rule,
+    upgrade,
+)
 from patra.attribution.decision.closure_state import Closure
 from patra.attribution.decision.decisions import PendingDecision
 from patra.attribution.decision.dedup import REFUSALS, Ledger
@@ -165,11 +175,11 @@ class _Run:
 
     def _batch(self, number: int, batch: Batch, envelope: Envelope) -> BatchAck:
         self._received_at, self._batch_id, self._app = batch.received_at, envelope.batch_id, envelope.app_id
-        answers = [self._rejected(rejected) for rejected in batch.rejected]
+        answers = [self._reject_event(rejected) for rejected in batch.rejected]
         answers += [self._event(event, number, batch) for event in batch.events]
         return batch_ack(envelope, batch.received_at, answers)
 
-    def _rejected(self, rejected: Rejected) -> AckItem:
+    def _reject_event(self, rejected: Rejected) -> AckItem:
         subject = subject_of_rejected(rejected, self._batch_id)
         ruling = drop(Ack.REJECTED, rejected.code, Conflict.NONE)
         sent = self._as_rejected(rejected.event, rejected.index, rejected.sent_id, rejected.field, rejected.expected)
@@ -195,14 +205,14 @@ class _Run:
             if closure.app != self._app:
                 return self._rejected_late(event, who, Reason.FOREIGN_APP, batch)
         elif key is not None:
-            closure = opened(event, key, self._app, who, received_at, self._batch_id)
+            closure = open_closure(event, key, self._app, who, received_at, self._batch_id)
             if closure is None:
                 self.changes.absent.add(key)
             else:
                 self.closures[key] = closure
                 closure.wait, closure.click_wait = self._rules.closure_wait, self._rules.click_wait
                 self._watch(closure)
-        ruling = self._ruled(closure, event, who, kind)
+        ruling = self._rule_event(closure, event, who, kind)
         window = self._rules.windows[kind.name]
         ledger.begin(event.key, event.fingerprint, received_at, window, cycle=cycle, batch=number)
         return AckItem(event.sent_id, event.index, ruling.ack, ruling.code, False, who.source)
@@ -215,17 +225,17 @@ class _Run:
         why = {"fieldPath": field, "expected": _EXPECTED_LATE[code]}
         return AckItem(event.sent_id, event.index, Ack.REJECTED, code, False, who.source, why)
 
-    def _ruled(self, closure: Closure | None, event: Event, who: EventRef, kind: Kind) -> Ruling:
+    def _rule_event(self, closure: Closure | None, event: Event, who: EventRef, kind: Kind) -> Ruling:
         """Apply the closure's rules, and what an impression brings with it: a superseded timeout, a click upgraded."""
         if closure is None or not (kind.rules or event.terminal):
-            ruling = accepted(event, kind.attribution)
-            number = self._made(ruling, self._received_at, event, who)
+            ruling = accept_event(event, kind.attribution)
+            number = self._record_decision(ruling, self._received_at, event, who)
             if event.opportunity and event.said:
                 self.changes.placements.append(Placement(number, event.opportunity, event.said.encode()))
             return ruling
         timeout, due = closure.timeout, closure.next_due
         ruling = rule(closure, event, who, self._received_at, self._batch_id)
-        number = self._made(ruling, self._received_at, event, who)
+        number = self._record_decision(ruling, self._received_at, event, who)
         if ruling.billable is not None and event.opportunity:
             self._bill(number, ruling.billable, event.opportunity, self._app, event.at, event.closure_key)
         if ruling.supersedes is not None and timeout is not None:
@@ -275,7 +285,7 @@ class _Run:
         if (due := closure.next_due) is not None:
             heappush(self._due, (due, closure.key))
 
-    def _made(self, ruling: Ruling, at: int, event: Event, who: EventRef) -> int:
+    def _record_decision(self, ruling: Ruling, at: int, event: Event, who: EventRef) -> int:
         """A decision on an event of the batch at hand."""
         number = self._next
         self._next += 1

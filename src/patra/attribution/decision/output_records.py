@@ -114,7 +114,7 @@ class Reissue(NamedTuple):
     at: int
 
 
-def reissued(decision: Decision, issued: Reissue) -> Record:
+def reissue_record(decision: Decision, issued: Reissue) -> Record:
     """The record of a later issue: the same payload under a key of its own, naming the issue before it."""
     payloads = {
         RecordType.AUDIT: (audit_key_of(decision), audit(decision)),
@@ -163,7 +163,7 @@ def in_write_order(found: Sequence[Record]) -> list[Record]:
     return sorted(found, key=lambda record: (record.group, RANK[record.type], record.at, record.key))
 
 
-def sealed(record: Record) -> Record:
+def seal_record(record: Record) -> Record:
     """The record, or the same one as `rejected` where a version anchor is missing (§3.8.28)."""
     anchors = record.body.get("versionAnchors", {})
     if all(anchors.get(name) for name in msgspec.structs.asdict(VERSIONS[0])):

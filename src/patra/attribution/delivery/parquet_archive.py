@@ -74,7 +74,7 @@ class ParquetArchive:
         try:
             self._index.execute("BEGIN IMMEDIATE")
             try:
-                outcomes = self._written(records)
+                outcomes = self._write_new(records)
                 self._index.execute("COMMIT")
             except BaseException:
                 if self._index.in_transaction:
@@ -87,7 +87,7 @@ class ParquetArchive:
     def close(self) -> None:
         self._index.close()
 
-    def _known(self, record: Record) -> Outcome | None:
+    def _find_outcome(self, record: Record) -> Outcome | None:
         """Whether the archive has the record: under another payload it is a mismatch, in another status it is new."""
         found = dict(
             self._index.execute(
@@ -98,12 +98,12 @@ class ParquetArchive:
             return Rejected(Reason.RECORDKEY_MISMATCH.value)
         return Written() if record.status.value in found else None
 
-    def _written(self, records: Sequence[Record]) -> list[Outcome]:
+    def _write_new(self, records: Sequence[Record]) -> list[Outcome]:
         """Add what is not there yet as one file, while the index is held."""
         if not self._tidy:
             self._remove_leftovers()
             self._tidy = True
-        known = _in_turn(records, [self._known(record) for record in records])
+        known = _in_turn(records, [self._find_outcome(record) for record in records])
         new = [record for record, outcome in zip(records, known, strict=True) if outcome is None]
         if new:
             name = f"records-{new_id()}.parquet"

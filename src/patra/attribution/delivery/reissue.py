@@ -23,10 +23,10 @@ from patra.attribution.decision.output_records import (
     RecordType,
     Reissue,
     group_of,
-    reissued,
+    reissue_record,
 )
 from patra.attribution.storage.key_search import find
-from patra.attribution.storage.read import CHANNEL, Archived, decisions_by_id, untold
+from patra.attribution.storage.read import CHANNEL, Archived, decisions_by_id, untold_decisions
 from patra.attribution.storage.sql import Q
 from patra.kernel.canonical import key16
 from patra.kernel.db import Row, Tx
@@ -53,10 +53,10 @@ class ReissuedRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 def reissue(tx: Tx, key: str, now: int, *, archived: bool) -> list[ReissuedRecord]:
     """Issue every record again that carries a key and that the archive did not take; `archived`: the store is it."""
-    found = _locked(tx, [one.archived.id for one in find(tx, key, limit=MAX_DECISIONS).found])
-    chosen = {one.id: _refused(one, key) for one in found}
+    found = _lock_decisions(tx, [one.archived.id for one in find(tx, key, limit=MAX_DECISIONS).found])
+    chosen = {one.id: _refused_types(one, key) for one in found}
     waiting = {number: kinds for number, kinds in chosen.items() if kinds}
-    retold = _untold(tx, found, key)
+    retold = _untold_decisions(tx, found, key)
     if not waiting and not retold:
         raise Invalid(
             "reissue_nothing",
@@ -69,7 +69,7 @@ def reissue(tx: Tx, key: str, now: int, *, archived: bool) -> list[ReissuedRecor
         one = decisions[number]
         for kind in kinds:
             issue = max((again.issue for again in one.reissues if again.type is kind), default=1) + 1
-            issued.append((one, reissued(one.decision, Reissue(kind, issue, Status.NEW, now)), issue))
+            issued.append((one, reissue_record(one.decision, Reissue(kind, issue, Status.NEW, now)), issue))
     rows: list[Row] = [(one.id, record.type.value, issue, record.key, "new") for one, record, issue in issued]
     tx.execute(Q["add_reissues"], {"now": now}, rows=rows)
     if archived:
@@ -80,17 +80,17 @@ def reissue(tx: Tx, key: str, now: int, *, archived: bool) -> list[ReissuedRecor
     _tell_again(tx, retold, now, archived=archived)
     again = {one.id: one for one in decisions_by_id(tx, waiting)}
     made = [record for number in waiting for record in again[number].reissued_records if record.at == now]
-    return [_view(record) for record in (*made, *(record for one in retold for record in _superseded(one)))]
+    return [_view(record) for record in (*made, *(record for one in retold for record in _superseded_records(one)))]
 
 
-def _locked(tx: Tx, numbers: Collection[int]) -> list[Archived]:
+def _lock_decisions(tx: Tx, numbers: Collection[int]) -> list[Archived]:
     """Decisions that retention does not delete before this transaction ends: it takes the same lock and looks again."""
     items: list[Row] = [(item,) for item in sorted({number >> ITEM_BITS for number in numbers})]
     tx.fetch(Q["packs_to_rewrite"], rows=items)
     return decisions_by_id(tx, numbers)
 
 
-def _untold(tx: Tx, found: Sequence[Archived], key: str) -> list[Archived]:
+def _untold_decisions(tx: Tx, found: Sequence[Archived], key: str) -> list[Archived]:
     """Decisions whose record was superseded without the archive knowing, and is not on its way as such."""
     lacking = [
         one
@@ -98,11 +98,11 @@ def _untold(tx: Tx, found: Sequence[Archived], key: str) -> list[Archived]:
         if one.is_superseded_untold
         and all(record.type is RecordType.ATTRIBUTION for record in one.records if record.key == key)
     ]
-    underway = untold(tx, lacking)
+    underway = untold_decisions(tx, lacking)
     return [one for one in lacking if one.id not in underway]
 
 
-def _superseded(one: Archived) -> list[Record]:
+def _superseded_records(one: Archived) -> list[Record]:
     return [record for record in one.own_records if record.status is Status.SUPERSEDED]
 
 
@@ -123,7 +123,7 @@ def note_superseded_told(tx: Tx, numbers: Collection[int], now: int) -> None:
     tx.execute(Q["forget_given_up"], {"channel": CHANNEL}, rows=sorted(arrived))
 
 
-def _refused(one: Archived, key: str) -> list[RecordType]:
+def _refused_types(one: Archived, key: str) -> list[RecordType]:
     """The types of records whose last issue the archive did not take; a record's own key means that record alone."""
     if one.settled_code is None:
         return []
@@ -166,7 +166,7 @@ def move_reissues(
             if issued.status is not Status.NEW or issued.type not in moves[one.id]:
                 continue
             on, code = moves[one.id][issued.type]
-            key = reissued(one.decision, issued).key
+            key = reissue_record(one.decision, issued).key
             rows.append((one.id, issued.type.value, issued.issue, RECORD.target(Status.NEW, on).value))
             journalled.append(RECORD.move(key, Status.NEW, on, reason=code or one.decision.reason, at=now))
             if issued.type is RecordType.BILLABLE and on is RecordTransition.WRITTEN:

@@ -28,8 +28,8 @@ from patra.attribution.decision.output_records import (
     in_write_order,
     record_keys,
     records,
-    reissued,
-    sealed,
+    reissue_record,
+    seal_record,
 )
 from patra.attribution.delivery.port import (
     Archive,
@@ -145,7 +145,7 @@ class Delivery:
         self._fates: dict[int, list[DeliveryResult]] = {}
         self._failing = False
         self._forbidden: ArchiveForbiddenError | None = None
-        self.relay = Relay(db, CHANNEL, self._deliver, POLICY, clock, self._settled)
+        self.relay = Relay(db, CHANNEL, self._deliver, POLICY, clock, self._settle_messages)
 
     def run_once(self) -> Counts:
         if self._forbidden is not None:
@@ -199,7 +199,7 @@ class Delivery:
         Nothing of a group is written once something of it has to be tried again: it comes in order or not yet.
         """
         owners = self._records(messages)
-        outcomes = self._unbilled(owners.values())
+        outcomes = self._unbilled_clicks(owners.values())
         waiting = {r.group for found in owners.values() for r in found if isinstance(outcomes.get(id(r)), ArchiveRetry)}
         for turn in range(AFTER_ALL + 1):
             ready = [
@@ -230,13 +230,15 @@ class Delivery:
             if (archived := found.get(int(message.key))) is not None
         }
 
-    def _unbilled(self, owners: Iterable[Sequence[Record]]) -> dict[int, Outcome]:
+    def _unbilled_clicks(self, owners: Iterable[Sequence[Record]]) -> dict[int, Outcome]:
         """Billable clicks whose impression was lost are not written, now or ever; where it was issued again, not yet.
 
         By the record itself: two may have one key, and fare differently.
         """
         bills = [record for found in owners for record in found if record.type is RecordType.BILLABLE]
-        clicks = {id(record): (_closure(record), record) for record in bills if _billed(record) == BILLABLE_CLICK}
+        clicks = {
+            id(record): (_closure(record), record) for record in bills if _billing_key_of(record) == BILLABLE_CLICK
+        }
         if not clicks:
             return {}
         closures: list[Row] = [(closure,) for closure in sorted({closure for closure, _ in clicks.values()})]
@@ -244,7 +246,9 @@ class Delivery:
             {bytes(closure) for (closure,) in self._db.read(lambda tx, name=name: tx.fetch(Q[name], rows=closures))}
             for name in ("lost_impressions", "impressions_underway")
         )
-        together = {(_closure(record), record.group) for record in bills if _billed(record) == BILLABLE_IMPRESSION}
+        together = {
+            (_closure(record), record.group) for record in bills if _billing_key_of(record) == BILLABLE_IMPRESSION
+        }
         later = ArchiveRetry(Reason.ARCHIVE_UNAVAILABLE)
         return {
             number: later if closure in underway else Rejected(EXHAUSTED)
@@ -252,9 +256,9 @@ class Delivery:
             if closure in lost and not (closure in underway and (closure, record.group) in together)
         }
 
-    def _settled(self, tx: Tx, settled: Sequence[Settled], now: int) -> None:
+    def _settle_messages(self, tx: Tx, settled: Sequence[Settled], now: int) -> None:
         """Move the records of messages that are over, in the transaction that takes the messages out."""
-        told = [(one, self._untold(one)) for one in settled if one.message.payload in {SUPERSEDED, RETOLD}]
+        told = [(one, self._why_untold(one)) for one in settled if one.message.payload in {SUPERSEDED, RETOLD}]
         untold: list[Row] = [(int(one.message.key), now, code) for one, code in told if code is not None]
         tx.execute(Q["superseding_untold"], {"exhausted": EXHAUSTED}, rows=sorted(untold))
         retold = [int(one.message.key) for one, code in told if code is None and one.message.payload == RETOLD]
@@ -294,7 +298,7 @@ class Delivery:
     def _of(self, one: Settled) -> Sequence[DeliveryResult]:
         return self._fates.get(one.message.seq, ())
 
-    def _untold(self, one: Settled) -> str | None:
+    def _why_untold(self, one: Settled) -> str | None:
         """Why the archive does not know that a record was superseded, which it stays; None where it does."""
         if one.state is State.GIVEN_UP:
             return EXHAUSTED
@@ -317,7 +321,7 @@ def _at_hand(messages: Sequence[Pending]) -> list[Pending]:
     return found
 
 
-def _planned(archived: Archived) -> Statuses:
+def _planned_statuses(archived: Archived) -> Statuses:
     """The status that the archive gets: a record that is still on its way is committed by arriving."""
     audit, billable, attribution = archived.statuses
     committed = RECORD.target(Status.NEW, RecordTransition.WRITTEN)
@@ -331,27 +335,31 @@ def _planned(archived: Archived) -> Statuses:
 
 def _own(archived: Archived) -> list[Record]:
     """The records of a decision, its audit first."""
-    return [sealed(record) for record in records(archived.decision, _planned(archived))]
+    return [seal_record(record) for record in records(archived.decision, _planned_statuses(archived))]
 
 
-def _superseded(archived: Archived) -> list[Record]:
+def _superseded_records(archived: Archived) -> list[Record]:
     return [record for record in archived.own_records if record.status is Status.SUPERSEDED]
 
 
-def _reissued(archived: Archived) -> list[Record]:
+def _reissued_records(archived: Archived) -> list[Record]:
     """Records that were issued again and are on their way, as they will stand once written."""
     committed = RECORD.target(Status.NEW, RecordTransition.WRITTEN)
     waiting = [issued for issued in archived.reissues if issued.status is Status.NEW]
-    return [sealed(reissued(archived.decision, issued._replace(status=committed))) for issued in waiting]
+    return [seal_record(reissue_record(archived.decision, issued._replace(status=committed))) for issued in waiting]
 
 
 def _retold(archived: Archived) -> list[Record]:
     """A superseded record as it was committed, and then as it stands: the archive may know neither (§3.8.27)."""
-    own = [record for record in records(archived.decision, _planned(archived)) if record.type is RecordType.ATTRIBUTION]
-    return [*map(sealed, own), *_superseded(archived)]
+    own = [
+        record
+        for record in records(archived.decision, _planned_statuses(archived))
+        if record.type is RecordType.ATTRIBUTION
+    ]
+    return [*map(seal_record, own), *_superseded_records(archived)]
 
 
-_RECORDS_OF = {SUPERSEDED: _superseded, REISSUED: _reissued, RETOLD: _retold}
+_RECORDS_OF = {SUPERSEDED: _superseded_records, REISSUED: _reissued_records, RETOLD: _retold}
 """Records by the payload of their message; that of a decision's own is empty."""
 
 
@@ -359,7 +367,7 @@ def _closure(record: Record) -> bytes:
     return half(record.body["relationKeys"]["closureKeyOrNA"])
 
 
-def _billed(record: Record) -> str:
+def _billing_key_of(record: Record) -> str:
     return str(record.payload["billableType"])
 
 

@@ -10,7 +10,7 @@ import msgspec
 from patra.attribution.history.decisions import RECORD_COLUMNS
 from patra.attribution.history.files import Span, files_between, read_rows
 from patra.attribution.history.kinds import LOG_COLUMNS
-from patra.attribution.history.parquet_rows import Columns, load_duckdb, quoted
+from patra.attribution.history.parquet_rows import Columns, load_duckdb, quote_path
 from patra.attribution.history.settled_facts import SETTLED_COLUMNS
 from patra.kernel.db import Database, Row
 from patra.kernel.errors import Invalid
@@ -39,9 +39,9 @@ def ask(db: Database, place: FilePlace, sql: str, *, begin: int = -(2**62), end:
     duckdb = load_duckdb()
     with TemporaryDirectory(prefix="patra-history-") as folder, duckdb.connect() as connection:
         for kind, columns in VIEWS.items():
-            paths = [_copied(place, span, Path(folder)) for span in spans if span.kind == kind]
+            paths = [_copy_part(place, span, Path(folder)) for span in spans if span.kind == kind]
             connection.execute(_view(kind, columns, paths))
-        connection.execute(f"SET allowed_directories = [{quoted(folder)}]")
+        connection.execute(f"SET allowed_directories = [{quote_path(folder)}]")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
         try:
@@ -72,7 +72,7 @@ def check_files(db: Database, place: FilePlace) -> Checked:
     return Checked(files=len(spans), rows=rows, problems=problems)
 
 
-def _copied(place: FilePlace, span: Span, folder: Path) -> Path:
+def _copy_part(place: FilePlace, span: Span, folder: Path) -> Path:
     content = place.read(span.file or "")
     if content is None:
         raise Invalid("attribution_history_damaged", f"{span.file} is not in {place.name}")
@@ -84,7 +84,7 @@ def _copied(place: FilePlace, span: Span, folder: Path) -> Path:
 def _view(kind: str, columns: Columns, paths: list[Path]) -> str:
     names = ", ".join(f'"{name}"' for name in columns)
     if paths:
-        files = ", ".join(map(quoted, paths))
+        files = ", ".join(map(quote_path, paths))
         source = f"SELECT {names} FROM read_parquet([{files}])"
     else:
         empty = ", ".join(f'NULL::{sql_type} AS "{name}"' for name, sql_type in columns.items())

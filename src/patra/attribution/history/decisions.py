@@ -17,9 +17,9 @@ from patra.attribution.delivery.parquet_archive import COLUMNS, record_row
 from patra.attribution.history.files import Span
 from patra.attribution.history.kinds import Bounds
 from patra.attribution.history.parquet_rows import Columns
-from patra.attribution.storage.decision_codec import packed_whole, unpacked
+from patra.attribution.storage.decision_codec import packed_whole, unpack_decisions
 from patra.attribution.storage.key_index import INDEXED
-from patra.attribution.storage.read import Archived, decisions_after, decisions_by_id, untold
+from patra.attribution.storage.read import Archived, decisions_after, decisions_by_id, untold_decisions
 from patra.attribution.storage.sql import Q, mark, set_mark
 from patra.kernel.db import Database, Row, Tx
 from patra.kernel.machine import forget
@@ -66,19 +66,21 @@ def _selection(
     tx: Tx, page: Sequence[Archived], scanned: str, before: int, *, has_file: bool, verified: StatementVerified | None
 ) -> Selection:
     """Of decisions in their order those that go, up to the first that will go later."""
-    superseding = untold(tx, page)
+    superseding = untold_decisions(tx, page)
     own = [is_fact(one) is (scanned == FACTS) and (has_file or not _only_here(one)) for one in page]
     if verified:
         clicks = _of_lost_impressions(tx, [one for i, one in enumerate(page) if own[i]])
         own = [own[i] and one.id not in clicks for i, one in enumerate(page)]
-    unsettled = _unsettled(tx, [one for i, one in enumerate(page) if own[i]], verified) if verified else set[int]()
+    unsettled = (
+        _unsettled_facts(tx, [one for i, one in enumerate(page) if own[i]], verified) if verified else set[int]()
+    )
     waiting = superseding | unsettled
     stop = next((i for i, one in enumerate(page) if own[i] and (one.id in waiting or _waits(one, before))), len(page))
     gone = [one for i, one in enumerate(page[:stop]) if own[i]]
     return Selection(gone=gone, reached=page[stop - 1].id if stop else None, passed=stop - len(gone))
 
 
-def _unsettled(tx: Tx, page: Sequence[Archived], verified: StatementVerified) -> set[int]:
+def _unsettled_facts(tx: Tx, page: Sequence[Archived], verified: StatementVerified) -> set[int]:
     """Facts that settlement counts and that are in no statement, or in one that is not verified.
 
     With them impressions whose click is such a fact, or is on its way to the archive: a click has the creative, and so
@@ -137,7 +139,7 @@ def rewrite_items(tx: Tx, gone: Collection[int]) -> None:
     left: list[Row] = []
     empty: list[Row] = []
     for item, body in tx.fetch(Q["packs_to_rewrite"], rows=_items_of(gone)):
-        kept = [(number, decision) for number, decision in unpacked(item, bytes(body)) if number not in gone]
+        kept = [(number, decision) for number, decision in unpack_decisions(item, bytes(body)) if number not in gone]
         if kept:
             left.append((item, packed_whole(kept)))
         else:
@@ -170,18 +172,18 @@ class DecisionRecords:
 
     def next_span(self, tx: Tx, before: int) -> Bounds | None:
         """Where nothing goes, the mark may still move on; that is left to `pass_over`."""
-        found = self._selected(tx, before, MAX_FILE_DECISIONS)
+        found = self._select_rows(tx, before, MAX_FILE_DECISIONS)
         return Bounds(found.gone[0].id, found.reached or 0) if found.gone else None
 
     def pass_over(self, tx: Tx, before: int) -> int:
         """Move on past decisions that stay permanently; gives how many."""
-        found = self._selected(tx, before, MAX_FILE_DECISIONS)
+        found = self._select_rows(tx, before, MAX_FILE_DECISIONS)
         if found.gone or found.reached is None:
             return 0
         set_mark(tx, self._scanned, found.reached)
         return found.passed
 
-    def _selected(self, tx: Tx, before: int, limit: int) -> Selection:
+    def _select_rows(self, tx: Tx, before: int, limit: int) -> Selection:
         return next_decisions(tx, self._scanned, before, limit, has_file=True, verified=self._verified)
 
     def rows_of(self, tx: Tx, span: Span) -> list[Row]:

@@ -48,7 +48,7 @@ class Exporter:
 
     def move(self, kind: Kind, before: int, now: int) -> Moved:
         """One file of a kind: rows from before an instant."""
-        span = self._db.read(lambda tx: open_span(tx, kind.name, now)) or self._planned(kind, before, now)
+        span = self._db.read(lambda tx: open_span(tx, kind.name, now)) or self._plan_span(kind, before, now)
         if span is None:
             passed = self._passed_over(kind, before)
             return Moved(passed=passed)
@@ -67,7 +67,7 @@ class Exporter:
             return Moved(rows=0, written=1)
         return Moved(rows=self._delete(kind, span, rows, now))
 
-    def _planned(self, kind: Kind, before: int, now: int) -> Span | None:
+    def _plan_span(self, kind: Kind, before: int, now: int) -> Span | None:
         bounds = self._db.read(lambda tx: kind.next_span(tx, before))
         if bounds is None:
             return None
@@ -105,7 +105,7 @@ class Exporter:
                 return done
             done += gone
             if gone < len(batch):
-                return done if self._shortened(kind, span, rows, done, now) else 0
+                return done if self._shorten_span(kind, span, rows, done, now) else 0
         write_index(self._place, span)
 
         def end(tx: Tx) -> None:
@@ -122,7 +122,7 @@ class Exporter:
         write_index(self._place, span)
         return self._db.run(lambda tx: _under_way(tx, span) and leave_to_partition(tx, span, now))
 
-    def _shortened(self, kind: Kind, span: Span, rows: Sequence[Row], done: int, now: int) -> bool:
+    def _shorten_span(self, kind: Kind, span: Span, rows: Sequence[Row], done: int, now: int) -> bool:
         """End a span before rows that have to stay; a later one takes them. Its file is written again without them.
 
         False where they need not stay any longer: the span goes on as it was.

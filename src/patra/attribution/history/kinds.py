@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 from patra.attribution.history.files import Span
 from patra.attribution.history.log_partitions import stretches
 from patra.attribution.history.parquet_rows import Columns
-from patra.attribution.intake.zstd import compressed, decompressed
+from patra.attribution.intake.zstd import compress_body, decompress_body
 from patra.attribution.storage.sql import Q, mark, set_mark
 from patra.kernel.db import Row, Tx
 
@@ -132,7 +132,7 @@ def _text(body: bytes | None) -> tuple[str | None, bytes | None]:
     """The body as text, or as the bytes it was."""
     if body is None:
         return None, None
-    sent = decompressed(bytes(body))
+    sent = decompress_body(bytes(body))
     try:
         text = sent.decode()
     except UnicodeDecodeError:
@@ -144,7 +144,7 @@ def log_row(row: Row) -> Row:
     """A line of a file as `att_log` has it: number, place, at, kind, app, batch, code, body."""
     number, at, place, kind, app_id, batch_id, code, body, raw = row
     sent = raw if body is None else str(body).encode()
-    return number, place, at, kind, app_id, batch_id, code, None if sent is None else compressed(bytes(sent))
+    return number, place, at, kind, app_id, batch_id, code, None if sent is None else compress_body(bytes(sent))
 
 
 def in_batches(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:

@@ -6,7 +6,7 @@ import msgspec
 
 from patra.attribution.history.files import Span, files_between, read_rows
 from patra.attribution.history.kinds import DELETE_BATCH_SIZE, LOG_COLUMNS, log_row
-from patra.attribution.intake.zstd import decompressed
+from patra.attribution.intake.zstd import decompress_body
 from patra.attribution.storage.sql import Q
 from patra.kernel.clock import format_instant
 from patra.kernel.db import Database, Row, Tx
@@ -34,7 +34,7 @@ def lines_of_file(place: FilePlace, span: Span) -> list[LogLine]:
 
 def _line(row: Row) -> LogLine:
     number, _, at, kind, _, _, _, body = log_row(row)
-    return number, at, kind, None if body is None else decompressed(body)
+    return number, at, kind, None if body is None else decompress_body(body)
 
 
 def restore_log(db: Database, place: FilePlace, *, begin: int, end: int, now: int, hold: int) -> Restored:

@@ -65,7 +65,9 @@ def stretches(tx: Tx, before: int, *, into_files: bool) -> Iterator[Stretch]:
             yield Stretch(reached, one.first, before)
         if into_files and _is_past(tx, one, before):
             # in their order, without a gap: those of its files need not be looked at again
-            yield Stretch(max((last + 1 for _, last, _ in _verified(tx, one)), default=one.first), one.end, before)
+            yield Stretch(
+                max((last + 1 for _, last, _ in _verified_lines(tx, one)), default=one.first), one.end, before
+            )
         else:
             yield Stretch(one.first, one.end, before - MAX_WAIT)
         reached = one.end
@@ -108,13 +110,13 @@ def _all_in_files(tx: Tx, partition: Partition, lines: int) -> bool:
     as it has, no two files have the same, and there are no others. A sum alone could hide a line behind another's file.
     """
     reached, known = partition.first - 1, 0
-    for first, last, count in _verified(tx, partition):
+    for first, last, count in _verified_lines(tx, partition):
         if first <= reached or rows_of(tx, LOG, partition, first, last) != count:
             return False
         reached, known = last, known + count
     return known == lines
 
 
-def _verified(tx: Tx, partition: Partition) -> list[Row]:
+def _verified_lines(tx: Tx, partition: Partition) -> list[Row]:
     """The first line, the last line and the number of lines of each verified file, in their order."""
     return tx.fetch(Q["verified_log_files"], {"first": partition.first, "end": partition.end})

@@ -33,7 +33,7 @@ def _connection() -> Any:
     return load_duckdb().connect(config={"threads": 1})
 
 
-def quoted(path: Path | str) -> str:
+def quote_path(path: Path | str) -> str:
     """A path as a literal of SQL."""
     return "'" + str(path).replace("'", "''") + "'"
 
@@ -45,7 +45,7 @@ def parquet_of(columns: Columns, rows: Sequence[Row]) -> bytes:
     with TemporaryDirectory(prefix="patra-history-") as folder, _connection().cursor() as db:
         path = Path(folder) / "rows.parquet"
         db.execute(f"CREATE TEMP TABLE exported AS SELECT {names}", values)
-        db.execute(f"COPY exported TO {quoted(path)} (FORMAT parquet, COMPRESSION zstd)")
+        db.execute(f"COPY exported TO {quote_path(path)} (FORMAT parquet, COMPRESSION zstd)")
         return path.read_bytes()
 
 
@@ -57,7 +57,7 @@ def rows_of(columns: Columns, content: bytes) -> list[Row]:
         path.write_bytes(content)
         names = ", ".join(f'"{name}"' for name in columns)
         try:
-            return db.execute(f"SELECT {names} FROM read_parquet({quoted(path)})").fetchall()
+            return db.execute(f"SELECT {names} FROM read_parquet({quote_path(path)})").fetchall()
         except duckdb.Error as error:
             raise ValueError(str(error).partition("\n")[0]) from error
 

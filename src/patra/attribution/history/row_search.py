@@ -107,7 +107,7 @@ def _matching(place: FilePlace, span: Span, wanted: Wanted, start: int) -> Itera
             continue
         if wanted.key and not any(form in row for form in forms):
             continue
-        shown = _shown(columns, row)
+        shown = _display_row(columns, row)
         if not wanted.key or wanted.key in shown.values():
             yield index, shown
 
@@ -121,7 +121,7 @@ def _forms_in_file(key: str) -> list[Any]:
     return [form for form in (key, content, parse_instant(key)) if form is not None]
 
 
-def _shown(columns: Columns, row: Row) -> dict[str, Any]:
+def _display_row(columns: Columns, row: Row) -> dict[str, Any]:
     found = {name: value for name, value in zip(columns, row, strict=True) if name not in LEFT_OUT}
     return {name: _text(name, value) for name, value in found.items()}
 

@@ -11,9 +11,9 @@ from msgspec import Raw
 from patra.attribution.contract.rules import LIVE_RULES, Rules
 from patra.attribution.intake.checked_event import Event
 from patra.attribution.intake.envelope import Envelope, Refused, as_read, envelope, plain_envelope
-from patra.attribution.intake.validate import Rejected, checked
+from patra.attribution.intake.validate import Rejected, check_event
 from patra.attribution.intake.validate_fast import plain_reader
-from patra.attribution.intake.zstd import compressed
+from patra.attribution.intake.zstd import compress_body
 
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,16 +61,16 @@ def read_batch(body: bytes, received_at: int, rules: Rules = LIVE_RULES) -> Batc
     plain = plain_envelope(body)
     if plain is not None:
         try:
-            return _checked(body, received_at, plain, rules)
+            return _check_body(body, received_at, plain, rules)
         except ValueError:  # an event that is not sound JSON: the batch is read again with care
             pass
     found = envelope(body)
     if isinstance(found, Refused):
-        return Batch(received_at=received_at, body=body, envelope=found, log=compressed(body))
-    return _checked(body, received_at, found, rules)
+        return Batch(received_at=received_at, body=body, envelope=found, log=compress_body(body))
+    return _check_body(body, received_at, found, rules)
 
 
-def _checked(body: bytes, received_at: int, found: Envelope, rules: Rules) -> Batch:
+def _check_body(body: bytes, received_at: int, found: Envelope, rules: Rules) -> Batch:
     passed: list[Event] = []
     rejected: list[Rejected] = []
     plain_event = plain_reader(found, received_at)
@@ -78,7 +78,7 @@ def _checked(body: bytes, received_at: int, found: Envelope, rules: Rules) -> Ba
     for index, sent in enumerate(found.events):
         event = plain_event(sent, index) if live and type(sent) is Raw else None
         if event is None:
-            event = checked(as_read(sent), index, found, received_at, rules)
+            event = check_event(as_read(sent), index, found, received_at, rules)
             if type(event) is Rejected:
                 rejected.append(event)
                 continue
@@ -89,8 +89,8 @@ def _checked(body: bytes, received_at: int, found: Envelope, rules: Rules) -> Ba
         envelope=found,
         events=in_order(passed),
         rejected=rejected,
-        log=compressed(body),
-        tales=compressed(b"[%b]" % b",".join([event.told for event in passed])),
+        log=compress_body(body),
+        tales=compress_body(b"[%b]" % b",".join([event.told for event in passed])),
     )
 
 
@@ -116,6 +116,6 @@ def instant(item: Item) -> int:
     return BEFORE_ALL_INSTANTS if isinstance(item.envelope, Refused) else item.received_at
 
 
-def received(item: Item) -> int:
+def time_of_item(item: Item) -> int:
     """When the item came."""
     return item.at if isinstance(item, Tick) else item.received_at

@@ -10,10 +10,10 @@ import msgspec
 
 from patra.attribution.contract.event_types import KINDS, Kind
 from patra.attribution.contract.reasons import Reason
-from patra.attribution.intake.envelope import shown
+from patra.attribution.intake.envelope import display_text
 from patra.attribution.intake.identity import Origin, Subject
 
-_encode = msgspec.json.Encoder(enc_hook=shown).encode
+_encode = msgspec.json.Encoder(enc_hook=display_text).encode
 
 
 class StoredEvent(msgspec.Struct, frozen=True, array_like=True):

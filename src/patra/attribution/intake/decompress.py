@@ -14,13 +14,13 @@ MAX_STREAM_MEMBERS = 1000
 MAX_ZSTD_WINDOW_BYTES = 8 * 1024 * 1024  # what a zstd frame may ask us to remember; the default of level 19 and below
 
 
-def inflated(body: bytes, encoding: str, limit: int = MAX_BODY_BYTES) -> bytes | Reason:
+def inflate_body(body: bytes, encoding: str, limit: int = MAX_BODY_BYTES) -> bytes | Reason:
     """The plain bytes of a body, however much it would inflate to."""
     match encoding.strip().lower():
         case "" | "identity":
             plain: bytes | None = body
         case "gzip" | "x-gzip":
-            plain = _gunzipped(body, limit)
+            plain = _gunzip_body(body, limit)
         case "zstd":
             plain = _unzstd(body, limit)
         case _:
@@ -30,7 +30,7 @@ def inflated(body: bytes, encoding: str, limit: int = MAX_BODY_BYTES) -> bytes |
     return Reason.BODY_TOO_LARGE if len(plain) > limit else plain
 
 
-def _gunzipped(body: bytes, limit: int) -> bytes | None:
+def _gunzip_body(body: bytes, limit: int) -> bytes | None:
     """Every member of a gzip stream, one byte past the limit at most; None if it is none, or ends too early."""
     parts: list[bytes] = []
     size = 0

@@ -47,7 +47,7 @@ class NotText(str):
     __slots__ = ()
 
 
-def shown(value: object) -> str:
+def display_text(value: object) -> str:
     """For encoders: text that no rule takes for text, as it can be shown."""
     return str(value)
 

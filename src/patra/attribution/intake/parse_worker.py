@@ -120,7 +120,7 @@ class Reader:
             self._down.write(_DOWN.pack(len(body), received_at) + body)
             self._down.flush()
         except OSError:
-            self._ended()
+            self._end_child()
 
     def receive(self) -> bytes:
         """The child's answer to the oldest body that has none yet; nothing once it has ended or fallen silent."""
@@ -130,17 +130,17 @@ class Reader:
             (length,) = _UP.unpack(self._next(_UP.size))
             return self._next(length)
         except (EOFError, OSError, ValueError):  # ended, or closed while a caller still waited
-            self._ended()
+            self._end_child()
             return b""
 
     @property
-    def answered(self) -> bool:
+    def has_answer(self) -> bool:
         """Whether `receive` would give the next answer without waiting for the child."""
         try:
             while self.alive and self._begun and not self._whole() and self._came.poll(0):
                 self._take()
         except (EOFError, OSError, ValueError):
-            self._ended()
+            self._end_child()
         return not self.alive or self._whole()
 
     def _whole(self) -> bool:
@@ -157,7 +157,7 @@ class Reader:
         try:
             self._begun = bool(self._next(_UP.size))
         except (EOFError, OSError, ValueError):
-            self._ended()
+            self._end_child()
         return self._begun
 
     def _next(self, size: int) -> bytes:
@@ -181,7 +181,7 @@ class Reader:
             self._child.wait()
         self._up.close()
 
-    def _ended(self) -> None:
+    def _end_child(self) -> None:
         if self.alive:
             self.alive = False
             log.warning("attribution_reader_ended", advice="the server reads batches itself until it is started again")

@@ -71,5 +71,5 @@ class TrustedClock:
         log.warning(name, jump_seconds=jump // SECOND)
 
 
-def trusted(clock: Clock) -> TrustedClock:
+def trust_clock(clock: Clock) -> TrustedClock:
     return clock if isinstance(clock, TrustedClock) else TrustedClock(clock)

@@ -50,12 +50,12 @@ class Rejected(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """Further required fields that are missing, for the sender to fix at once."""
 
 
-def checked(
+def check_event(
     event: Any, index: int, envelope: Envelope, received_at: int, rules: Rules = LIVE_RULES
 ) -> Event | Rejected:
     """Decide checks 1 to 6 in their order; the first that fails decides."""
     if type(event) is not dict:
-        return _rejected(Reason.MISSING_REQUIRED, None, event, index, envelope, expected="a JSON object")
+        return _reject_event(Reason.MISSING_REQUIRED, None, event, index, envelope, expected="a JSON object")
     fields = cast("dict[str, Any]", event)
     get = fields.get
     event_id, event_type = get("eventId"), get("eventType")
@@ -63,7 +63,7 @@ def checked(
     kind = KINDS.get(event_type) if type(event_type) is str else None
     if kind is None:
         code = Reason.TYPE_UNSUPPORTED if is_text(event_type) else Reason.MISSING_REQUIRED
-        return _rejected(code, event_id, event, index, envelope, field="eventType", expected=EXPECTED_TYPE)
+        return _reject_event(code, event_id, event, index, envelope, field="eventType", expected=EXPECTED_TYPE)
 
     sent_at, version = get("eventAt"), get("eventVersion")
     whole = type(version) is int or (type(version) is str and 0 < len(version) <= MAX_FIELD_CHARS)
@@ -76,7 +76,7 @@ def checked(
         code = Reason.MISSING_REQUIRED if legal or event_id is None else Reason.ID_INVALID_NO_FALLBACK
         lacks_reference = _lacks_reference(kind, fields)
         (field, expected), *others = _missing_fields(kind, fields)
-        return _rejected(
+        return _reject_event(
             code,
             event_id,
             event,
@@ -88,23 +88,23 @@ def checked(
             also_wrong=", ".join(name for name, _ in others),
         )
     if event_id is None:
-        return _rejected(
+        return _reject_event(
             Reason.MISSING_REQUIRED, event_id, event, index, envelope, field="eventId", expected=EXPECTED_ID
         )
 
     at = parse_instant(sent_at) if type(sent_at) is str else None
     if at is None or at - received_at > rules.future_limit:
-        return _rejected(
+        return _reject_event(
             Reason.TIME_INVALID, event_id, event, index, envelope, field="eventAt", expected=EXPECTED_INSTANT
         )
 
     scope = get("eventIdScope")
     if scope is not None and (type(scope) is not str or scope not in EVENT_ID_SCOPES):
-        return _rejected(
+        return _reject_event(
             Reason.MISSING_REQUIRED, event_id, event, index, envelope, field="eventIdScope", expected=EXPECTED_SCOPE
         )
-    if scope == "global_unique" and not _verified(event_id, envelope.uniqueness):
-        return _rejected(
+    if scope == "global_unique" and not _verify_event_id(event_id, envelope.uniqueness):
+        return _reject_event(
             Reason.UNIQUENESS_UNVERIFIED,
             event_id,
             event,
@@ -116,7 +116,7 @@ def checked(
 
     if received_at - at > rules.windows[kind.name]:
         expected = f"an instant at most {rules.windows[kind.name] // DAY} days before receivedAt"
-        return _rejected(Reason.STALE, event_id, event, index, envelope, field="eventAt", expected=expected)
+        return _reject_event(Reason.STALE, event_id, event, index, envelope, field="eventAt", expected=expected)
     return _event(kind, fields, index, envelope, at, legal=legal, everywhere=scope == "global_unique")
 
 
@@ -214,7 +214,7 @@ def _no_instant_given(value: Any) -> bool:
     return value is None or (isinstance(value, str) and type(value) is not NotText and not is_text(value))
 
 
-def _verified(event_id: Any, uniqueness: str | None) -> bool:
+def _verify_event_id(event_id: Any, uniqueness: str | None) -> bool:
     return uniqueness is not None and type(event_id) is str and _UNIQUE[uniqueness](event_id) is not None
 
 
@@ -242,7 +242,7 @@ def _missing_fields(kind: Kind, fields: dict[str, Any]) -> list[tuple[str, str]]
     return found
 
 
-def _rejected(
+def _reject_event(
     code: Reason,
     sent_id: Any,
     event: Any,

@@ -20,11 +20,11 @@ class _Compressors(threading.local):
 _own = _Compressors()
 
 
-def compressed(body: bytes) -> bytes:
+def compress_body(body: bytes) -> bytes:
     return _own.compress(body)
 
 
-def decompressed(body: bytes) -> bytes:
+def decompress_body(body: bytes) -> bytes:
     """What `compressed` made; the frame says how long it was, and its checksum that no byte of it was changed."""
     try:
         return _own.decompress(body)

@@ -18,7 +18,7 @@ from patra.attribution.storage.read import (
     deadline_place,
     place_of,
     succeeded_closures_after,
-    untold,
+    untold_decisions,
 )
 from patra.attribution.storage.read import closures_by_deadline as read_by_deadline
 from patra.attribution.storage.sql import Q
@@ -83,7 +83,7 @@ def closure_by_key(tx: Tx, closure_key: str) -> ClosureView | None:
     if not rows:
         return None
     closure, found = closure_of(rows[0]), _of_closure(tx, closure_key)
-    underway = bool(untold(tx, [one.archived for one in found]))
+    underway = bool(untold_decisions(tx, [one.archived for one in found]))
     complete = bool(found) if closure.state is not ClosureState.CLOSED_SUCCESS else _billing(found)
     way = [step.value for one in found if (step := transition_of(one.archived.decision)) is not None]
     state = aggregate(found, underway) if complete else None

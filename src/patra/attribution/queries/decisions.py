@@ -19,7 +19,7 @@ from patra.attribution.decision.decisions import Decision, attribution_fact, aud
 from patra.attribution.decision.output_records import Record, RecordType
 from patra.attribution.intake.identity import FAILURE
 from patra.attribution.queries.decision_steps import Answer, Step, answer_of, decision_steps
-from patra.attribution.queries.rejects import RefusedView, RejectView, refused, rejects_of_decisions
+from patra.attribution.queries.rejects import RefusedView, RejectView, list_refused, rejects_of_decisions
 from patra.attribution.storage.key_search import (
     ANY,
     MAX_PAGE_DECISIONS,
@@ -151,7 +151,9 @@ MAX_REFUSED_BATCHES = 100
 def _refused_as(tx: Tx, batch_id: str, only: Only) -> list[RefusedView]:
     """Refused batches of an id; whose they are is not known, and without an id none is asked for."""
     return (
-        refused(tx, batch_id=batch_id, code=only.code, limit=MAX_REFUSED_BATCHES) if batch_id and not only.app else []
+        list_refused(tx, batch_id=batch_id, code=only.code, limit=MAX_REFUSED_BATCHES)
+        if batch_id and not only.app
+        else []
     )
 
 

@@ -41,7 +41,7 @@ class RefusedView(msgspec.Struct, frozen=True, kw_only=True):
     code: str
 
 
-def refused(tx: Tx, *, batch_id: str = "", code: str = "", before: int = 2**62, limit: int) -> list[RefusedView]:
+def list_refused(tx: Tx, *, batch_id: str = "", code: str = "", before: int = 2**62, limit: int) -> list[RefusedView]:
     """Batches that were refused as a whole, as far as the log reaches, the newest first; `before` is a number."""
     if "\x00" in batch_id or "\x00" in code:
         return []

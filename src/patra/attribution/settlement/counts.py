@@ -80,7 +80,7 @@ def settle(tx: Tx, begin: int, end: int, by: By) -> Settlement:
         lines=made,
         impressions=sum(line.impressions for line in made),
         clicks=sum(line.clicks for line in made),
-        uncounted=_uncounted(tx, begin, end),
+        uncounted=_count_uncounted(tx, begin, end),
     )
 
 
@@ -143,7 +143,7 @@ def _hours(tx: Tx, first: int, last: int, by: By) -> list[Row]:
     ]
 
 
-def _uncounted(tx: Tx, begin: int, end: int) -> dict[str, int]:
+def _count_uncounted(tx: Tx, begin: int, end: int) -> dict[str, int]:
     span = {"begin": begin, "end": end}
     pending = {**span, "sums": "hour", "mark": mark(tx, MARKS["hour"])}
     uncounted: dict[str, int] = dict(tx.fetch(Q["uncounted"], pending))

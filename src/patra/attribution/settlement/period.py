@@ -25,7 +25,7 @@ from patra.attribution.settlement.statement_store import (
     add_statement,
     all_rates,
     closed_periods,
-    stated,
+    facts_in_statements,
     statements,
 )
 from patra.attribution.storage.billing_tree import BillingTree, billed_twice
@@ -34,7 +34,7 @@ from patra.attribution.verify import DERIVED_CHECKS, REBUILD_ADVICE, Finding, ve
 from patra.kernel.canonical import MAX_INTEGER
 from patra.kernel.clock import HOUR, SECOND, Clock, format_instant
 from patra.kernel.db import Database, Tx
-from patra.kernel.errors import Invalid, counted
+from patra.kernel.errors import Invalid, count_phrase
 from patra.kernel.telemetry import get_logger
 
 log = get_logger()
@@ -98,7 +98,7 @@ def close_period(
     late = [
         (name or _period_of(fact.fact_at, like=period), fact)
         for name, begin, end in [*closed, *_gaps(closed)]
-        for fact in _unstated(db, begin, end, app_id)
+        for fact in _unstated_facts(db, begin, end, app_id)
     ]
     rates = db.read(all_rates)
     facts = in_order(
@@ -111,7 +111,7 @@ def close_period(
     if unpriced and not allow_unpriced:
         raise Invalid(
             "period_unpriced",
-            f"{counted(len(unpriced), 'fact')} without a price: {_named(unpriced)}",
+            f"{count_phrase(len(unpriced), 'fact')} without a price: {_name_unpriced(unpriced)}",
             advice="add rates with `patra attribution rate add`, or close with --allow-unpriced",
         )
     _check_amounts(facts)
@@ -144,7 +144,7 @@ MAX_NAMED = 5
 """Kinds of facts without a price that a refusal names."""
 
 
-def _named(unpriced: Sequence[SettledFact]) -> str:
+def _name_unpriced(unpriced: Sequence[SettledFact]) -> str:
     """Facts without a price by what a rate would have to name, with the number of each and one billing key."""
     kinds: dict[tuple[str, str, str], list[SettledFact]] = {}
     for fact in unpriced:
@@ -218,6 +218,6 @@ def _first_between(tx: Tx, app_id: str, begin: int, end: int) -> int | None:
     return tx.fetch(Q["first_fact_between"], span)[0][0]
 
 
-def _unstated(db: Database, begin: int, end: int, app_id: str) -> list[SettledFact]:
+def _unstated_facts(db: Database, begin: int, end: int, app_id: str) -> list[SettledFact]:
     """Facts of a closed period that are in no statement."""
-    return list(settled_facts(db, begin, end, app_id, without=stated))
+    return list(settled_facts(db, begin, end, app_id, without=facts_in_statements))

@@ -86,9 +86,9 @@ def _read(lines: Iterator[str]) -> list[TheirFact]:
                 "the header names neither billingKey nor responseReference, renderAttemptId and billableType",
                 place="line 1",
             )
-        text, found = record.taken(), list[TheirFact]()
+        text, found = record.take_lines(), list[TheirFact]()
         for row in rows:
-            text = record.taken()
+            text = record.take_lines()
             if any(cell.strip() for cell in row):
                 found.append(_their_fact(header, row, rows.line_num - len(text) + 1, rows.line_num))
         if _ends_in_a_quote(text, separator):
@@ -114,7 +114,7 @@ class _Record:
         self.lines.append(line)
         return line
 
-    def taken(self) -> list[str]:
+    def take_lines(self) -> list[str]:
         """The lines of the row that was read; the next row starts with none."""
         taken, self.lines = self.lines, []
         return taken

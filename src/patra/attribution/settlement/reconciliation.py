@@ -65,7 +65,7 @@ def _explained_page(tx: Tx, page: Sequence[Difference], app_id: str, *, other_ap
     theirs_only = [one.billing_key for one in page if one.kind is DifferenceKind.THEIRS_ONLY]
     rows: list[Row] = [(one.id,) for key in theirs_only for one in found.get(key, ())]
     periods: dict[int, str] = dict(tx.fetch(Q["periods_of_facts"], rows=rows))
-    return [_explained(one, found.get(one.billing_key, ()), app_id, periods) for one in page]
+    return [_explain_difference(one, found.get(one.billing_key, ()), app_id, periods) for one in page]
 
 
 def _explained_without_decisions(tx: Tx, unknown: Collection[str], app_id: str, *, other_apps: bool) -> dict[str, str]:
@@ -81,11 +81,11 @@ def _explained_without_decisions(tx: Tx, unknown: Collection[str], app_id: str, 
     return texts
 
 
-def _explained(
+def _explain_difference(
     difference: Difference, found: Sequence[Archived], app_id: str, periods: Mapping[int, str]
 ) -> Difference:
     own = [one for one in found if one.decision.subject.app == app_id]
-    decisions = [_decided(one) for one in own]
+    decisions = [_decision_text(one) for one in own]
     match difference.kind:
         case DifferenceKind.ROW | DifferenceKind.CURRENCY | DifferenceKind.PRICE:
             text = difference.explanation
@@ -121,5 +121,5 @@ def _whose(app: str, asked: str) -> str:
     return "" if app == asked else f"the events came from another app, {app!r}: "
 
 
-def _decided(one: Archived) -> str:
+def _decision_text(one: Archived) -> str:
     return f"{format_instant(one.decision.at)} {one.decision.action} {one.decision.reason}"

@@ -19,7 +19,7 @@ from patra.attribution.settlement.dimensions import SettledFact
 from patra.attribution.settlement.rate_card import Rate, rate_for
 from patra.kernel.canonical import canonical, fingerprint, key16
 from patra.kernel.clock import format_instant, parse_instant
-from patra.kernel.errors import counted
+from patra.kernel.errors import count_phrase
 from patra.kernel.safety.redact import masked_label
 
 FORMAT = "patra.attribution.statement/1"
@@ -231,7 +231,7 @@ def _billed_before(files: Sequence[StatementFile]) -> Iterable[str]:
         own = {fact.billing_key for fact in file.facts}
         if twice := sorted(own & billed.keys()):
             key = twice[0]
-            yield f"{_name(file.statement)}: {counted(len(twice), 'fact')} billed before, {key} in {billed[key]}"
+            yield f"{_name(file.statement)}: {count_phrase(len(twice), 'fact')} billed before, {key} in {billed[key]}"
         billed |= dict.fromkeys(own, _name(file.statement))
 
 

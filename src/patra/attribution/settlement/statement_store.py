@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from patra.attribution.intake.zstd import compressed, decompressed
+from patra.attribution.intake.zstd import compress_body, decompress_body
 from patra.attribution.settlement.rate_card import Rate, check_rate
 from patra.attribution.settlement.statement import Statement, StatementFact, StatementFile
 from patra.attribution.storage.sql import Q
@@ -62,7 +62,7 @@ def add_statement(tx: Tx, file: StatementFile, decision_ids: list[int]) -> None:
     if not added:
         raise Invalid("period_closed", f"{statement.app_id} {statement.period} was closed meanwhile")
     for page, start in enumerate(range(0, len(file.facts), PAGE_FACTS)):
-        body = compressed(msgspec.json.encode(file.facts[start : start + PAGE_FACTS]))
+        body = compress_body(msgspec.json.encode(file.facts[start : start + PAGE_FACTS]))
         tx.execute(Q["add_statement_page"], {**key, "page": page, "body": body})
     rows: list[Row] = [(number,) for number in sorted(decision_ids)]
     tx.execute(Q["add_statement_facts"], key, rows=rows)
@@ -85,7 +85,7 @@ def statement_file(tx: Tx, app_id: str, period: str) -> StatementFile | None:
 def facts_of_statement(tx: Tx, statement: Statement) -> Iterator[StatementFact]:
     """The facts of a statement, in their order."""
     for (body,) in tx.fetch(Q["statement_pages"], {"app_id": statement.app_id, "number": statement.number}):
-        yield from _decode_facts(decompressed(bytes(body)))
+        yield from _decode_facts(decompress_body(bytes(body)))
 
 
 def statement_of_number(tx: Tx, app_id: str, number: int) -> Statement:
@@ -96,7 +96,7 @@ def statement_of_number(tx: Tx, app_id: str, number: int) -> Statement:
 def facts_of_page(tx: Tx, app_id: str, number: int, page: int) -> list[StatementFact]:
     """The facts of one page of a statement; none behind the last."""
     found = tx.fetch(Q["statement_page"], {"app_id": app_id, "number": number, "page": page})
-    return _decode_facts(decompressed(bytes(found[0][0]))) if found else []
+    return _decode_facts(decompress_body(bytes(found[0][0]))) if found else []
 
 
 def closed_periods(tx: Tx, app_id: str) -> list[tuple[str, int, int]]:
@@ -104,7 +104,7 @@ def closed_periods(tx: Tx, app_id: str) -> list[tuple[str, int, int]]:
     return [(period, begin, end) for period, begin, end in tx.fetch(Q["closed_periods"], {"app_id": app_id})]
 
 
-def stated(tx: Tx, decision_ids: list[int]) -> set[int]:
+def facts_in_statements(tx: Tx, decision_ids: list[int]) -> set[int]:
     """Which facts are in a statement already."""
     rows: list[Row] = [(number,) for number in decision_ids]
     return {number for (number,) in tx.fetch(Q["stated_facts"], rows=rows)}

@@ -16,7 +16,7 @@ from collections.abc import Collection
 
 from patra.attribution.decision.dedup import SCOPE, Ledger
 from patra.attribution.storage.closure_index import Numbers
-from patra.attribution.storage.recent_keys import BUCKETS, First, Recent, packed
+from patra.attribution.storage.recent_keys import BUCKETS, First, Recent, pack_firsts
 from patra.attribution.storage.sql import Q, mark, set_mark
 from patra.kernel.clock import HOUR
 from patra.kernel.db import Database, Tx
@@ -64,7 +64,7 @@ class Keys:
 
         Only after `refresh` in the same transaction: what is in memory is trusted.
         """
-        found = self._known(tx, keys)
+        found = self._find_known(tx, keys)
         if not mark(tx, PURGED):
             return Ledger(found)
         past = tx.fetch(Q["past_cycles"], rows=[(key,) for key in keys if key not in found])
@@ -76,7 +76,7 @@ class Keys:
             self._append(tx, ledger.firsts, at)
             if ledger.layers:  # a closure may be opened by no other event
                 self._stamp(tx)
-            if ledger.layers and self._recent.known(key for layer in ledger.layers for key in layer):
+            if ledger.layers and self._recent.find_known(key for layer in ledger.layers for key in layer):
                 while self.count:  # a key of a later cycle is the tree's alone
                     self._carry(tx)
         else:
@@ -103,10 +103,10 @@ class Keys:
         self._refresh(tx)
         return self._carry(tx)
 
-    def _known(self, tx: Tx, keys: Collection[bytes]) -> dict[bytes, Entry]:
+    def _find_known(self, tx: Tx, keys: Collection[bytes]) -> dict[bytes, Entry]:
         found: dict[bytes, Entry] = {}
         if tx.dialect == "sqlite":
-            found = self._recent.known(keys)
+            found = self._recent.find_known(keys)
             if not self._tree:
                 return found
         wanted = sorted(key for key in keys if key not in found) if found else sorted(keys)
@@ -116,7 +116,7 @@ class Keys:
         if not firsts:
             return
         try:
-            body = packed(firsts)
+            body = pack_firsts(firsts)
         except ValueError:  # windows of other rules than the live ones: such keys are the tree's alone
             _insert(tx, firsts)
             self._tree = True
@@ -167,7 +167,7 @@ class Keys:
                 set_mark(tx, CARRY_TO, 0)
                 set_mark(tx, CARRY_FROM, 0)
             return max(gone, 1)
-        firsts, self._from = self._recent.carried(self._from, most)
+        firsts, self._from = self._recent.carry_keys(self._from, most)
         if self._from >= BUCKETS:
             self._from = CARRY_DONE_MARK
         set_mark(tx, CARRY_FROM, self._from)

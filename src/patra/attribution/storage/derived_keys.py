@@ -12,7 +12,7 @@ from patra.attribution.contract import keys
 from patra.attribution.decision.closure_rules import BILLABLE_CLICK, BILLABLE_IMPRESSION
 from patra.attribution.decision.decisions import attribution_key_of, billing_key_of
 from patra.attribution.decision.output_records import record_keys
-from patra.attribution.storage.decision_codec import unpacked
+from patra.attribution.storage.decision_codec import unpack_decisions
 
 MAX_ROWS = 1024
 """Rows whose hashes are kept, some 9 KB each with the row."""
@@ -60,7 +60,7 @@ def may_have(item: int, body: bytes, beginning: bytes) -> bool:
 @lru_cache(maxsize=MAX_ROWS)
 def _beginnings(item: int, body: bytes) -> bytes:
     found: list[str] = []
-    for _, decision in unpacked(item, body):
+    for _, decision in unpack_decisions(item, body):
         found += record_keys(decision)
         billing, attribution = billing_key_of(decision), attribution_key_of(decision)
         if billing is not None:

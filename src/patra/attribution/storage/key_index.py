@@ -20,7 +20,7 @@ from patra.attribution.contract.event_types import NA
 from patra.attribution.decision.decisions import Decision, attribution_key_of, billing_key_of
 from patra.attribution.decision.output_records import record_keys
 from patra.attribution.intake.envelope import legal_id
-from patra.attribution.storage.decision_codec import unpacked
+from patra.attribution.storage.decision_codec import unpack_decisions
 from patra.attribution.storage.sql import Q, mark
 from patra.kernel.clock import MINUTE, Clock
 from patra.kernel.db import Database, Row, Tx
@@ -167,7 +167,7 @@ def run_of(items: Mapping[int, bytes], batches: Mapping[int, str]) -> list[Row]:
     for item, body in items.items():
         place = (item - base).to_bytes(_ITEM, "big")
         found: set[bytes] = set()
-        for _, decision in unpacked(item, body):
+        for _, decision in unpack_decisions(item, body):
             found.update(_hashes(located_by(decision)))
         for hashed in found:
             buckets.setdefault(hashed[0], []).append(hashed[1:] + place)
@@ -204,7 +204,7 @@ def items_of_batch(tx: Tx, batch_id: str, newest: int = 0) -> set[int]:
     return found
 
 
-def located(tx: Tx, wanted: Collection[str]) -> set[int]:
+def locate_items(tx: Tx, wanted: Collection[str]) -> set[int]:
     """Items that may hold a decision with one of the keys."""
     found: set[int] = set()
     buckets: dict[int, list[bytes]] = {}
@@ -281,7 +281,7 @@ def segments(body: bytes) -> tuple[list[int], list[int], int]:
     return bases, ends, start
 
 
-def merged(bodies: Sequence[bytes]) -> bytes:
+def merge_bodies(bodies: Sequence[bytes]) -> bytes:
     """Values of one bucket as one value, which says where each began."""
     heads: list[bytes] = []
     entries: list[bytes] = []

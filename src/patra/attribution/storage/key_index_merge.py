@@ -10,7 +10,7 @@ the migration that came with it (`MERGING_MIGRATION`), when the processes of the
 
 from collections.abc import Callable
 
-from patra.attribution.storage.key_index import merged
+from patra.attribution.storage.key_index import merge_bodies
 from patra.attribution.storage.sql import Q, mark
 from patra.kernel.db import Database, Row, Tx
 
@@ -34,7 +34,7 @@ class RunMerger:
 
     def run_once(self) -> int:
         """One step; gives how many values it joined."""
-        if self._busy() or not self._db.read(self._waited):
+        if self._busy() or not self._db.read(self._has_waited):
             return 0
         last, bucket, newest = self._db.read(
             lambda tx: (mark(tx, MERGED_RUNS), mark(tx, MERGE_BUCKET), mark(tx, "runs"))
@@ -54,7 +54,7 @@ class RunMerger:
 
         return self._db.run(work)
 
-    def _waited(self, tx: Tx) -> bool:
+    def _has_waited(self, tx: Tx) -> bool:
         """Whether the store was upgraded long enough ago."""
         applied = tx.fetch(Q["migration_applied_at"], {"number": MERGING_MIGRATION})
         return not applied or tx.server_now() - applied[0][0] >= self._wait
@@ -65,6 +65,6 @@ def _merge(tx: Tx, asked: dict[str, int]) -> int:
     if len(found) < 2:
         return 0
     tx.execute(Q["delete_merged"], asked)
-    rows: list[Row] = [(asked["bucket"], merged([bytes(body) for _, _, body in found]))]
+    rows: list[Row] = [(asked["bucket"], merge_bodies([bytes(body) for _, _, body in found]))]
     tx.execute(Q["add_run"], {"run": found[0][0], "last": max(last for _, last, _ in found)}, rows=rows)
     return len(found)

@@ -17,14 +17,14 @@ from patra.attribution.decision.decide import ITEM_BITS
 from patra.attribution.decision.decisions import Decision, attribution_key_of, audit_key_of, billing_key_of
 from patra.attribution.decision.output_records import record_keys
 from patra.attribution.intake.batch import read_batch
-from patra.attribution.intake.zstd import decompressed
+from patra.attribution.intake.zstd import decompress_body
 from patra.attribution.storage.derived_keys import beginning_of, stored_text
 from patra.attribution.storage.key_index import (
     INDEXED,
     LATER_IN_BATCH,
     MAX_DEDUP_CYCLES,
     items_of_batch,
-    located,
+    locate_items,
     located_newest,
 )
 from patra.attribution.storage.read import (
@@ -95,7 +95,7 @@ class _Sought:
             or subject.render in sought
             or subject.closure in sought
             or subject.dedup in sought
-            or (self._derived and not sought.isdisjoint(_derived(decision)))
+            or (self._derived and not sought.isdisjoint(_derived_keys(decision)))
             or (self._record and not sought.isdisjoint(record_keys(decision)))
             or (bool(self._audits) and audit_key_of(decision) in self._audits)
             or (bool(self._billing) and _lost_billing_key(decision) in self._billing)
@@ -117,7 +117,7 @@ def _lost_billing_key(decision: Decision) -> str | None:
     return f"{closure}|{kind}" if kind and closure else None
 
 
-def _derived(decision: Decision) -> set[str]:
+def _derived_keys(decision: Decision) -> set[str]:
     """Keys and ids of the facts of a decision."""
     billing, attribution = billing_key_of(decision), attribution_key_of(decision)
     found = {billing, keys.billable_fact_id(billing)} if billing else set[str]()
@@ -156,7 +156,7 @@ class _Question:
         self.known = self.batch | {number >> ITEM_BITS for number in self._reissued}
         self.places = {*self._sought.places, LATER_IN_BATCH + key}
 
-    def filtered(self, only: Only = ANY, after: int = -1) -> DecisionFilter:
+    def decision_filter(self, only: Only = ANY, after: int = -1) -> DecisionFilter:
         def meets(number: int, decision: Decision) -> bool:
             return number > after and only.met_by(decision) and self._carried_by(number, decision)
 
@@ -175,8 +175,8 @@ def find(tx: Tx, key: str, only: Only = ANY, *, after: int = -1, limit: int = MA
     A batch's id stands for all of its events. An app's id matches very many: it is found page by page, like any key.
     """
     question = _Question(tx, key)
-    items, first = question.known | located(tx, question.places), (after + 1) >> ITEM_BITS
-    found = _search(tx, items, question.filtered(only, after), first, limit)
+    items, first = question.known | locate_items(tx, question.places), (after + 1) >> ITEM_BITS
+    found = _search(tx, items, question.decision_filter(only, after), first, limit)
     page = found[:limit]
     known = dict.fromkeys(question.batch, key)
     return Results(found=with_batches(tx, page, known), next=page[-1].id if len(found) > limit else None)
@@ -202,7 +202,7 @@ def find_latest(tx: Tx, key: str, *, limit: int) -> Latest:
 
 
 def _latest_of(tx: Tx, key: str, question: _Question, limit: int) -> Latest:
-    asked, indexed = question.filtered(), mark(tx, INDEXED)
+    asked, indexed = question.decision_filter(), mark(tx, INDEXED)
     found: list[Archived] = []
     before: int | None = _NO_LIMIT
     steps = _step_sizes()
@@ -246,7 +246,7 @@ def decisions_of_billing_keys(tx: Tx, billing_keys: Collection[str]) -> dict[str
     closures = {key.rpartition("|")[0] for key in wanted}
     places = wanted.union(closures, map(keys.billable_fact_id, wanted))
     answer: dict[str, list[Archived]] = {}
-    for one in _search(tx, located(tx, places), DecisionFilter(meets=meets), 0, _NO_LIMIT):
+    for one in _search(tx, locate_items(tx, places), DecisionFilter(meets=meets), 0, _NO_LIMIT):
         for key in wanted.intersection(_billing_keys(one.decision)):
             answer.setdefault(key, []).append(one)
     return answer
@@ -309,29 +309,29 @@ def decisions_of_batch(
     """
     first = (after + 1) >> ITEM_BITS
 
-    def asked(number: int, decision: Decision) -> bool:
+    def asks_for(number: int, decision: Decision) -> bool:
         of_event = not event_id or decision.subject.event_id == event_id
         return number > after and of_event and only.met_by(decision)
 
     items = items_of_batch(tx, batch_id)
     of_item = DecisionFilter(
-        meets=lambda number, one: asked(number, one) and _is_of_item(one), text=stored_text(event_id)
+        meets=lambda number, one: asks_for(number, one) and _is_of_item(one), text=stored_text(event_id)
     )
     found = _step_by_step(tx, items, of_item, first, limit)
     later = DecisionFilter(
-        meets=lambda number, one: asked(number, one) and one.batch == batch_id, text=stored_text(batch_id)
+        meets=lambda number, one: asks_for(number, one) and one.batch == batch_id, text=stored_text(batch_id)
     )
-    found += _search(tx, located(tx, {LATER_IN_BATCH + batch_id}), later, first, limit)
+    found += _search(tx, locate_items(tx, {LATER_IN_BATCH + batch_id}), later, first, limit)
     dropped_as = _dropped_as(tx, batch_id, event_id, only.app) if event_id else set[str]()
     if dropped_as:  # without any, no decision can be met, and what is not indexed need not be read
         sought = _Sought(*dropped_as)
 
-        def dropped(number: int, one: Decision) -> bool:
+        def is_drop(number: int, one: Decision) -> bool:
             return number > after and one.action == Action.DROP.value and only.met_by(one) and sought.met_by(one)
 
         texts = {stored_text(key) for key in dropped_as if key.startswith(f"{keys.DEDUP_VERSION}:")}
-        of_dropped = DecisionFilter(meets=dropped, text=texts.pop() if len(texts) == 1 else None)
-        found += _search(tx, located(tx, sought.keys), of_dropped, first, limit)
+        of_dropped = DecisionFilter(meets=is_drop, text=texts.pop() if len(texts) == 1 else None)
+        found += _search(tx, locate_items(tx, sought.keys), of_dropped, first, limit)
     answer = {one.id: one for one in found}
     page = [answer[number] for number in sorted(answer)[:limit]]
     return Results(
@@ -344,7 +344,7 @@ def _dropped_as(tx: Tx, batch_id: str, event_id: str, app: str) -> set[str]:
     """Sources that an event of a batch has by its dedup key, as far as the log still has the batch."""
     found: set[str] = set()
     for app_id, at, body in tx.fetch(Q["bodies_of_batch"], {"batch_id": batch_id, "limit": MAX_BODIES_READ}):
-        events = read_batch(decompressed(bytes(body)), at).events if app in {"", app_id} else []
+        events = read_batch(decompress_body(bytes(body)), at).events if app in {"", app_id} else []
         dedups = {event.dedup for event in events if event.sent_id == event_id}
         found.update(dedups)
         found.update(

@@ -46,7 +46,7 @@ class Carrier:
         if waiting < MAX_WAITING_ITEMS and (self._busy() or (waiting < MIN_ITEMS_TO_CARRY and not to)):
             return 0
         if not to:
-            return self._db.run(lambda tx: _moved(tx, TO, 0, (settled + 1) << ITEM_BITS))
+            return self._db.run(lambda tx: _move_entries(tx, TO, 0, (settled + 1) << ITEM_BITS))
         if low >= _KEYS:
             return self._db.run(lambda tx: _forget(tx, to))
         items = (to >> ITEM_BITS) - ((oldest or to) >> ITEM_BITS)
@@ -75,7 +75,7 @@ def standing(tx: Tx, before: int) -> tuple[int, int, int | None, int]:
     return mark(tx, TO), mark(tx, FROM), tx.fetch(Q["oldest_placement"])[0][0], received[0][0] if received else 0
 
 
-def _moved(tx: Tx, name: str, was: int, value: int) -> int:
+def _move_entries(tx: Tx, name: str, was: int, value: int) -> int:
     return tx.execute(Q["move_mark"], {"name": name, "was": was, "value": value})
 
 
@@ -83,8 +83,8 @@ def _forget(tx: Tx, to: int) -> int:
     """All keys are carried: their rows are deleted, and at last the marks start again."""
     gone = tx.execute(Q["forget_placements"], {"to": to, "limit": DELETE_BATCH_ROWS})
     if gone < DELETE_BATCH_ROWS:
-        _moved(tx, TO, to, 0)
-        _moved(tx, FROM, _KEYS, 0)
+        _move_entries(tx, TO, to, 0)
+        _move_entries(tx, FROM, _KEYS, 0)
     return max(gone, 1)
 
 

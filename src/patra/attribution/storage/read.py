@@ -21,9 +21,9 @@ from patra.attribution.decision.output_records import (
     group_of,
     record_keys,
     records,
-    reissued,
+    reissue_record,
 )
-from patra.attribution.storage.decision_codec import may_hold, unpacked
+from patra.attribution.storage.decision_codec import may_hold, unpack_decisions
 from patra.attribution.storage.derived_keys import may_have
 from patra.attribution.storage.sql import Q
 from patra.attribution.storage.write import closure_of
@@ -70,7 +70,7 @@ class Archived(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reissued_records(self) -> list[Record]:
-        found = [reissued(self.decision, issued) for issued in self.reissues]
+        found = [reissue_record(self.decision, issued) for issued in self.reissues]
         return [_with_last_code(record, self.moves.get(record.key, ())) for record in found]
 
     @property
@@ -106,7 +106,7 @@ class Archived(msgspec.Struct, frozen=True, kw_only=True):
 def decisions_by_id(tx: Tx, ids: Collection[int]) -> list[Archived]:
     wanted = set(ids)
     rows = _packs(tx, {number >> ITEM_BITS for number in wanted})
-    return _archived(tx, [one for row in rows for one in _unpacked(row) if one.id in wanted])
+    return _archived_decisions(tx, [one for row in rows for one in _unpack_row(row) if one.id in wanted])
 
 
 def deliveries(tx: Tx) -> dict[str, int]:
@@ -114,7 +114,7 @@ def deliveries(tx: Tx) -> dict[str, int]:
     return dict(tx.fetch(Q["deliveries"], {"channel": CHANNEL}))
 
 
-def untold(tx: Tx, found: Sequence[Archived]) -> set[int]:
+def untold_decisions(tx: Tx, found: Sequence[Archived]) -> set[int]:
     """Which of some decisions have a superseded record that is still on its way to the archive as such."""
     rows = [
         (key16(group_of(one.decision)), str(one.id))
@@ -148,19 +148,19 @@ class DecisionFilter(msgspec.Struct, frozen=True, kw_only=True):
     def of_row(self, row: Row) -> "list[_Born]":
         item, archived, body = row
         text = None if item in self.whole or self.hashed is not None else self.text
-        found = unpacked(item, bytes(body), text)
+        found = unpack_decisions(item, bytes(body), text)
         return [_Born(number, one, bool(archived)) for number, one in found if self.meets(number, one)]
 
 
 def decisions_of_items(tx: Tx, items: Collection[int], asked: DecisionFilter) -> list[Archived]:
     """What was decided in some items of the log and is asked for, in its order."""
-    return _archived(tx, [one for row in _packs(tx, items) for one in asked.of_row(row)])
+    return _archived_decisions(tx, [one for row in _packs(tx, items) for one in asked.of_row(row)])
 
 
 def decisions_from(tx: Tx, item: int, items: int, asked: DecisionFilter) -> tuple[list[Archived], int | None]:
     """The same of so many items from one on; and the item to go on with, if there are more."""
     rows = tx.fetch(Q["packs_from"], {"item": item, "limit": items})
-    return _archived(tx, _held(rows, asked)), rows[-1][0] + 1 if len(rows) == items else None
+    return _archived_decisions(tx, _held_decisions(rows, asked)), rows[-1][0] + 1 if len(rows) == items else None
 
 
 def decisions_before(
@@ -168,10 +168,10 @@ def decisions_before(
 ) -> tuple[list[Archived], int | None]:
     """The same of so many items between two, the last ones; and the item to go on before, if there are more."""
     rows = tx.fetch(Q["packs_before"], {"before": before, "after": after, "limit": items})
-    return _archived(tx, _held(rows[::-1], asked)), rows[-1][0] if len(rows) == items else None
+    return _archived_decisions(tx, _held_decisions(rows[::-1], asked)), rows[-1][0] if len(rows) == items else None
 
 
-def _held(rows: Sequence[Row], asked: DecisionFilter) -> "list[_Born]":
+def _held_decisions(rows: Sequence[Row], asked: DecisionFilter) -> "list[_Born]":
     return [one for row in rows if asked.may_meet(row) for one in asked.of_row(row)]
 
 
@@ -180,9 +180,9 @@ def decisions_after(tx: Tx, after: int, limit: int) -> list[Archived]:
     found: list[_Born] = []
     item, packs = (after + 1) >> ITEM_BITS, limit // _A_PACK + 1
     while len(found) < limit and (rows := tx.fetch(Q["packs_from"], {"item": item, "limit": packs})):
-        found += [one for row in rows for one in _unpacked(row) if one.id > after]
+        found += [one for row in rows for one in _unpack_row(row) if one.id > after]
         item = rows[-1][0] + 1
-    return _archived(tx, found[:limit])
+    return _archived_decisions(tx, found[:limit])
 
 
 def every_decision(db: Database) -> Iterator[Archived]:
@@ -267,15 +267,15 @@ def _packs(tx: Tx, items: Collection[int]) -> list[Row]:
     return sorted(rows, key=lambda row: row[0])
 
 
-def _unpacked(row: Row) -> list[_Born]:
+def _unpack_row(row: Row) -> list[_Born]:
     item, archived, body = row
-    return [_Born(number, decision, bool(archived)) for number, decision in unpacked(item, bytes(body))]
+    return [_Born(number, decision, bool(archived)) for number, decision in unpack_decisions(item, bytes(body))]
 
 
 _NOT_MOVED: Row = (None, None, None, None, None)
 
 
-def _archived(tx: Tx, born: Sequence[_Born]) -> list[Archived]:
+def _archived_decisions(tx: Tx, born: Sequence[_Born]) -> list[Archived]:
     """Join what stands in tables of its own: where records stand by now, and how often an event was dropped."""
     billed: list[Row] = [(one.id,) for one in born if one.decision.billable is not None]
     dropped = [half(audit_key_of(one.decision)) if one.decision.action == Action.DROP.value else None for one in born]
@@ -329,7 +329,7 @@ def _journals(
     told = {
         number: [
             *record_keys(decisions[number]),
-            *(reissued(decisions[number], issued).key for issued in reissues.get(number, ())),
+            *(reissue_record(decisions[number], issued).key for issued in reissues.get(number, ())),
         ]
         for number, (_, attribution, code, *_) in moved.items()
         if code is not None or attribution == Status.SUPERSEDED.value

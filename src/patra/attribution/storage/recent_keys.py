@@ -34,7 +34,7 @@ class Recent:
         self._frozen: list[int] | None = None
         self.count = 0
 
-    def known(self, keys: Iterable[bytes]) -> dict[bytes, Entry]:
+    def find_known(self, keys: Iterable[bytes]) -> dict[bytes, Entry]:
         """The entries of those keys that are here."""
         buckets = self._buckets
         found: dict[bytes, Entry] = {}
@@ -66,7 +66,7 @@ class Recent:
         """What is here now is what will be carried."""
         self._frozen = [len(bucket) for bucket in self._buckets]
 
-    def carried(self, bucket: int, most: int) -> tuple[list[First], int]:
+    def carry_keys(self, bucket: int, most: int) -> tuple[list[First], int]:
         """Take out frozen keys from a bucket on, some buckets whole; gives them in order, and the next bucket."""
         frozen = self._frozen or []
         taken: list[First] = []
@@ -80,7 +80,7 @@ class Recent:
         return taken, bucket
 
 
-def packed(firsts: Iterable[First]) -> bytes:
+def pack_firsts(firsts: Iterable[First]) -> bytes:
     """Keys as they are kept, one after the other."""
     tails: dict[tuple[int, int], bytes] = {}
     parts: list[bytes] = []

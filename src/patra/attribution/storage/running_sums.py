@@ -139,9 +139,9 @@ class RunningSums:
 
     def _pending_committed(self, tx: Tx, asked: Mapping[str, str | int]) -> list[Row]:
         found = [(*fact, number) for number, *fact in tx.fetch(Q["sum_pending_committed"], asked)]
-        return [(number, *fact) for *fact, number in self._placed(tx, found, mark(tx, MARKS[self._sums]))]
+        return [(number, *fact) for *fact, number in self._place_rows(tx, found, mark(tx, MARKS[self._sums]))]
 
-    def _placed(self, tx: Tx, rows: Sequence[Row], bound: int) -> list[Row]:
+    def _place_rows(self, tx: Tx, rows: Sequence[Row], bound: int) -> list[Row]:
         """The rows (hour, app, type, placement, opportunity, …) with placements that wait to be carried.
 
         Nothing more can be committed up to `bound`, so the earliest of these stays the earliest.

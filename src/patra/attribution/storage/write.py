@@ -27,19 +27,19 @@ from patra.attribution.decision.closure_rules import Status
 from patra.attribution.decision.closure_state import Click, Closure, ClosureState, Terminal
 from patra.attribution.decision.decide import ITEM_BITS, Changes, Drop, RejectedEvent, Superseded
 from patra.attribution.decision.output_records import RECORD, RecordTransition
-from patra.attribution.intake.batch import Batch, Item, received
+from patra.attribution.intake.batch import Batch, Item, time_of_item
 from patra.attribution.intake.checked_event import subject_of
-from patra.attribution.intake.envelope import Refused, as_read, legal_id, shown
+from patra.attribution.intake.envelope import Refused, as_read, display_text, legal_id
 from patra.attribution.intake.identity import Origin, Subject
 from patra.attribution.storage.closure_index import Numbers
-from patra.attribution.storage.decision_codec import packed
+from patra.attribution.storage.decision_codec import pack_decisions
 from patra.attribution.storage.sql import Q
 from patra.kernel.canonical import fingerprint, sha256_hex
 from patra.kernel.db import Row, Tx
 from patra.kernel.errors import NotCanonical
 from patra.kernel.machine import journal
 
-_encode = msgspec.json.Encoder(enc_hook=shown).encode
+_encode = msgspec.json.Encoder(enc_hook=display_text).encode
 
 
 class ClosureBody(msgspec.Struct, frozen=True, array_like=True):
@@ -189,7 +189,9 @@ def write(tx: Tx, changes: Changes, items: Mapping[int, Item], numbers: Numbers,
     status = RECORD.target(Status.NEW, RecordTransition.WRITTEN) if archived else Status.NEW
     tx.write(Q["insert_billables"], {"status": status}, rows=changes.billables)
     tx.write(Q["append_placements"], rows=changes.placements)
-    rows = [(n, received(items[n]), packed(made, items[n])) for n, made in changes.decisions.items() if made]
+    rows = [
+        (n, time_of_item(items[n]), pack_decisions(made, items[n])) for n, made in changes.decisions.items() if made
+    ]
     tx.write(Q["append_decisions"], {"archived": int(archived)}, rows=rows)
     _supersede(tx, changes.superseded)
 
@@ -277,7 +279,7 @@ def digest(sent: Any) -> str:
     try:
         return fingerprint(sent)
     except NotCanonical:
-        return sha256_hex(msgspec.json.encode(sent, order="sorted", enc_hook=shown))
+        return sha256_hex(msgspec.json.encode(sent, order="sorted", enc_hook=display_text))
 
 
 def _supersede(tx: Tx, records: Sequence[Superseded]) -> None:

@@ -17,7 +17,7 @@ import msgspec
 import yaml
 
 from patra.bus.catalogue.retries import Retry, RetryFile, duration, refuse, retry_of
-from patra.bus.catalogue.schema import Schema, Violation, compiled, defects, violations
+from patra.bus.catalogue.schema import Schema, Violation, compile_schema, defects, violations
 from patra.bus.catalogue.versions import Version, VersionRange, parse_range, parse_version
 
 BUILT_IN = "patra.bus"
@@ -77,7 +77,7 @@ class Contract(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
     @cached_property
     def accepts(self) -> Callable[[Any], bool]:
         """Whether a payload keeps the schema; compiled when first asked."""
-        return compiled(self.schema)
+        return compile_schema(self.schema)
 
     def violations(self, payload: Any) -> list[Violation]:
         return violations(self.schema, payload, "/payload")

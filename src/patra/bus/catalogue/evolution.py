@@ -81,7 +81,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
 
 def release(catalogue: Catalogue) -> Release:
     """The memory of a catalogue that the next one is compared with."""
-    return Release(types={name: _released(kind) for name, kind in sorted(catalogue.types.items())})
+    return Release(types={name: _as_released(kind) for name, kind in sorted(catalogue.types.items())})
 
 
 def encode_release(released: Release) -> bytes:
@@ -98,7 +98,7 @@ def decode_release(text: bytes) -> Release:
         raise ConfigInvalid(Reason.CATALOGUE_INVALID, f"no released catalogue: {error}", advice=advice) from None
 
 
-def _released(kind: EventType) -> ReleasedType:
+def _as_released(kind: EventType) -> ReleasedType:
     versions = [
         Released(version=str(c.version), status=c.status, schema=dict(cast("Mapping[str, Any]", c.schema)))
         for _, c in sorted(kind.contracts.items())
@@ -123,14 +123,14 @@ class _Comparison:
         self._seen: set[tuple[int, int, bool]] = set()
 
     def find(self, old: Schema, new: Schema, place: str, *, exact: bool, judged: Names) -> list[Change]:
-        old, new = _followed(self._old_root, old), _followed(self._new_root, new)
+        old, new = _follow_reference(self._old_root, old), _follow_reference(self._new_root, new)
         if isinstance(old, bool) or isinstance(new, bool):
             return [] if old is new else [Change(place, False, "the schema was replaced")]
         pair = (id(old), id(new), exact)
         if pair in self._seen:  # a recursive schema: this pair is being compared already
             return []
         self._seen.add(pair)
-        judged |= _judged(self._new_root, new)
+        judged |= _judged_names(self._new_root, new)
         found: list[Change] = []
         for keyword in sorted((old.keys() | new.keys()) - ANNOTATIONS - {"$defs"}):
             here = f"{place}/{keyword}"
@@ -191,7 +191,7 @@ class _Comparison:
         return [change for b, a, here in pairs for change in self.find(b, a, here, exact=True, judged=none)]
 
 
-def _judged(root: Schema, schema: Mapping[str, Any]) -> Names:
+def _judged_names(root: Schema, schema: Mapping[str, Any]) -> Names:
     """The names of fields that decide whether a value keeps the schema, beside the list of its fields itself."""
     found: set[str] = {_ANY} if _counts(schema) else set()
     for keyword in _ALTERNATIVES & schema.keys():
@@ -202,7 +202,7 @@ def _judged(root: Schema, schema: Mapping[str, Any]) -> Names:
 
 
 def _gather(root: Schema, schema: Schema, found: set[str], seen: set[int]) -> None:
-    schema = _followed(root, schema)
+    schema = _follow_reference(root, schema)
     if isinstance(schema, bool) or id(schema) in seen:
         return
     seen.add(id(schema))
@@ -224,7 +224,7 @@ def _counts(schema: Mapping[str, Any]) -> bool:
     )
 
 
-def _followed(root: Schema, schema: Schema) -> Schema:
+def _follow_reference(root: Schema, schema: Schema) -> Schema:
     for _ in range(64):
         if isinstance(schema, bool) or "$ref" not in schema:
             return schema

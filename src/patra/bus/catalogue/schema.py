@@ -208,7 +208,7 @@ def resolve(root: Any, reference: Any) -> Schema | None:
     return cast("Mapping[str, Schema]", defs).get(name) if isinstance(defs, Mapping) else None
 
 
-def compiled(schema: Schema) -> Callable[[Any], bool]:
+def compile_schema(schema: Schema) -> Callable[[Any], bool]:
     """Whether a payload keeps the schema, as one call."""
     is_valid = _validator(schema).is_valid
 

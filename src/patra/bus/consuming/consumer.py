@@ -23,7 +23,7 @@ from patra.bus.catalogue.catalogue import Catalogue, is_group
 from patra.bus.catalogue.reasons import Reason
 from patra.bus.catalogue.versions import Version, VersionRange, parse_range
 from patra.bus.consuming.delivery_order import Waiting
-from patra.bus.publishing.envelope import Envelope, Wire, decode_wire, unwired
+from patra.bus.publishing.envelope import Envelope, Wire, decode_wire, parse_wire
 from patra.kernel.clock import SECOND
 from patra.kernel.db import Tx
 from patra.kernel.errors import ConfigInvalid, PatraError, Permanent, Transient
@@ -58,7 +58,9 @@ class Event:
         if self._effects is None:
             self._effects = []
         if len(self._effects) < MAX_EFFECTS_PER_EVENT:
-            self._effects.append(Effect(_kept(table)[:MAX_EFFECT_CHARS], _kept(str(key))[:MAX_EFFECT_CHARS]))
+            self._effects.append(
+                Effect(_storable_text(table)[:MAX_EFFECT_CHARS], _storable_text(str(key))[:MAX_EFFECT_CHARS])
+            )
 
     @property
     def effects(self) -> Sequence[Effect]:
@@ -68,7 +70,7 @@ class Event:
     @property
     def envelope(self) -> Envelope:
         if self._envelope is None:
-            self._envelope = unwired(self._read())
+            self._envelope = parse_wire(self._read())
         return self._envelope
 
     @property
@@ -108,7 +110,7 @@ class Hold:
         self._lost = Flag()
 
     @property
-    def lost(self) -> bool:
+    def is_lost(self) -> bool:
         return self._lost.is_set()
 
     def lose(self) -> None:
@@ -228,7 +230,7 @@ def require_no_awaitable(result: object) -> None:
         raise TypeError("the handler returned an awaitable, which nothing awaits: a handler is a plain function")
 
 
-def declared(catalogue: Catalogue, consumer: Consumer, others: Sequence[Consumer]) -> Consumer:
+def declare_consumer(catalogue: Catalogue, consumer: Consumer, others: Sequence[Consumer]) -> Consumer:
     """Check a consumer against the catalogue: it may only ask for what is published, and changes nothing there."""
     place = f"consumer {consumer.group}/{consumer.event_type}"
     if not is_group(consumer.group):
@@ -292,9 +294,9 @@ def trouble(error: BaseException) -> Trouble:
     detail = error.detail if isinstance(error, PatraError) else f"{type(error).__name__}: {error}"
     told = Trouble(
         code=code,
-        detail=_kept(detail)[:MAX_DETAIL_CHARS],
+        detail=_storable_text(detail)[:MAX_DETAIL_CHARS],
         poison=isinstance(error, Poison),
-        traceback=_kept("".join(format_exception(error)))[-MAX_TRACEBACK_CHARS:],
+        traceback=_storable_text("".join(format_exception(error)))[-MAX_TRACEBACK_CHARS:],
         kinds=(code, *[kind.__name__ for kind in type(error).__mro__[:-2]]),
     )
     if isinstance(error, RetryLater):
@@ -304,6 +306,6 @@ def trouble(error: BaseException) -> Trouble:
     return told
 
 
-def _kept(text: str) -> str:
+def _storable_text(text: str) -> str:
     """Without secrets, and as a store can hold it."""
     return redact_text(text).replace("\x00", "\ufffd").encode("utf-8", "replace").decode()

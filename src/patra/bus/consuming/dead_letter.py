@@ -2,7 +2,6 @@
 
 import re
 from enum import StrEnum
-from typing import Any
 
 import msgspec
 
@@ -138,8 +137,3 @@ def violations(catalogue: Catalogue, letter: DeadLetter) -> list[Violation]:
             )
         ]
     return contract.violations(envelope.payload)
-
-
-def shown(letter: DeadLetter) -> dict[str, Any]:
-    """A dead letter with its envelope as JSON, for people and for the HTTP interface."""
-    return {**msgspec.structs.asdict(letter), "envelope": msgspec.Raw(letter.envelope.encode())}

@@ -32,13 +32,13 @@ class Freeze(msgspec.Struct, frozen=True, kw_only=True):
     tolerated: int = 0
 
     @property
-    def frozen(self) -> bool:
+    def is_frozen(self) -> bool:
         return self.state is not FreezeState.OPEN
 
 
 def enough_counted(current: Freeze, threshold: int) -> int:
     """How far a backlog is counted for `after_backlog`: each dead letter asks, and there may be millions."""
-    return 1 if current.frozen else current.tolerated + threshold + MAX_NAMED_OVER
+    return 1 if current.is_frozen else current.tolerated + threshold + MAX_NAMED_OVER
 
 
 def after_backlog(current: Freeze, backlog: int, threshold: int, now: int) -> Freeze:
@@ -71,6 +71,6 @@ def by_hand(current: Freeze, by: str, why: str, now: int) -> Freeze:
     )
 
 
-def thawed(current: Freeze, backlog: int, by: str, now: int) -> Freeze:
+def thaw_freeze(current: Freeze, backlog: int, by: str, now: int) -> Freeze:
     """An operator's word lifts a freeze of either kind."""
     return Freeze(event_type=current.event_type, since=now, by=by, reason=Reason.OPERATOR, tolerated=backlog)

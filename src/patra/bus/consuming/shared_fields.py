@@ -37,11 +37,11 @@ def shared_fields(letters: Sequence[Any], handled: Sequence[Any]) -> list[Shared
         return []
     ours, theirs = [dict(_fields(one)) for one in letters], [dict(_fields(one)) for one in handled]
     paths = dict.fromkeys(path for found in (*ours, *theirs) for path in found)
-    compared = (_compared(path, ours, theirs, alone=len(letters) == 1) for path in paths)
+    compared = (_compare_field(path, ours, theirs, alone=len(letters) == 1) for path in paths)
     return list(_outermost(compared))
 
 
-def _compared(
+def _compare_field(
     path: str, ours: Sequence[Mapping[str, Any]], theirs: Sequence[Mapping[str, Any]], *, alone: bool
 ) -> SharedField | None:
     kinds = {_kind(found, path) for found in ours}
@@ -56,10 +56,10 @@ def _compared(
     agree, few = len(values) == 1 and not alone, len(known) * USES_OF_A_VALUE <= len(used)
     if values & known or not (agree or few):
         return None
-    return SharedField(path=path, letters=_listed(values, "values"), handled=_listed(known, "other values"))
+    return SharedField(path=path, letters=_list_values(values, "values"), handled=_list_values(known, "other values"))
 
 
-def _listed(values: set[str], word: str) -> str:
+def _list_values(values: set[str], word: str) -> str:
     return ", ".join(sorted(values)) if len(values) <= MAX_VALUES else f"{len(values)} {word}"
 
 

@@ -55,7 +55,7 @@ class StagedMajor(msgspec.Struct, frozen=True, kw_only=True):
                 return True
 
 
-def moved(
+def move_stage(
     now_at: StagedMajor, to: Stage, *, tenants: Iterable[str], share: int, by: str, now: int
 ) -> StagedMajor | Refused:
     """The next stage, or an earlier one. A version is retired by the catalogue, when nobody needs it any more (B4)."""
@@ -63,19 +63,19 @@ def moved(
     if not by.strip():
         return Refused(code=Reason.REPLAY_UNNAMED, place="/by", detail="say who does it")
     if now_at.stage is Stage.RETIRED:
-        return _refused("the version before is retired: this can not be taken back")
+        return _refuse_stage("the version before is retired: this can not be taken back")
     if to is Stage.RETIRED:
-        return _refused("retire the version before in its contract (`status: retired`) and adopt the catalogue")
+        return _refuse_stage("retire the version before in its contract (`status: retired`) and adopt the catalogue")
     if _ORDER.index(to) > _ORDER.index(now_at.stage) and _NEXT.get(now_at.stage) is not to:
-        return _refused(f"after {now_at.stage} comes {_NEXT[now_at.stage]}")
+        return _refuse_stage(f"after {now_at.stage} comes {_NEXT[now_at.stage]}")
     if to is Stage.DUAL and not chosen and not 0 < share <= 100:
-        return _refused("name tenants, or a share of 1 to 100 percent")
+        return _refuse_stage("name tenants, or a share of 1 to 100 percent")
     if to is not Stage.DUAL:
         chosen, share = (), 0
     return msgspec.structs.replace(now_at, stage=to, tenants=chosen, share=share, changed_by=by, changed_at=now)
 
 
-def begun(last: Release, following: Catalogue, now: int) -> list[StagedMajor]:
+def begin_stages(last: Release, following: Catalogue, now: int) -> list[StagedMajor]:
     """The new majors of types that were there before: each begins as a shadow."""
     found: list[StagedMajor] = []
     for name, old in last.types.items():
@@ -89,7 +89,7 @@ def begun(last: Release, following: Catalogue, now: int) -> list[StagedMajor]:
     return found
 
 
-def ended(following: Catalogue, staged: Iterable[StagedMajor], now: int) -> list[StagedMajor]:
+def end_stages(following: Catalogue, staged: Iterable[StagedMajor], now: int) -> list[StagedMajor]:
     """Majors before which no other is live any more."""
     return [
         msgspec.structs.replace(one, stage=Stage.RETIRED, tenants=(), share=0, changed_by="adoption", changed_at=now)
@@ -103,7 +103,7 @@ def ended(following: Catalogue, staged: Iterable[StagedMajor], now: int) -> list
 def hasty(following: Catalogue, staged: Iterable[StagedMajor]) -> list[Objection]:
     """Versions that the catalogue retires while the next one is read by some only."""
     found: list[Objection] = []
-    for one in ended(following, staged, 0):
+    for one in end_stages(following, staged, 0):
         before = next(s for s in staged if (s.event_type, s.major) == (one.event_type, one.major))
         if before.stage is not Stage.RETIRING and _had_before(following, one):
             detail = f"{one.major}.x is in stage {before.stage}; first `patra bus stage {one.event_type} retiring`"
@@ -121,5 +121,5 @@ def _had_before(following: Catalogue, one: StagedMajor) -> bool:
     return any(major < one.major and c.status is Status.RETIRED for major, c in contracts.items())
 
 
-def _refused(detail: str) -> Refused:
+def _refuse_stage(detail: str) -> Refused:
     return Refused(code=Reason.STAGE, place="/stage", detail=detail)

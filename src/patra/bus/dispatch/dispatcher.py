@@ -162,7 +162,9 @@ class Dispatcher:
                 return Counts(suspect=1)
             if one.lost < MAX_LOST_WORKERS:
                 return outcomes.lost_ahead(tx, self._bus, group_id, one, now, self._jitter())
-            outcomes.failed(tx, self._bus, self.group, group_id, [outcomes.lost(one)], now, [self._jitter()])
+            outcomes.settle_failures(
+                tx, self._bus, self.group, group_id, [outcomes.loss_failure(one)], now, [self._jitter()]
+            )
             return Counts(dead=1)
         return None
 
@@ -197,7 +199,7 @@ class Dispatcher:
         if line.overtaken and deliveries.call_up(tx, group_id, line.overtaken, now):
             batch.overtaken = len(line.overtaken)  # they stay where they are: the others go before them now
             batch.put_off = {seq: until for seq, until in line.blocked.items() if seq not in line.overtaken}
-        short = self._sorted_out(batch, self._unhandled(tx, batch, line.ready, now), now)
+        short = self._sorted_out(batch, self._drop_handled(tx, batch, line.ready, now), now)
         if careful:
             for waiting, consumer in short:
                 self._one(tx, batch, waiting, consumer, now)
@@ -215,7 +217,7 @@ class Dispatcher:
         self._reach = next_reach(self._reach, refused=refused, first=random.randrange(SHARDS))
         return taken
 
-    def _unhandled(self, tx: Tx, batch: _Batch, ready: Sequence[Waiting], now: int) -> Sequence[Waiting]:
+    def _drop_handled(self, tx: Tx, batch: _Batch, ready: Sequence[Waiting], now: int) -> Sequence[Waiting]:
         """Without what the group handled before, where the work is outside of the transaction that passes the inbox."""
         if not self._has_long:
             return ready
@@ -302,13 +304,13 @@ class Dispatcher:
             batch.effects |= effects
 
     def _write(self, tx: Tx, batch: _Batch, group_id: int, now: int) -> Counts:
-        settled = outcomes.failed(
+        settled = outcomes.settle_failures(
             tx, self._bus, self.group, group_id, batch.failed, now, [self._jitter() for _ in batch.failed]
         )
         behind = {seq: settled.until.get(head, now) for seq, head in batch.behind.items()}
         deliveries.put_off(tx, group_id, batch.put_off | behind)
         done = [*batch.handled, *batch.duplicates]
-        outcomes.succeeded(tx, self._bus, self.group, group_id, done, now, effects=batch.effects)
+        outcomes.settle_successes(tx, self._bus, self.group, group_id, done, now, effects=batch.effects)
         if batch.held:
             deliveries.hold(tx, group_id, [w.seq for w in batch.held])
             leases.add(tx, pool_name(self.group), [leases.Work(item=item(w.seq), due_at=now) for w in batch.held])

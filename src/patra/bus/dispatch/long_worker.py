@@ -80,7 +80,7 @@ def lease_events(
     got = leases.acquire(tx, pool, holder=bounds.holder, n=n, now=now, ttl=bounds.ttl, per_partition=bounds.at_once)
     if not got:
         return [], 0
-    waiting = {item(w.seq): w for w in deliveries.held(tx, group_id, [int(lease.id) for lease in got])}
+    waiting = {item(w.seq): w for w in deliveries.find_held(tx, group_id, [int(lease.id) for lease in got])}
     taken: list[LeasedEvent] = []
     strange: list[leases.Lease] = []
     lost: list[outcomes.Failed] = []
@@ -92,7 +92,7 @@ def lease_events(
         elif consumer is None or consumer.kind is not Kind.LONG:
             strange.append(lease)
         elif one.lost >= MAX_LOST_WORKERS:
-            lost.append(outcomes.lost(one))
+            lost.append(outcomes.loss_failure(one))
             leases.finish(tx, pool, [lease])
         else:
             taken.append(LeasedEvent(lease=lease, waiting=one, consumer=consumer))
@@ -102,8 +102,8 @@ def lease_events(
         leases.finish(tx, pool, strange)
         deliveries.put_back(tx, group_id, [int(lease.id) for lease in strange], now + UNHANDLED_PAUSE)
     deliveries.count_losses(tx, group_id, [t.waiting.seq for t in taken], now)
-    settled = outcomes.failed(tx, bus, group_name, group_id, lost, now, [jitter() for _ in lost])
-    return [msgspec.structs.replace(t, waiting=_counted(t.waiting, now)) for t in taken], settled.dead
+    settled = outcomes.settle_failures(tx, bus, group_name, group_id, lost, now, [jitter() for _ in lost])
+    return [msgspec.structs.replace(t, waiting=_count_loss(t.waiting, now)) for t in taken], settled.dead
 
 
 class LongWorker:
@@ -164,7 +164,7 @@ class LongWorker:
         free = self._bound - len(self._hands)
         if free <= 0 or any(hand.waiting.lost > LOST_TOGETHER for hand in self._hands.values()):
             return 0, 0  # what is done without company is done first
-        taken, lost = self._db.run(lambda tx: self._acquired(tx, free))
+        taken, lost = self._db.run(lambda tx: self._acquire_leases(tx, free))
         for one in taken:
             hold, event = Hold(), Event(one.waiting)
             future = self._threads.submit(_run, one.consumer, event, hold)
@@ -173,7 +173,7 @@ class LongWorker:
             )
         return len(taken), lost
 
-    def _acquired(self, tx: Tx, free: int) -> tuple[list[LeasedEvent], int]:
+    def _acquire_leases(self, tx: Tx, free: int) -> tuple[list[LeasedEvent], int]:
         bound = LeaseBounds(holder=self._holder, ttl=self._ttl, at_once=self._bound, others=bool(self._hands))
         return lease_events(tx, self._bus, self.group, free, bound, self._jitter)
 
@@ -196,7 +196,7 @@ class LongWorker:
 
     def _settle(self, hand: _Hand) -> Counts:
         try:
-            counts = self._db.run(lambda tx: self._written(tx, hand))
+            counts = self._db.run(lambda tx: self._write_outcome(tx, hand))
         except groups.GroupGone:  # the group was removed: its events are given up
             with suppress(Fenced):
                 self._db.run(lambda tx: leases.finish(tx, self._pool, [hand.lease]))
@@ -209,16 +209,16 @@ class LongWorker:
             if store_trouble(error):
                 raise  # the result is kept and written at the next turn
             why = trouble(error)
-            counts = self._db.run(lambda tx: self._failed(tx, hand, why))
+            counts = self._db.run(lambda tx: self._write_failure(tx, hand, why))
         del self._hands[hand.lease.id]
         return counts
 
-    def _written(self, tx: Tx, hand: _Hand) -> Counts:
+    def _write_outcome(self, tx: Tx, hand: _Hand) -> Counts:
         now = self._bus.clock.now()
         group_id = groups.require(tx, self.group).group_id
         error = hand.future.exception()
         if error is not None:
-            return self._failed(tx, hand, trouble(error))
+            return self._write_failure(tx, hand, trouble(error))
         leases.finish(tx, self._pool, [hand.lease])
         effects: dict[str, Sequence[Effect]] = {}
         if deliveries.accept(tx, self.group, [hand.waiting], now):
@@ -227,15 +227,15 @@ class LongWorker:
             hand.consumer.declare_effects([hand.event])
             effects = {hand.event.event_id: hand.event.effects} if hand.event.effects else {}
         done = [as_failed_before(hand.waiting)]
-        outcomes.succeeded(tx, self._bus, self.group, group_id, done, now, effects=effects)
+        outcomes.settle_successes(tx, self._bus, self.group, group_id, done, now, effects=effects)
         return Counts(handled=1)
 
-    def _failed(self, tx: Tx, hand: _Hand, why: Trouble) -> Counts:
+    def _write_failure(self, tx: Tx, hand: _Hand, why: Trouble) -> Counts:
         now = self._bus.clock.now()
         leases.finish(tx, self._pool, [hand.lease])
         failed = outcomes.Failed(waiting=hand.waiting, failures=hand.waiting.attempts + 1, trouble=why)
         group_id = groups.require(tx, self.group).group_id
-        settled = outcomes.failed(tx, self._bus, self.group, group_id, [failed], now, [self._jitter()])
+        settled = outcomes.settle_failures(tx, self._bus, self.group, group_id, [failed], now, [self._jitter()])
         return Counts(later=settled.later, dead=settled.dead)
 
 
@@ -248,7 +248,7 @@ def _in_company(taken: list[LeasedEvent], *, others: bool) -> tuple[list[LeasedE
     return begun, [t for t in taken if t not in begun]
 
 
-def _counted(waiting: Waiting, now: int) -> Waiting:
+def _count_loss(waiting: Waiting, now: int) -> Waiting:
     """As `deliveries.count_losses` writes it."""
     first = now if waiting.lost and waiting.first_failed_at is None else waiting.first_failed_at
     return msgspec.structs.replace(waiting, lost=waiting.lost + 1, first_failed_at=first)

@@ -41,7 +41,7 @@ HANDLER_LOST_FAILURE = Trouble(
 )
 
 
-def lost(waiting: Waiting) -> Failed:
+def loss_failure(waiting: Waiting) -> Failed:
     """An event whose worker was lost each time it was tried."""
     return Failed(
         waiting=waiting,
@@ -68,7 +68,7 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
     until: dict[int, int]
 
 
-def succeeded(
+def settle_successes(
     tx: Tx,
     bus: Bus,
     group: str,
@@ -83,7 +83,7 @@ def succeeded(
 
     `effects` are rows that handlers declared as written, by event; `by` is the program elsewhere that handled them.
     """
-    deliveries.done(tx, group_id, [w.seq for w in handled])
+    deliveries.delete_done(tx, group_id, [w.seq for w in handled])
     if effects or by:
         _record_handled(tx, group, [w.event_id for w in handled], effects or {}, by, now)
     _count(tx, group, "handled", len(handled))
@@ -91,7 +91,7 @@ def succeeded(
     deliveries.wake_followers(tx, group_id, behind, now)
     replays = [w for w in handled if w.replay]
     if replays:
-        dead_letters.replayed(tx, [letter_id(group, w.event_id) for w in replays], now)
+        dead_letters.mark_replayed(tx, [letter_id(group, w.event_id) for w in replays], now)
         backlog_changed(tx, bus, {w.event_type for w in replays}, now)
 
 
@@ -107,7 +107,7 @@ def _record_handled(
     hops.record(tx, rows, now)
 
 
-def failed(
+def settle_failures(
     tx: Tx, bus: Bus, group: str, group_id: int, failures: Sequence[Failed], now: int, jitters: Sequence[float]
 ) -> Settled:
     """Each failed event comes back later, or becomes a dead letter."""
@@ -165,9 +165,9 @@ def failed(
                 error_detail=one.trouble.detail,
             )
         )
-    deliveries.failed(tx, group_id, rows)
+    deliveries.write_failures(tx, group_id, rows)
     if burials:
-        deliveries.done(tx, group_id, [w.seq for w in gone])
+        deliveries.delete_done(tx, group_id, [w.seq for w in gone])
         deliveries.wake_followers(tx, group_id, {w.order_key for w in gone if w.order_key is not None}, now)
         deliveries.dead_letter(tx, group, buried, now)
         dead_letters.write(tx, burials)

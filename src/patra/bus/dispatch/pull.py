@@ -141,7 +141,7 @@ class PullConsumers:
             return Refused(code=Reason.CONSUMER, place="/group", detail=detail)
         have = {(g, t, v.text) for g, t, v in self._db.read(groups.subscriptions)}
         if any((group, name, versions.text) not in have for name, versions in types.items()):
-            self._db.run(lambda tx: self._subscribed(tx, group, types, from_beginning, by))
+            self._db.run(lambda tx: self._subscribe_group(tx, group, types, from_beginning, by))
         return None
 
     def _is_ours(self, group: str) -> bool:
@@ -151,7 +151,9 @@ class PullConsumers:
         found = self._db.read(lambda tx: groups.find(tx, group))
         return found is not None and not found.remote
 
-    def _subscribed(self, tx: Tx, group: str, types: Mapping[str, VersionRange], from_beginning: bool, by: str) -> None:
+    def _subscribe_group(
+        self, tx: Tx, group: str, types: Mapping[str, VersionRange], from_beginning: bool, by: str
+    ) -> None:
         self._bus.join(tx)  # with the locks, and with the catalogue put in force (B8)
         now = self._bus.clock.now()
         for name, versions in types.items():
@@ -181,12 +183,12 @@ class PullConsumers:
         Dispatcher(self._db, bus, group, batch=n, slow_start=False).run_once()
         bounds = LeaseBounds(holder=new_id(), ttl=lease, at_once=MAX_HELD_AT_ONCE, others=False)
         asks = _Asks(tenants=tenants, seen_by_group=seen_by_group or _every_tenant, by=by)
-        found, unseen = self._db.run(lambda tx: self._leased(tx, bus, group, n, bounds, asks))
+        found, unseen = self._db.run(lambda tx: self._lease_events(tx, bus, group, n, bounds, asks))
         if unseen:
             self.acknowledge(group, unseen)
         return found
 
-    def _leased(
+    def _lease_events(
         self, tx: Tx, bus: Bus, group: str, n: int, bounds: LeaseBounds, asks: "_Asks"
     ) -> tuple[list[Delivery], list[str]]:
         """Events that are the caller's from now on, and deliveries of events that nobody who pulls may see."""
@@ -212,7 +214,7 @@ class PullConsumers:
             )
             for one in mine[:n]
         ]
-        hops.record(tx, [_delivered(group, one, asks.by) for one in found], bus.clock.now())
+        hops.record(tx, [_delivery_hop(group, one, asks.by) for one in found], bus.clock.now())
         return found, [_token(one) for one in unseen]
 
     def _left_in_line(self, tx: Tx, group: str, left: Sequence[LeasedEvent]) -> None:
@@ -234,20 +236,20 @@ class PullConsumers:
     ) -> Settled:
         """The events are handled. `events` are published with it, or nothing is done where one of them is refused."""
         try:
-            return self._db.run(lambda tx: self._acknowledged(tx, group, tokens, events, publisher))
+            return self._db.run(lambda tx: self._acknowledge_events(tx, group, tokens, events, publisher))
         except _NotPublished as refused:
             return Settled(deliveries={}, published=refused.outcomes)
         except _AnsweredBefore as before:
             if waiting := before.waiting:  # out of the line, without a second answer
-                self._db.run(lambda tx: self._acknowledged(tx, group, waiting, (), None))
+                self._db.run(lambda tx: self._acknowledge_events(tx, group, waiting, (), None))
             return Settled(deliveries=dict.fromkeys(before.tokens, "lost"))
 
-    def _acknowledged(
+    def _acknowledge_events(
         self, tx: Tx, group: str, tokens: Sequence[str], events: Sequence[Envelope], publisher: Publisher | None
     ) -> Settled:
         group_id = groups.require(tx, group).group_id
         now = self._bus.clock.now()
-        held, told = self._held(tx, group, group_id, tokens)
+        held, told = self._held_deliveries(tx, group, group_id, tokens)
         if events and "lost" in told.values():
             return Settled(deliveries=told)
         published = self._bus.publish_many(tx, events, publisher=publisher) if events else []
@@ -263,23 +265,23 @@ class PullConsumers:
         if is_new and again:
             raise _AnsweredBefore(again, again)
         by = publisher.name if publisher else ""
-        outcomes.succeeded(tx, self._bus, group, group_id, [as_failed_before(w) for w in done], now, by=by)
+        outcomes.settle_successes(tx, self._bus, group, group_id, [as_failed_before(w) for w in done], now, by=by)
         return Settled(deliveries=told | dict.fromkeys(held, "handled"), published=published)
 
     def refuse(self, group: str, nacks: Mapping[str, Nack], *, by: str = "") -> Settled:
         """The events failed: they come back by the type's retries, or are dead letters."""
-        return self._db.run(lambda tx: self._refused(tx, group, nacks, by))
+        return self._db.run(lambda tx: self._refuse_events(tx, group, nacks, by))
 
-    def _refused(self, tx: Tx, group: str, nacks: Mapping[str, Nack], by: str) -> Settled:
+    def _refuse_events(self, tx: Tx, group: str, nacks: Mapping[str, Nack], by: str) -> Settled:
         group_id = groups.require(tx, group).group_id
-        held, told = self._held(tx, group, group_id, list(nacks))
+        held, told = self._held_deliveries(tx, group, group_id, list(nacks))
         leases.finish(tx, leases.pool(pool_name(group)), [lease for lease, _ in held.values()])
         failed = [
             outcomes.Failed(waiting=waiting, failures=waiting.attempts + 1, trouble=_trouble(nacks[token]), by=by)
             for token, (_, waiting) in held.items()
         ]
         jitters = [random.random() for _ in failed]
-        done = outcomes.failed(tx, self._bus, group, group_id, failed, self._bus.clock.now(), jitters)
+        done = outcomes.settle_failures(tx, self._bus, group, group_id, failed, self._bus.clock.now(), jitters)
         for token, (_, waiting) in held.items():
             told[token] = "later" if waiting.seq in done.until else "dead"
         return Settled(deliveries=told)
@@ -289,21 +291,21 @@ class PullConsumers:
 
         def work(tx: Tx) -> Settled:
             now, pool = self._bus.clock.now(), leases.pool(pool_name(group))
-            held, told = self._held(tx, group, groups.require(tx, group).group_id, tokens)
+            held, told = self._held_deliveries(tx, group, groups.require(tx, group).group_id, tokens)
             leases.renew(tx, pool, [one for one, _ in held.values()], now=now, ttl=lease)
             return Settled(deliveries=told | dict.fromkeys(held, "extended"))
 
         return self._db.run(work)
 
-    def _held(
+    def _held_deliveries(
         self, tx: Tx, group: str, group_id: int, tokens: Sequence[str]
     ) -> tuple[dict[str, tuple[leases.Lease, Waiting]], dict[str, str]]:
         """Deliveries that are still in the caller's hands, and what became of the others: handled before, or lost."""
         asked = {token: _lease(token) for token in tokens}
         known = {token: lease for token, lease in asked.items() if lease is not None}
         pool = leases.pool(pool_name(group))
-        kept = {lease.id for lease in leases.held(tx, pool, known.values())}
-        lines = {item(w.seq): w for w in deliveries.held(tx, group_id, [int(i) for i in kept])}
+        kept = {lease.id for lease in leases.held_leases(tx, pool, known.values())}
+        lines = {item(w.seq): w for w in deliveries.find_held(tx, group_id, [int(i) for i in kept])}
         held: dict[str, tuple[leases.Lease, Waiting]] = {}
         others: dict[str, str] = dict.fromkeys(asked, "lost")
         for token, lease in known.items():
@@ -324,7 +326,7 @@ class PullConsumers:
         return made
 
 
-def _delivered(group: str, one: Delivery, by: str) -> hops.NewHop:
+def _delivery_hop(group: str, one: Delivery, by: str) -> hops.NewHop:
     detail = {"attempt": one.attempt, "lease_until_at": one.lease_until}
     return hops.NewHop(event_id=one.event.event_id, group=group, what=hops.HopKind.DELIVERED, by=by, detail=detail)
 

@@ -49,7 +49,7 @@ _JSON_TYPE = re.compile(r"application/(json|[a-z0-9.+-]+\+json)\s*(;.*)?\Z", re.
 _PERCENT = re.compile(r"%[0-9A-Fa-f]{2}")
 
 
-def structured(envelope: Envelope) -> dict[str, Any]:
+def structure_event(envelope: Envelope) -> dict[str, Any]:
     """The CloudEvent as one JSON object."""
     return {**_attributes(envelope), "datacontenttype": "application/json", "data": envelope.payload}
 
@@ -57,18 +57,18 @@ def structured(envelope: Envelope) -> dict[str, Any]:
 def from_structured(raw: Any, submission: Submission | None = None, complete: Completion = dict) -> Envelope | Refused:
     """An envelope from a decoded CloudEvent in structured mode; `complete` fills in what other senders do not know."""
     if not isinstance(raw, Mapping):
-        return _refused("", "a CloudEvent is a JSON object")
+        return _refuse_event("", "a CloudEvent is a JSON object")
     attributes = dict(cast("Mapping[str, Any]", raw))
     content = attributes.pop("datacontenttype", "application/json")
     if not isinstance(content, str) or not _JSON_TYPE.match(content):
-        return _refused("/datacontenttype", "is not a JSON type")
+        return _refuse_event("/datacontenttype", "is not a JSON type")
     if "data_base64" in attributes:
         if "data" in attributes:
-            return _refused("/data_base64", "stands beside `data`")
+            return _refuse_event("/data_base64", "stands beside `data`")
         try:
             attributes["data"] = decode_json(base64.b64decode(str(attributes.pop("data_base64")), validate=True))
         except (binascii.Error, *UNREADABLE) as error:
-            return _refused("/data_base64", f"is not JSON in base64: {error}")
+            return _refuse_event("/data_base64", f"is not JSON in base64: {error}")
     data = attributes.pop("data", None)
     return _envelope(complete(attributes), data, submission)
 
@@ -85,18 +85,18 @@ def from_binary(
     """An envelope from a CloudEvent in binary mode. Header names are taken in any case."""
     lowered = {name.lower(): value for name, value in headers.items()}
     if not _JSON_TYPE.match(lowered.get("content-type", "application/json")):
-        return _refused("/datacontenttype", "is not a JSON type")
+        return _refuse_event("/datacontenttype", "is not a JSON type")
     attributes: dict[str, Any] = {}
     for name, value in lowered.items():
         if name.startswith("ce-"):
             try:
                 attributes[name[3:]] = unquote_to_bytes(value).decode()
             except UnicodeDecodeError:
-                return _refused(f"/{name[3:]}", "is not percent-encoded UTF-8")
+                return _refuse_event(f"/{name[3:]}", "is not percent-encoded UTF-8")
     try:
         data = decode_json(body)
     except UNREADABLE as error:
-        return _refused("/data", f"is not JSON: {error}")
+        return _refuse_event("/data", f"is not JSON: {error}")
     return _envelope(complete(attributes), data, submission)
 
 
@@ -124,7 +124,7 @@ def _attributes(envelope: Envelope) -> dict[str, str | int | bool]:
 
 def _envelope(attributes: dict[str, Any], data: Any, submission: Submission | None) -> Envelope | Refused:
     if attributes.pop("specversion", None) != "1.0":
-        return _refused("/specversion", "is not 1.0")
+        return _refuse_event("/specversion", "is not 1.0")
     wire: dict[str, Any] = {"payload": data}
     extensions: dict[str, Any] = {}
     for name, value in attributes.items():
@@ -133,16 +133,16 @@ def _envelope(attributes: dict[str, Any], data: Any, submission: Submission | No
         if name not in _OWN:
             extensions[name] = value
         elif not isinstance(value, str):
-            return _refused(f"/{name}", "is not text")
+            return _refuse_event(f"/{name}", "is not text")
         elif name == "source":
-            producer = _unquoted(value.removeprefix(SOURCE)) if value.startswith(SOURCE) else None
+            producer = _unquote_text(value.removeprefix(SOURCE)) if value.startswith(SOURCE) else None
             if producer is None:
-                return _refused("/source", f"is not {SOURCE}NAME, percent-encoded")
+                return _refuse_event("/source", f"is not {SOURCE}NAME, percent-encoded")
             wire["producer"] = producer
         elif name == "forwardedby":
-            names = [_unquoted(part) for part in value.split(",")]
+            names = [_unquote_text(part) for part in value.split(",")]
             if None in names:
-                return _refused("/forwardedby", "is not a list of percent-encoded names")
+                return _refuse_event("/forwardedby", "is not a list of percent-encoded names")
             wire["forwarded_by"] = names
         else:
             wire[_TO_FIELD[name]] = value
@@ -161,7 +161,7 @@ def _with_attributes(refused: Refused) -> Refused:
     return msgspec.structs.replace(refused, detail=detail, others=others)
 
 
-def _unquoted(text: str) -> str | None:
+def _unquote_text(text: str) -> str | None:
     if "%" in _PERCENT.sub("", text):
         return None
     try:
@@ -179,5 +179,5 @@ def _header(value: str) -> str:
     return "".join(c if "!" <= c <= "~" and c not in '"%' else quote(c, safe="") for c in value)
 
 
-def _refused(place: str, detail: str) -> Refused:
+def _refuse_event(place: str, detail: str) -> Refused:
     return Refused(code=Reason.CLOUDEVENT_INVALID, place=place, detail=detail)

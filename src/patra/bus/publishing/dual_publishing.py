@@ -21,7 +21,7 @@ class Translations:
     def add(self, event_type: str, given: int, made: int, translate: Translate) -> None:
         self._functions.setdefault(event_type, {})[given, made] = translate
 
-    def completed(self, catalogue: Catalogue, envelopes: Sequence[Envelope]) -> Sequence[Envelope]:
+    def complete_versions(self, catalogue: Catalogue, envelopes: Sequence[Envelope]) -> Sequence[Envelope]:
         """The envelopes, and behind them renditions in live majors that they lack and a function can make."""
         if not self._functions:
             return envelopes
@@ -33,14 +33,14 @@ class Translations:
                 is_given = one.event_version.partition(".")[0] == str(given)
                 if kind is None or not {given, made} <= set(kind.live) or not is_given:
                     continue  # of what is refused itself no other version is published
-                if (_key(one), str(made)) in present or (payload := _translated(translate, one)) is None:
+                if (_key(one), str(made)) in present or (payload := _translate_payload(translate, one)) is None:
                     continue
                 present.add((_key(one), str(made)))
                 added.append(rendition(one, str(kind.contracts[made].version), payload))
         return [*envelopes, *added] if added else envelopes
 
 
-def _translated(translate: Translate, one: Envelope) -> dict[str, Any] | None:
+def _translate_payload(translate: Translate, one: Envelope) -> dict[str, Any] | None:
     """The payload in the other version; None where the function fails: the event is then judged as it was given."""
     try:
         return translate(one.payload)

@@ -11,7 +11,7 @@ from patra.bus.catalogue.reasons import Reason
 from patra.bus.catalogue.versions import Version, parse_version
 from patra.bus.publishing.json_text import UNREADABLE, decode_json
 from patra.bus.publishing.refusal import Refused, together
-from patra.bus.publishing.submission import Submission, filled
+from patra.bus.publishing.submission import Submission, fill_fields
 from patra.kernel.clock import SECOND, format_instant, parse_instant
 
 MAX_NAME_CHARS = 256  # characters of a name or key
@@ -102,23 +102,25 @@ def decode(body: bytes | str, submission: Submission | None = None) -> Envelope 
     try:
         raw = decode_json(body)
     except UNREADABLE as error:
-        return _refused(Reason.ENVELOPE_MALFORMED, "", f"not JSON: {error}")
+        return _refuse_envelope(Reason.ENVELOPE_MALFORMED, "", f"not JSON: {error}")
     return from_wire(raw, submission)
 
 
 def from_wire(raw: Any, submission: Submission | None = None) -> Envelope | Refused:
     """An envelope from decoded JSON; with `submission`, what a sender may leave out is filled in."""
     if not isinstance(raw, Mapping):
-        return _refused(Reason.ENVELOPE_MALFORMED, "", "an envelope is a JSON object")
+        return _refuse_envelope(Reason.ENVELOPE_MALFORMED, "", "an envelope is a JSON object")
     given = cast("Mapping[str, Any]", raw)
-    fields = dict(given) if submission is None else filled(given, submission)
+    fields = dict(given) if submission is None else fill_fields(given, submission)
     wrong = [
-        _refused(Reason.ENVELOPE_UNKNOWN, f"/{name}", "is not a field of the envelope; data belongs into `payload`")
+        _refuse_envelope(
+            Reason.ENVELOPE_UNKNOWN, f"/{name}", "is not a field of the envelope; data belongs into `payload`"
+        )
         for name in fields
         if name not in FIELDS
     ]
     wrong += [
-        _refused(Reason.ENVELOPE_MISSING, f"/{name}", "is required")
+        _refuse_envelope(Reason.ENVELOPE_MISSING, f"/{name}", "is required")
         for name in REQUIRED
         if fields.get(name) is None or fields[name] == ""
     ]
@@ -126,14 +128,18 @@ def from_wire(raw: Any, submission: Submission | None = None) -> Envelope | Refu
     if "occurred_at" in known:
         instant = parse_instant(known["occurred_at"]) if isinstance(known["occurred_at"], str) else None
         if instant is None:
-            wrong.append(_refused(Reason.ENVELOPE_INVALID, "/occurred_at", "is not an RFC 3339 instant with an offset"))
+            wrong.append(
+                _refuse_envelope(Reason.ENVELOPE_INVALID, "/occurred_at", "is not an RFC 3339 instant with an offset")
+            )
             del known["occurred_at"]
         else:
             known["occurred_at"] = instant
     if isinstance(names := known.get("forwarded_by"), list):
         if not names:
             wrong.append(
-                _refused(Reason.ENVELOPE_INVALID, "/forwarded_by", "is absent when the event was never forwarded")
+                _refuse_envelope(
+                    Reason.ENVELOPE_INVALID, "/forwarded_by", "is absent when the event was never forwarded"
+                )
             )
         known["forwarded_by"] = tuple(cast("list[Any]", names))
     wrong += defects(known)
@@ -165,10 +171,10 @@ def decode_wire(body: str) -> Wire:
 
 def decode_trusted(body: str) -> Envelope:
     """An envelope from the store."""
-    return unwired(_trusted.decode(body))
+    return parse_wire(_trusted.decode(body))
 
 
-def unwired(wire: Wire) -> Envelope:
+def parse_wire(wire: Wire) -> Envelope:
     return Envelope(
         event_id=wire.event_id,
         event_type=wire.event_type,
@@ -216,7 +222,7 @@ def defects(given: Mapping[str, Any]) -> list[Refused]:
     wrong: list[Refused] = []
 
     def invalid(name: str, detail: str, code: Reason = Reason.ENVELOPE_INVALID) -> None:
-        wrong.append(_refused(code, f"/{name}", detail))
+        wrong.append(_refuse_envelope(code, f"/{name}", detail))
 
     for name in _NAMES:
         if name in given and (defect := _name_defect(given[name])):
@@ -247,12 +253,12 @@ def defects(given: Mapping[str, Any]) -> list[Refused]:
 
 def _path_defects(path: Any) -> list[Refused]:
     if not isinstance(path, tuple):
-        return [_refused(Reason.ENVELOPE_INVALID, "/forwarded_by", "is a list of names")]
+        return [_refuse_envelope(Reason.ENVELOPE_INVALID, "/forwarded_by", "is a list of names")]
     names = cast("tuple[Any, ...]", path)
     if len(names) > MAX_FORWARDS:
-        return [_refused(Reason.ENVELOPE_INVALID, "/forwarded_by", f"has more than {MAX_FORWARDS} names")]
+        return [_refuse_envelope(Reason.ENVELOPE_INVALID, "/forwarded_by", f"has more than {MAX_FORWARDS} names")]
     return [
-        _refused(Reason.ENVELOPE_INVALID, f"/forwarded_by/{index}", defect)
+        _refuse_envelope(Reason.ENVELOPE_INVALID, f"/forwarded_by/{index}", defect)
         for index, name in enumerate(names)
         if (defect := _name_defect(name))
     ]
@@ -260,17 +266,17 @@ def _path_defects(path: Any) -> list[Refused]:
 
 def _extension_defects(extensions: Any) -> list[Refused]:
     if not isinstance(extensions, dict):
-        return [_refused(Reason.ENVELOPE_INVALID, "/extensions", "is an object of names and values")]
+        return [_refuse_envelope(Reason.ENVELOPE_INVALID, "/extensions", "is an object of names and values")]
     if len(given := cast("dict[Any, Any]", extensions)) > MAX_EXTENSIONS:
-        return [_refused(Reason.ENVELOPE_INVALID, "/extensions", f"has more than {MAX_EXTENSIONS} attributes")]
+        return [_refuse_envelope(Reason.ENVELOPE_INVALID, "/extensions", f"has more than {MAX_EXTENSIONS} attributes")]
     if DELIVER_AT in given and parse_instant(str(given[DELIVER_AT])) is None:
         return [
-            _refused(
+            _refuse_envelope(
                 Reason.ENVELOPE_INVALID, f"/extensions/{DELIVER_AT}", "is not an instant such as 2026-01-31T08:00:00Z"
             )
         ]
     return [
-        _refused(
+        _refuse_envelope(
             Reason.ENVELOPE_INVALID,
             f"/extensions/{name}",
             "is not an attribute: a-z, 0-9; a text, whole number or bool",
@@ -338,11 +344,6 @@ def rendition(envelope: Envelope, event_version: str, payload: dict[str, Any]) -
     return msgspec.structs.replace(envelope, event_version=event_version, payload=payload)
 
 
-def forwarded(envelope: Envelope, by: str) -> Envelope:
-    """The envelope as a module passes it on: the producer stays, the module signs (C§5)."""
-    return msgspec.structs.replace(envelope, forwarded_by=(*envelope.forwarded_by, by))
-
-
 def _name_defect(value: Any) -> str:
     if type(value) is not str:
         return "is not text"
@@ -353,5 +354,5 @@ def _name_defect(value: Any) -> str:
     return f"is longer than {MAX_NAME_CHARS} characters" if len(value) > MAX_NAME_CHARS else "holds a control character"
 
 
-def _refused(code: Reason, place: str, detail: str) -> Refused:
+def _refuse_envelope(code: Reason, place: str, detail: str) -> Refused:
     return Refused(code=code, place=place, detail=detail)

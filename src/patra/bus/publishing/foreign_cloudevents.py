@@ -43,7 +43,7 @@ def completion(
     """
     tenant = next(iter(tenants)) if tenants is not None and len(tenants) == 1 else None
 
-    def completed(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    def complete_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
         given = {name: value for name, value in attributes.items() if value is not None}
         source, identifier, name = given.get("source"), given.get("id"), given.get("type")
         if not isinstance(source, str) or not source or source.startswith(SOURCE):
@@ -63,7 +63,7 @@ def completion(
             made[ORIGIN_ID] = made.pop("id")
         return made
 
-    return completed
+    return complete_attributes
 
 
 def _version(kind: EventType, majors_not_for_all: Callable[[], Mapping[str, Collection[int]]]) -> dict[str, str]:

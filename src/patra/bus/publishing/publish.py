@@ -92,14 +92,14 @@ def examine(
         and (later := later_fields(contract.schema, envelope.payload, version))
     ):
         place, added = later[0]
-        return _refused(Reason.PAYLOAD_INVALID, place, f"is a field of {added}, and the event says {version}")
+        return _refuse_event(Reason.PAYLOAD_INVALID, place, f"is a field of {added}, and the event says {version}")
     try:
         fingerprint = canonical(envelope.payload)
     except NotCanonical as error:
-        return _refused(Reason.PAYLOAD_NOT_CANONICAL, "/payload" + pointer(error.path), error.detail)
+        return _refuse_event(Reason.PAYLOAD_NOT_CANONICAL, "/payload" + pointer(error.path), error.detail)
     body = encode(envelope)
     if len(body) > MAX_ENVELOPE_BYTES:
-        return _refused(
+        return _refuse_event(
             Reason.PAYLOAD_TOO_LARGE, "", f"the envelope has {len(body)} bytes, more than {MAX_ENVELOPE_BYTES}"
         )
     return Candidate(
@@ -181,29 +181,35 @@ def objections(catalogue: Catalogue, fields: Mapping[str, Any]) -> list[Refused]
 
 
 def _type_unknown(name: str) -> Refused:
-    return _refused(Reason.TYPE_UNKNOWN, "/event_type", f"the catalogue has no {name}")
+    return _refuse_event(Reason.TYPE_UNKNOWN, "/event_type", f"the catalogue has no {name}")
 
 
 def _version_unknown(kind: EventType, version: Version) -> Refused:
     known = ", ".join(str(c.version) for c in kind.contracts.values())
-    return _refused(Reason.VERSION_UNKNOWN, "/event_version", f"{version} of {kind.name} is unknown; there is {known}")
+    return _refuse_event(
+        Reason.VERSION_UNKNOWN, "/event_version", f"{version} of {kind.name} is unknown; there is {known}"
+    )
 
 
 def _version_retired(kind: EventType, version: Version) -> Refused:
-    return _refused(Reason.VERSION_RETIRED, "/event_version", f"{version.major}.x of {kind.name} is retired")
+    return _refuse_event(Reason.VERSION_RETIRED, "/event_version", f"{version.major}.x of {kind.name} is retired")
 
 
 def _producer_refused(kind: EventType, producer: str) -> Refused | None:
     if same_module(producer, kind.producer):
         return None
-    return _refused(Reason.PRODUCER, "/producer", f"{kind.name} is published by {kind.producer}, not by {producer}")
+    return _refuse_event(
+        Reason.PRODUCER, "/producer", f"{kind.name} is published by {kind.producer}, not by {producer}"
+    )
 
 
 def _payload_refused(kind: EventType, contract: Contract, payload: dict[str, Any]) -> Refused:
     broken = contract.violations(payload)
     others = [str(kind.contracts[major].version) for major in sorted(kind.live - {contract.version.major})]
     held = f" (checked as version {contract.version}; {', '.join(others)} is published, too)" if others else ""
-    return _refused(Reason.PAYLOAD_INVALID, broken[0].place if broken else "/payload", _violations_text(broken) + held)
+    return _refuse_event(
+        Reason.PAYLOAD_INVALID, broken[0].place if broken else "/payload", _violations_text(broken) + held
+    )
 
 
 def authority(kind: EventType, envelope: Envelope, publisher: Publisher | None) -> Refused | None:
@@ -212,7 +218,7 @@ def authority(kind: EventType, envelope: Envelope, publisher: Publisher | None) 
         return refused
     path = [module(name) for name in envelope.forwarded_by]
     if len(set(path)) != len(path) or module(envelope.producer) in path:
-        return _refused(Reason.FORWARD_LOOP, "/forwarded_by", "a module forwards an event once, and never its own")
+        return _refuse_event(Reason.FORWARD_LOOP, "/forwarded_by", "a module forwards an event once, and never its own")
     return None if publisher is None else authority_of(publisher, envelope)
 
 
@@ -286,7 +292,7 @@ def gather(candidates: Sequence[Candidate]) -> Gathered:
     return Gathered(publications=publications, refused=refused, repeats=repeats)
 
 
-def repeated(candidate: Candidate, first: Candidate, verdict: Outcome) -> Outcome:
+def answer_repeat(candidate: Candidate, first: Candidate, verdict: Outcome) -> Outcome:
     """What is said to the second of two equal keys in one call; `verdict` is what was said to the first."""
     if candidate.fingerprint != first.fingerprint:
         return conflict(verdict.event_id if isinstance(verdict, Published) else first.envelope.event_id)
@@ -300,9 +306,11 @@ def _disagreement(renditions: Sequence[Candidate]) -> Refused | None:
             if name not in {"event_version", "payload"} and getattr(other.envelope, name) != getattr(
                 first.envelope, name
             ):
-                return _refused(Reason.RENDITIONS_DISAGREE, f"/{name}", "differs between two versions of one event")
+                return _refuse_event(
+                    Reason.RENDITIONS_DISAGREE, f"/{name}", "differs between two versions of one event"
+                )
         if other.order_key != first.order_key:
-            return _refused(
+            return _refuse_event(
                 Reason.RENDITIONS_DISAGREE, "/payload", "two versions of one event have different ordering keys"
             )
     return None
@@ -314,7 +322,7 @@ def _missing_majors(renditions: Sequence[Candidate]) -> Refused | None:
         return None
     if missing := sorted(kind.live - {c.major for c in renditions}):
         which = ", ".join(f"{major}.x" for major in missing)
-        return _refused(
+        return _refuse_event(
             Reason.DUAL_MISSING, "/event_version", f"{which} of {kind.name} is still in use: publish it along"
         )
     return None
@@ -326,7 +334,7 @@ def decide(publication: Publication, known: Known | None, frozen: Mapping[str, s
         return _again(publication, known)
     name = publication.renditions[0].kind.name
     if name in frozen:
-        return _refused(Reason.TYPE_FROZEN, "/event_type", f"publishing of {name} is frozen: {frozen[name]}")
+        return _refuse_event(Reason.TYPE_FROZEN, "/event_type", f"publishing of {name} is frozen: {frozen[name]}")
     return Published(event_id=publication.event_id)
 
 
@@ -340,13 +348,15 @@ def _again(publication: Publication, known: Known) -> Outcome:
 
 
 def conflict(event_id: str) -> Refused:
-    return _refused(
+    return _refuse_event(
         Reason.IDEMPOTENCY_CONFLICT, "/idempotency_key", f"{event_id} was published under this key with another payload"
     )
 
 
-def reused(event_id: str) -> Refused:
-    return _refused(Reason.EVENT_ID_REUSED, "/event_id", f"{event_id} belongs to an event with another idempotency key")
+def refuse_reuse(event_id: str) -> Refused:
+    return _refuse_event(
+        Reason.EVENT_ID_REUSED, "/event_id", f"{event_id} belongs to an event with another idempotency key"
+    )
 
 
 def types_of(publications: Collection[Publication]) -> set[str]:
@@ -362,5 +372,5 @@ def _violations_text(broken: Sequence[Violation]) -> str:
     return "; ".join(listed) + (f" (and {more} more)" if more > 0 else "")
 
 
-def _refused(code: Reason, place: str, detail: str) -> Refused:
+def _refuse_event(code: Reason, place: str, detail: str) -> Refused:
     return Refused(code=code, place=place, detail=detail)

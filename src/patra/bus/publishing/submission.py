@@ -31,7 +31,7 @@ class Submission(msgspec.Struct, frozen=True):
         return self.event_ids.setdefault(key, new_id())
 
 
-def filled(fields: Mapping[str, Any], submission: Submission) -> dict[str, Any]:
+def fill_fields(fields: Mapping[str, Any], submission: Submission) -> dict[str, Any]:
     """With the ids and times that a sender may leave out at the edge: a shell cannot make a UUIDv7.
 
     The idempotency key is no such id: only the producer knows what makes two publishes the same (C§3).

@@ -86,7 +86,7 @@ def _states(tx: Tx, ids: Collection[str]) -> dict[str, DeadLetterState]:
     }
 
 
-def replayed(tx: Tx, ids: Collection[str], now: int) -> set[str]:
+def mark_replayed(tx: Tx, ids: Collection[str], now: int) -> set[str]:
     """The replay of some dead letters succeeded."""
     moves = [
         DEAD_LETTER.move(
@@ -122,13 +122,13 @@ def close(tx: Tx, ids: Collection[str], by: str, reason: str, now: int) -> None:
 
 
 def by_id(tx: Tx, ids: Collection[str]) -> list[Located]:
-    return [_located(row) for row in tx.fetch_dicts(Q["letters_by_id"], rows=[(i,) for i in sorted(ids)])]
+    return [_located_letter(row) for row in tx.fetch_dicts(Q["letters_by_id"], rows=[(i,) for i in sorted(ids)])]
 
 
 def of_events(tx: Tx, event_ids: Collection[str], limit: int = 1000) -> list[DeadLetter]:
     """The dead letters of some events, whatever their state."""
     rows = [(event_id,) for event_id in sorted(event_ids)]
-    return [_located(row).letter for row in tx.fetch_dicts(Q["letters_of_events"], {"limit": limit}, rows=rows)]
+    return [_located_letter(row).letter for row in tx.fetch_dicts(Q["letters_of_events"], {"limit": limit}, rows=rows)]
 
 
 def find(tx: Tx, wanted: Filter, *, limit: int, before: DeadLetter | None = None) -> list[Located]:
@@ -138,7 +138,7 @@ def find(tx: Tx, wanted: Filter, *, limit: int, before: DeadLetter | None = None
         "before_id": before.letter_id if before else "",
         "limit": limit,
     }
-    return [_located(row) for row in tx.fetch_dicts(Q["letters"], params)]
+    return [_located_letter(row) for row in tx.fetch_dicts(Q["letters"], params)]
 
 
 def by_error(tx: Tx, wanted: Filter, *, limit: int) -> list[ErrorGroup]:
@@ -226,7 +226,7 @@ def _freeze(event_type: str, state: str, since: int, reason: str, by: str, toler
     )
 
 
-def _located(row: dict[str, Any]) -> Located:
+def _located_letter(row: dict[str, Any]) -> Located:
     fields = {name: row[name] for name in DeadLetter.__struct_fields__ if name not in {"group", "state"}}
     letter = DeadLetter(**fields, group=row["group_name"], state=DeadLetterState(row["state"]))
     order_key = row["order_key"]

@@ -85,7 +85,7 @@ def due_by_key(
     return [_waiting(row[:-1]) for row in found], found[0][-1] if found else 0
 
 
-def held(tx: Tx, group_id: int, seqs: Collection[int]) -> list[Waiting]:
+def find_held(tx: Tx, group_id: int, seqs: Collection[int]) -> list[Waiting]:
     return [
         _waiting(row)
         for row in tx.fetch(Q["deliveries_held"], {"group_id": group_id}, rows=[(s,) for s in sorted(seqs)])
@@ -115,7 +115,7 @@ def put_off(tx: Tx, group_id: int, until: Mapping[int, int]) -> None:
     tx.execute(Q["deliveries_put_off"], {"group_id": group_id}, rows=sorted(until.items()))
 
 
-def done(tx: Tx, group_id: int, seqs: Collection[int]) -> None:
+def delete_done(tx: Tx, group_id: int, seqs: Collection[int]) -> None:
     tx.execute(Q["deliveries_done"], {"group_id": group_id}, rows=[(seq,) for seq in sorted(seqs)])
 
 
@@ -154,7 +154,7 @@ def in_trial(tx: Tx, group_id: int, trial: Waiting) -> bool:
     return bool(tx.fetch(Q["delivery_in_trial"], params))
 
 
-def failed(tx: Tx, group_id: int, failures: Sequence[Failure]) -> None:
+def write_failures(tx: Tx, group_id: int, failures: Sequence[Failure]) -> None:
     rows = [msgspec.structs.astuple(f) for f in sorted(failures, key=lambda f: f.seq)]
     tx.execute(Q["deliveries_failed"], {"group_id": group_id}, rows=rows)
 
@@ -236,7 +236,7 @@ def accept(tx: Tx, group: str, events: Sequence[Waiting], now: int) -> set[int]:
         ledger.release(tx, scope, replays, holder=DEAD)
     claims = [ledger.Claim(key=_key(e.event_id), fingerprint=b"", window=INBOX_WINDOW) for e in events]
     verdicts = ledger.claim(tx, scope, claims, now)
-    return {event.seq for event, verdict in zip(events, verdicts, strict=True) if verdict.won}
+    return {event.seq for event, verdict in zip(events, verdicts, strict=True) if verdict.has_won}
 
 
 def dead_letter(tx: Tx, group: str, events: Sequence[Waiting], now: int) -> None:
@@ -245,7 +245,7 @@ def dead_letter(tx: Tx, group: str, events: Sequence[Waiting], now: int) -> None
     ledger.claim(tx, inbox(group), claims, now, hold=INBOX_KEPT_FOREVER, holder=DEAD)
 
 
-def discarded(tx: Tx, group: str, event_ids: Collection[str]) -> None:
+def delete_discarded(tx: Tx, group: str, event_ids: Collection[str]) -> None:
     """A discarded event is over: its entry stays permanently, held by no worker."""
     ledger.settle(tx, inbox(group), [_key(event_id) for event_id in event_ids], holder=DEAD)
 

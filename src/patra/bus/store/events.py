@@ -87,7 +87,7 @@ def routing(tx: Tx, types: Collection[str]) -> Routing:
             remote.append(name)
         elif kind == "stage":
             share, _, tenants = versions.partition(" ")
-            one = version_stages.staged(event_type, group_id, name, tenants, int(share))
+            one = version_stages.stage_major(event_type, group_id, name, tenants, int(share))
             staged.setdefault(event_type, {})[group_id] = one
         elif (accepted := parse_range(versions)) is not None:
             one = Subscription(group_id=group_id, group=name, event_type=event_type, versions=accepted)
@@ -162,7 +162,7 @@ def remove(tx: Tx, seqs: Collection[int]) -> None:
     tx.execute(Q["event_remove"], rows=[(seq,) for seq in sorted(seqs)])
 
 
-def known(tx: Tx, identities: Collection[bytes]) -> dict[bytes, Known]:
+def find_known(tx: Tx, identities: Collection[bytes]) -> dict[bytes, Known]:
     """What the log holds under some idempotency keys."""
     found: dict[bytes, tuple[str, dict[int, bytes]]] = {}
     for identity, event_id, major, fingerprint in tx.fetch(Q["event_known"], rows=[(i,) for i in sorted(identities)]):
@@ -249,7 +249,7 @@ def refusals_of(tx: Tx, key: str, tenant_id: str = "") -> list[RefusalRow]:
 
 def after(tx: Tx, seq: int, *, limit: int, event_type: str = "") -> list[Stored]:
     """The log from a place on."""
-    return _stored(tx.fetch(Q["events_after"], {"after": seq, "limit": limit, "event_type": event_type}))
+    return _stored_events(tx.fetch(Q["events_after"], {"after": seq, "limit": limit, "event_type": event_type}))
 
 
 def page_before(tx: Tx, before: int = LATEST, *, limit: int, event_type: str = "", tenant_id: str = "") -> EventsPage:
@@ -261,7 +261,7 @@ def page_before(tx: Tx, before: int = LATEST, *, limit: int, event_type: str = "
     top = min(before, last_seq(tx) + 1)
     lowest = max(top - PAGE_SCAN_ROWS, 0)
     asked = {"before": top, "lowest": lowest, "event_type": event_type, "tenant_id": tenant_id, "limit": limit}
-    found = _stored(tx.fetch(Q["events_before"], asked))
+    found = _stored_events(tx.fetch(Q["events_before"], asked))
     following = found[-1].seq if len(found) == limit else lowest
     return EventsPage(events=found, next=following if following > 1 else None)
 
@@ -269,7 +269,7 @@ def page_before(tx: Tx, before: int = LATEST, *, limit: int, event_type: str = "
 def latest_of_type(tx: Tx, event_type: str, major: int, tenant_id: str) -> list[Stored]:
     """The newest events of a type in one major version and of one tenant, with their bodies; a bounded look back."""
     asked = {"event_type": event_type, "major": major, "tenant_id": tenant_id}
-    return _stored(tx.fetch(Q["events_of_type"], {**asked, "scanned": MAX_LATEST_SCAN, "limit": MAX_LATEST}))
+    return _stored_events(tx.fetch(Q["events_of_type"], {**asked, "scanned": MAX_LATEST_SCAN, "limit": MAX_LATEST}))
 
 
 def last_seq(tx: Tx) -> int:
@@ -277,23 +277,23 @@ def last_seq(tx: Tx) -> int:
 
 
 def by_id(tx: Tx, event_id: str, tenant_id: str = "") -> list[Stored]:
-    return _stored(tx.fetch(Q["events_by_id"], {"key": event_id, "tenant_id": tenant_id}))
+    return _stored_events(tx.fetch(Q["events_by_id"], {"key": event_id, "tenant_id": tenant_id}))
 
 
 def by_trace(tx: Tx, trace_id: str, limit: int = 1000, tenant_id: str = "") -> list[Stored]:
-    return _stored(tx.fetch(Q["events_by_trace"], {"key": trace_id, "limit": limit, "tenant_id": tenant_id}))
+    return _stored_events(tx.fetch(Q["events_by_trace"], {"key": trace_id, "limit": limit, "tenant_id": tenant_id}))
 
 
 def by_correlation(tx: Tx, correlation_id: str, limit: int = 1000, tenant_id: str = "") -> list[Stored]:
     asked = {"key": correlation_id, "limit": limit, "tenant_id": tenant_id}
-    return _stored(tx.fetch(Q["events_by_correlation"], asked))
+    return _stored_events(tx.fetch(Q["events_by_correlation"], asked))
 
 
 def by_idempotency_keys(tx: Tx, keys: Collection[str], limit: int = 1000, tenant_id: str = "") -> list[Stored]:
     """Events by the key of B2 alone, whatever their type; those past their retention are not found."""
     rows = [(msgspec.json.encode(key).decode()[1:-1].partition('"')[0],) for key in sorted(set(keys))]
     asked = {"limit": limit, "tenant_id": tenant_id}
-    return _stored(tx.fetch(Q["events_by_idempotency_key"], asked, rows=rows)) if rows else []
+    return _stored_events(tx.fetch(Q["events_by_idempotency_key"], asked, rows=rows)) if rows else []
 
 
 class PurgeMark(msgspec.Struct, frozen=True):
@@ -350,7 +350,7 @@ def purge_refusals(tx: Tx, *, before: int, limit: int) -> int:
     return tx.execute(Q["refusal_purge"], {"before": before, "limit": limit})
 
 
-def _stored(rows: list[tuple[int, str, int, str | None, str | None, str, str]]) -> list[Stored]:
+def _stored_events(rows: list[tuple[int, str, int, str | None, str | None, str, str]]) -> list[Stored]:
     return [
         Stored(
             seq=seq,

@@ -44,7 +44,7 @@ def hold(tx: Tx, stream: str, messages: Sequence[NewHeldMessage], now: int) -> N
         )
 
 
-def known(tx: Tx, stream: str, majors: Collection[tuple[str, int]], limit: int) -> list[HeldMessage]:
+def list_known(tx: Tx, stream: str, majors: Collection[tuple[str, int]], limit: int) -> list[HeldMessage]:
     """The oldest messages whose type and major are among those given."""
     found = tx.fetch(Q["held_messages_known"], {"stream": stream, "limit": limit}, rows=sorted(majors))
     return [HeldMessage(*row) for row in found]

@@ -11,7 +11,7 @@ Q = Queries.load("patra.bus")
 
 
 def find(tx: Tx) -> list[StagedMajor]:
-    return [staged(*row) for row in tx.fetch(Q["stages"])]
+    return [stage_major(*row) for row in tx.fetch(Q["stages"])]
 
 
 def majors_not_for_all(tx: Tx) -> dict[str, set[int]]:
@@ -30,7 +30,9 @@ def put(tx: Tx, stages: Iterable[StagedMajor]) -> None:
         tx.execute(Q["stage_set"], params | {"stage": one.stage.value, "tenants": tenants})
 
 
-def staged(event_type: str, major: int, stage: str, tenants: str, share: int, by: str = "", at: int = 0) -> StagedMajor:
+def stage_major(
+    event_type: str, major: int, stage: str, tenants: str, share: int, by: str = "", at: int = 0
+) -> StagedMajor:
     return StagedMajor(
         event_type=event_type,
         major=major,

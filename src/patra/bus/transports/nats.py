@@ -116,7 +116,7 @@ class NatsStream:
     def _sender(self) -> NatsConnection:
         if self._out is None or self._out.closed:
             self._there = False
-            self._out = self._connected()
+            self._out = self._connect_stream()
         return self._out
 
     def _post(self, parcel: Parcel) -> Post:
@@ -137,7 +137,7 @@ class NatsStream:
             try:
                 return self._read(after, limit, seconds)
             except ConnectionLost as error:
-                self._lost(str(error))
+                self._lose_connection(str(error))
 
     def reset(self) -> None:
         with self._reading:
@@ -149,7 +149,7 @@ class NatsStream:
             try:
                 return str(self._information(self._reader()).get("cluster", {}).get("leader", ""))
             except ConnectionLost as error:
-                self._lost(str(error))
+                self._lose_connection(str(error))
 
     def _read(self, after: int, limit: int, seconds: float) -> list[Arrival]:
         until = time.monotonic() + seconds
@@ -171,21 +171,21 @@ class NatsStream:
             ):
                 return found
             if self._wished and time.monotonic() > self._until:
-                self._lost("the server does not answer")
+                self._lose_connection("the server does not answer")
             if left <= 0 and (seconds or self._consumer is not None or turns > 1):  # who lost its place looks once more
                 return []
 
     def _reader(self) -> NatsConnection:
         if self._in is None or self._in.closed:
             self._consumer = None
-            self._in = self._connected()
+            self._in = self._connect_stream()
         return self._in
 
     def _looked_up(self) -> str:
         try:
             return self._stream(self._reader())
         except ConnectionLost as error:
-            self._lost(str(error))
+            self._lose_connection(str(error))
 
     def _stand_before(self, connection: NatsConnection, position: int) -> None:
         """A reader of the log that begins at a position; it lives on the server until it is idle for a while."""
@@ -202,7 +202,7 @@ class NatsStream:
             "mem_storage": True,
         }
         self._consumer = None
-        _asked(connection, f"CONSUMER.CREATE.{self.name}.{name}", {"stream_name": self.name, "config": config})
+        _ask_server(connection, f"CONSUMER.CREATE.{self.name}.{name}", {"stream_name": self.name, "config": config})
         self._inbox = f"_INBOX.{new_id()}"
         connection.subscribe(self._inbox)
         self._consumer, self._next, self._delivered, self._wished = name, position, 0, 0
@@ -243,12 +243,12 @@ class NatsStream:
             elif message.status in _GONE:
                 self._wished, self._consumer = 0, None
             else:
-                self._lost(f"the server answered {message.status} to a read")
+                self._lose_connection(f"the server answered {message.status} to a read")
         if found:
             self._next = found[-1].position + 1
         return found
 
-    def _connected(self) -> NatsConnection:
+    def _connect_stream(self) -> NatsConnection:
         if self._closing:
             raise BrokerUnreachable(Reason.TRANSPORT_UNREACHABLE, "this end was closed")
         told = [server for one in (self._in, self._out) if one is not None for server in one.servers]
@@ -258,7 +258,7 @@ class NatsStream:
                 self._loop, msgspec.structs.replace(self._login, servers=self._servers), self._seconds
             )
         except ConnectionLost as error:
-            self._lost(str(error))
+            self._lose_connection(str(error))
         if self._closing:  # meanwhile
             connection.close()
         return connection
@@ -277,22 +277,22 @@ class NatsStream:
                 "allow_direct": True,
                 "num_replicas": self._replicas,
             }
-            answer = _asked(connection, f"STREAM.CREATE.{self.name}", config)
+            answer = _ask_server(connection, f"STREAM.CREATE.{self.name}", config)
         if "created" not in answer:
             raise ConnectionLost(f"no stream {self.name}: {answer.get('error', answer)}")
         if answer["config"].get("num_replicas", 1) < self._replicas:
-            _asked(connection, f"STREAM.UPDATE.{self.name}", {**answer["config"], "num_replicas": self._replicas})
+            _ask_server(connection, f"STREAM.UPDATE.{self.name}", {**answer["config"], "num_replicas": self._replicas})
         return str(answer["created"])
 
     def _information(self, connection: NatsConnection) -> dict[str, Any]:
         return msgspec.json.decode(connection.request(f"{API}.STREAM.INFO.{self.name}").data or b"{}")
 
-    def _lost(self, why: str) -> NoReturn:
+    def _lose_connection(self, why: str) -> NoReturn:
         self._consumer = self._incarnation = None
         raise BrokerUnreachable(Reason.TRANSPORT_UNREACHABLE, f"{redact_url(self._url)}: {why}")
 
 
-def _asked(connection: NatsConnection, what: str, question: dict[str, Any]) -> dict[str, Any]:
+def _ask_server(connection: NatsConnection, what: str, question: dict[str, Any]) -> dict[str, Any]:
     message = connection.request(f"{API}.{what}", msgspec.json.encode(question))
     answer = msgspec.json.decode(message.data or b"{}", type=dict[str, Any])
     if message.status is not None or "error" in answer:

@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 import msgspec
 
 from patra.kernel.errors import ConfigInvalid, Transient
-from patra.kernel.safety.threads import started
+from patra.kernel.safety.threads import start_thread
 
 T = TypeVar("T")
 RETRY_PAUSE_SECONDS = 0.05
@@ -90,19 +90,19 @@ class EventLoop:
             if self._closed:
                 work.close()
                 raise ConnectionLost("this end was closed")
-            loop = self._begun(work)
+            loop = self._begin_loop(work)
             running = asyncio.run_coroutine_threadsafe(work, loop)
         try:
             return running.result()
         except CancelledError as error:
             raise ConnectionLost("this end was closed") from error
 
-    def _begun(self, work: Coroutine[Any, Any, T]) -> asyncio.AbstractEventLoop:
+    def _begin_loop(self, work: Coroutine[Any, Any, T]) -> asyncio.AbstractEventLoop:
         if self._loop is not None:
             return self._loop
         loop = asyncio.new_event_loop()
         try:
-            self._thread = started(None, partial(_serve, loop), "nats")
+            self._thread = start_thread(None, partial(_serve, loop), "nats")
         except Transient as error:
             loop.close()
             work.close()
@@ -179,13 +179,13 @@ class NatsConnection:
     def subscribe(self, subject: str) -> None:
         """Listen to this subject from now on, and to no other."""
 
-        async def arrived(message: Any) -> None:
+        async def take_message(message: Any) -> None:
             queue.put(_message(message))
 
         async def subscribe() -> Any:
             if self._subscription is not None:
                 await self._subscription.unsubscribe()
-            return await self._client.subscribe(subject, cb=arrived, pending_bytes_limit=-1, pending_msgs_limit=-1)
+            return await self._client.subscribe(subject, cb=take_message, pending_bytes_limit=-1, pending_msgs_limit=-1)
 
         queue = self._arrived = SimpleQueue()
         self._subscription = self._run(subscribe)
@@ -231,10 +231,10 @@ class NatsConnection:
 
         client: Any = Client()
 
-        async def failed(error: Exception) -> None:
+        async def note_error(error: Exception) -> None:
             self._last_error = f"{type(error).__name__} {error}"
 
-        async def lost() -> None:
+        async def note_loss() -> None:
             self.closed = True
             self._arrived.put(None)
 
@@ -248,7 +248,7 @@ class NatsConnection:
             )
         elif who.user is not None:
             known = {"user": who.user, "password": who.password} if who.password is not None else {"token": who.user}
-            options = {name: _guarded(client, who, value) for name, value in known.items()}
+            options = {name: _guarded_secret(client, who, value) for name, value in known.items()}
         try:
             await client.connect(
                 list(who.servers),
@@ -257,9 +257,9 @@ class NatsConnection:
                 max_reconnect_attempts=1,
                 reconnect_time_wait=RETRY_PAUSE_SECONDS,
                 connect_timeout=self._seconds,
-                error_cb=failed,
-                disconnected_cb=lost,
-                closed_cb=lost,
+                error_cb=note_error,
+                disconnected_cb=note_loss,
+                closed_cb=note_loss,
                 **options,
             )
         except Exception as error:
@@ -274,7 +274,7 @@ class NatsConnection:
         return client
 
 
-def _guarded(client: Any, who: Login, secret: str) -> Callable[[], str]:
+def _guarded_secret(client: Any, who: Login, secret: str) -> Callable[[], str]:
     """A name or password that is said only where the address is `nats://`, or the server encrypts."""
 
     def say() -> str:

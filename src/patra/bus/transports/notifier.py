@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from patra.kernel.db import Database
 from patra.kernel.errors import StoreUnavailable, Transient
-from patra.kernel.safety.threads import started
+from patra.kernel.safety.threads import start_thread
 from patra.kernel.telemetry import get_logger
 
 CHANNEL = "patra_bus"
@@ -81,7 +81,7 @@ class Hub:
         with self._lock:
             if bell.rung == seen and not self._closed:
                 with suppress(Transient):  # no thread for it now: this one sleeps its time, and the next asks again
-                    self._thread = started(self._thread, self._watch, "bus watcher")
+                    self._thread = start_thread(self._thread, self._watch, "bus watcher")
                 self._waiting += 1
                 self._somebody.notify_all()
                 bell.condition.wait_for(lambda: bell.rung != seen or self._closed, timeout=seconds)
@@ -220,12 +220,12 @@ class PostgresWaker:
                 self._connection = psycopg.connect(conninfo, autocommit=True, application_name="patra waker")
                 self._connection.execute(f"LISTEN {CHANNEL}".encode())
                 return True  # what was committed before we listened is found now
-            return self._heard(seconds)
+            return self._hear_notice(seconds)
         except psycopg.Error as error:  # a standby, too, which nothing can be listened to on
             self._drop()
             raise StoreUnavailable("store_unavailable", f"the listening connection was lost: {error}") from error
 
-    def _heard(self, seconds: float) -> bool:
+    def _hear_notice(self, seconds: float) -> bool:
         until = time.monotonic() + seconds
         while True:
             left = until - time.monotonic()

@@ -101,7 +101,7 @@ class Receiver:
         incarnation = self._stream.incarnation()
         was = self._position or self._db.read(lambda tx: groups.position(tx, self._stream.name))
         if was.incarnation != incarnation:
-            announced = self._announced(was, Position(incarnation, 0))
+            announced = self._announce_stream(was, Position(incarnation, 0))
             if announced.incarnation != incarnation:  # no position of this stream: the next turn announces it again
                 return Counts()
             was = announced
@@ -144,7 +144,7 @@ class Receiver:
         self._standby_until = 0
         return False
 
-    def _announced(self, was: Position, new: Position) -> Position:
+    def _announce_stream(self, was: Position, new: Position) -> Position:
         """Where a stream that is new to this store begins; others hear there what this store has frozen and adopted.
 
         What it announced before was lost with the old stream; one of several receivers announces it. The others get
@@ -164,13 +164,13 @@ class Receiver:
         """Messages that another receiver, or this store before its upgrade, could not read: they go first."""
         if not self._db.read(self._readable):
             return Counts()
-        return self._db.run(self._released)
+        return self._db.run(self._release_messages)
 
     def _readable(self, tx: Tx) -> list[held_messages.HeldMessage]:
         majors = [(name, major) for name, kind in self._bus.catalogue.types.items() for major in kind.contracts]
-        return held_messages.known(tx, self._stream.name, majors, self._batch)
+        return held_messages.list_known(tx, self._stream.name, majors, self._batch)
 
-    def _released(self, tx: Tx) -> Counts:
+    def _release_messages(self, tx: Tx) -> Counts:
         groups.lock(tx)  # of two receivers one takes them
         held = self._readable(tx)
         held_messages.remove(tx, held)
@@ -184,12 +184,12 @@ class Receiver:
         if self._readable(tx):  # held since this receiver looked: it stands before these messages in the stream
             raise _Overtaken
         if arrivals[0].position > start + 1:
-            self._truncated(tx, start, arrivals[0].position, now)
+            self._note_truncation(tx, start, arrivals[0].position, now)
         return self._enter(tx, arrivals, now)
 
     def _enter(self, tx: Tx, arrivals: Sequence[Arrival], now: int, *, again: bool = False) -> Counts:
         """Write the events of messages and put them before their groups; `again`: some versions may be there."""
-        read = self._examined(tx, arrivals, now)
+        read = self._examine_messages(tx, arrivals, now)
         refused = [one for message in read for one in message.refused]
         publications = _publications([c for message in read for c in message.candidates])
         types = rules.types_of(publications) | {e.event_type for m in read for e, _ in m.unknown}
@@ -199,7 +199,7 @@ class Receiver:
             if not message.unknown:
                 continue
             if self._is_awaited(tx, routes, message):
-                held.append(_held(message))
+                held.append(_message_to_hold(message))
             else:
                 refused += message.unknown
         held_messages.hold(tx, self._stream.name, held, now)
@@ -213,7 +213,7 @@ class Receiver:
         there = [p for p in publications if all((p.identity, c.major) in seqs for c in p.renditions)]
         known = {p.identity for p in there}
         strange = [p for p in publications if p.identity not in known]
-        events.record_refusals(tx, [(p.renditions[0].envelope, rules.reused(p.event_id)) for p in strange], now)
+        events.record_refusals(tx, [(p.renditions[0].envelope, rules.refuse_reuse(p.event_id)) for p in strange], now)
         delivered = events.fan_out(tx, routes, there, seqs, now)
         if again:
             delivered -= deliveries.remove_repeats(tx, new.values())
@@ -226,7 +226,7 @@ class Receiver:
             held=len(held),
         )
 
-    def _examined(self, tx: Tx, arrivals: Sequence[Arrival], now: int) -> list[_Examined]:
+    def _examine_messages(self, tx: Tx, arrivals: Sequence[Arrival], now: int) -> list[_Examined]:
         """Each message with its events that this catalogue takes, does not know, and refuses."""
         found: list[_Examined] = []
         for index, arrival in enumerate(arrivals):
@@ -286,7 +286,7 @@ class Receiver:
                 advice="upgrade this process: its catalogue does not know this version",
             )
 
-    def _truncated(self, tx: Tx, start: int, first: int, now: int) -> None:
+    def _note_truncation(self, tx: Tx, start: int, first: int, now: int) -> None:
         """A4: messages that expired before they were read are not skipped without a word."""
         detail = {"code": Reason.STREAM_TRUNCATED.value, "after": start, "first": first}
         log.error("bus_stream_truncated", stream=self._stream.name, after=start, first=first)
@@ -302,7 +302,7 @@ class Receiver:
         groups.record_act(tx, by="receiver", act="message_refused", subject=self._stream.name, detail=detail, now=now)
 
 
-def _held(message: _Examined) -> NewHeldMessage:
+def _message_to_hold(message: _Examined) -> NewHeldMessage:
     newest, refusal = max(message.unknown, key=lambda pair: pair[0].version)
     return NewHeldMessage(
         position=message.arrival.position,

@@ -20,7 +20,7 @@ from patra.bus.bus import Bus
 from patra.bus.catalogue.reasons import Reason
 from patra.bus.catalogue.versions import VersionRange
 from patra.bus.consuming.consumer import Consumer, EndpointFailed, Event, Finish, Hold, Kind
-from patra.bus.publishing.cloudevents import STRUCTURED, structured
+from patra.bus.publishing.cloudevents import STRUCTURED, structure_event
 from patra.bus.publishing.envelope import Refused
 from patra.bus.store import dead_letters, groups
 from patra.bus.transports.webhook_secrets import NO_KEYS, WebhookKeys
@@ -62,7 +62,7 @@ def signatures(webhook: groups.Webhook, event_id: str, now: int, body: str) -> s
 
 def request(webhook: groups.Webhook, event: Event, now: int) -> tuple[dict[str, str], bytes]:
     """Headers and body of one call."""
-    body = msgspec.json.encode(structured(event.envelope))
+    body = msgspec.json.encode(structure_event(event.envelope))
     headers = {
         "content-type": f"{STRUCTURED}; charset=utf-8",
         "webhook-id": event.event_id,

@@ -42,10 +42,10 @@ class WebhookKeys:
     def new(self) -> tuple[str, str]:
         """What the store keeps of a new secret, and the secret itself."""
         if not self._newest:
-            secret = _encoded(secrets.token_bytes(32))
+            secret = _encode_secret(secrets.token_bytes(32))
             return secret, secret
         stored = f"{DERIVED}:{self._newest}:{secrets.token_hex(NONCE_BYTES)}"
-        return stored, self._derived(stored)
+        return stored, self._derive_key(stored)
 
     def reveal(self, webhook: groups.Webhook) -> groups.Webhook | None:
         """The webhook with its secrets, or None where the key of the one in force is not configured.
@@ -61,11 +61,11 @@ class WebhookKeys:
     def _secret(self, stored: str) -> str | None:
         if not is_derived(stored):
             return stored
-        return self._derived(stored) if stored.split(":")[1] in self._keys else None
+        return self._derive_key(stored) if stored.split(":")[1] in self._keys else None
 
-    def _derived(self, stored: str) -> str:
+    def _derive_key(self, stored: str) -> str:
         key = self._keys[stored.split(":")[1]]
-        return know_secret(_encoded(hmac.digest(key, f"patra webhook\x00{stored}".encode(), "sha256")))
+        return know_secret(_encode_secret(hmac.digest(key, f"patra webhook\x00{stored}".encode(), "sha256")))
 
 
 NO_KEYS = WebhookKeys()
@@ -80,5 +80,5 @@ def _key_id(key: str) -> str:
     return sha256(b"patra webhook key\x00" + key.encode()).hexdigest()[:12]
 
 
-def _encoded(secret: bytes) -> str:
+def _encode_secret(secret: bytes) -> str:
     return SECRET + base64.b64encode(secret).decode()

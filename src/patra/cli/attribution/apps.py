@@ -11,7 +11,7 @@ from patra.cli.terminal.options import (
     config_option,
     json_option,
     json_wanted,
-    opened,
+    open_patra,
     outcome_option,
     say_outcome,
     show,
@@ -32,12 +32,12 @@ def app_group() -> None:
     """
 
 
-def _acted(config: str | None, act: str, app_id: str, work: "Callable[[Tx, int], T]") -> "T":
+def _act_audited(config: str | None, act: str, app_id: str, work: "Callable[[Tx, int], T]") -> "T":
     """Do it and write the audit row in one transaction."""
     from patra.app.access.actor import command_line_actor
     from patra.app.access.audit import audit
 
-    with opened(config, create=act == "add") as patra:
+    with open_patra(config, create=act == "add") as patra:
         now = patra.clock.now()
 
         def both(tx: "Tx") -> "T":
@@ -56,7 +56,7 @@ def app_add(app_id: str, config: str | None) -> None:
     """Register an app, or give it one more key; the key is printed once and kept as its hash only."""
     from patra.attribution.app_keys import add_key
 
-    key = _acted(config, "add", app_id, lambda tx, now: add_key(tx, app_id, now))
+    key = _act_audited(config, "add", app_id, lambda tx, now: add_key(tx, app_id, now))
     say_outcome(key, app=app_id, key=key)
     if sys.stdout.isatty() and not json_wanted():
         click.echo("send it as `Authorization: Bearer KEY`; from now on batches of every app need a key", err=True)
@@ -70,7 +70,7 @@ def app_rotate(app_id: str, config: str | None) -> None:
     """Revoke every key of an app and print a new one."""
     from patra.attribution.app_keys import rotate_key
 
-    key = _acted(config, "rotate", app_id, lambda tx, now: rotate_key(tx, app_id, now))
+    key = _act_audited(config, "rotate", app_id, lambda tx, now: rotate_key(tx, app_id, now))
     say_outcome(key, app=app_id, key=key)
 
 
@@ -83,7 +83,7 @@ def app_revoke(app_id: str, key_id: str | None, config: str | None) -> None:
     """Revoke keys; a process that runs refuses them within two seconds."""
     from patra.attribution.app_keys import revoke_keys
 
-    revoked = _acted(config, "revoke", app_id, lambda tx, now: revoke_keys(tx, app_id, now, key_id))
+    revoked = _act_audited(config, "revoke", app_id, lambda tx, now: revoke_keys(tx, app_id, now, key_id))
     say_outcome("\n".join(revoked), app=app_id, revoked=list(revoked))
 
 
@@ -94,5 +94,5 @@ def app_list(config: str | None, as_json: bool) -> None:
     """All keys, also revoked ones, by their hash."""
     from patra.attribution.app_keys import app_keys
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         show(patra.db.read(app_keys), as_json=as_json)

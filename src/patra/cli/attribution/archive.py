@@ -2,7 +2,7 @@
 
 import click
 
-from patra.cli.terminal.options import config_option, json_option, opened, show
+from patra.cli.terminal.options import config_option, json_option, open_patra, show
 
 
 @click.command()
@@ -12,7 +12,7 @@ def archive(config: str | None, as_json: bool) -> None:
     """Decisions on their way to the archive: how many, since when delivery fails, and when the first is given up."""
     from patra.attribution.queries import archive_delivery
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         where = patra.settings.attribution.archive
         found = patra.db.read(lambda tx: archive_delivery(tx, where))
     if as_json:

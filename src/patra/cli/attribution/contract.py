@@ -8,7 +8,7 @@ from patra.cli.terminal.options import (
     config_option,
     json_option,
     json_wanted,
-    loaded,
+    load_settings,
     outcome_option,
     say_outcome,
     show,
@@ -117,7 +117,7 @@ def send_sample(
     from patra.kernel.clock import DAY, SystemClock, format_instant
 
     if url is None:
-        web = loaded(config).settings.web
+        web = load_settings(config).settings.web
         url = f"http://{f'[{web.host}]' if ':' in web.host else web.host}:{web.port}"
     answers: list[Answer] = []
     client = Client(url, app_id=app_id, key=key, sdk_version="patra-sample/1", on_answer=answers.append)

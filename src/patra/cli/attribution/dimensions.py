@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from patra.cli.terminal.options import opened, spare_the_store, table
+from patra.cli.terminal.options import open_patra, spare_the_store, table
 
 
 def settle_by_dimensions(
@@ -25,7 +25,7 @@ def settle_by_dimensions(
     from patra.cli.terminal.empty import explanation
 
     begin, end = span
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         if out is not None:
             spare_the_store(patra, out)
         found = counts_by(settled_facts(patra.db, begin, end, filters.get("app", "")), dimensions, filters)

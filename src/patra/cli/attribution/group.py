@@ -12,7 +12,7 @@ from patra.cli.terminal.options import (
     config_option,
     json_option,
     json_wanted,
-    opened,
+    open_patra,
     outcome_option,
     say_outcome,
     show,
@@ -79,13 +79,13 @@ def export(out: str, config: str | None) -> None:
     that lost its beginning says so in its first line, and replay refuses it.
     """
     from patra.app.components.attribution import history_of
-    from patra.attribution.log_export import exported
+    from patra.attribution.log_export import export_log
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         spare_the_store(patra, out)
         lines = 0
         with click.open_file(out, "wb") as file:
-            for line in exported(patra.db, patra.clock.now(), history_of(patra.settings.attribution)):
+            for line in export_log(patra.db, patra.clock.now(), history_of(patra.settings.attribution)):
                 file.write(line + b"\n")
                 lines += 1
     if out != "-":
@@ -139,7 +139,7 @@ def find(key: str, app: str, code: str, after: int, limit: int, config: str | No
     from patra.attribution.storage.key_search import Only
 
     only = Only(app=app, code=code)
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         found = patra.db.read(lambda tx: timeline(tx, key, only, after=after, limit=limit))
     _decisions(found.decisions, as_json=as_json)
     _more(found.next)
@@ -163,7 +163,7 @@ def event(
     from patra.attribution.storage.key_search import Only
 
     only = Only(app=app, code=code)
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         found = patra.db.read(lambda tx: events_of_batch(tx, batch_id, event_id, only, after=after, limit=limit))
     _decisions(found.decisions, as_json=as_json)
     if event_id and not as_json:
@@ -221,7 +221,7 @@ def list_(what: Any, key: str, app: str, after: int, limit: int, config: str | N
     from patra.attribution.storage.key_search import Only
 
     only = Only(app=app)
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         found, following = patra.db.read(lambda tx: listing(tx, what, key=key, only=only, after=after, limit=limit))
     if json_wanted() or sys.stdout.isatty() or not found:
         show(found, as_json=json_wanted())
@@ -239,7 +239,7 @@ def closure(key: str, config: str | None, as_json: bool) -> int:
     """One closure by its closureKey, `responseReference|renderAttemptId`."""
     from patra.attribution.queries import closure_by_key
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         found = patra.db.read(lambda tx: closure_by_key(tx, key))
     if found is None:
         click.echo(f"there is no closure {key!r}; `patra attribution find {key}` looks for a part of its key", err=True)
@@ -265,7 +265,7 @@ def closures(state: str | None, by_deadline: bool, after: str, limit: int, confi
     except ValueError:
         raise click.BadParameter("not the end of a page", param_hint="--after") from None
     found: list[ClosureView] = []
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         if by_deadline:
             due = patra.db.read(lambda tx: closures_by_deadline(tx, after=place or b"", limit=limit))
             found, place = [view for _, view in due], due[-1][0] if len(due) == limit else None
@@ -309,7 +309,7 @@ def rejects(
     place = reject_place(before) if before else LAST_PLACE
     if place is None:
         raise click.BadParameter("neither an RFC 3339 instant nor the end of a page", param_hint="--before")
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         found = patra.db.read(
             lambda tx: page(tx, batch_id=batch_id, code=code, quarantined=quarantined, before=place, limit=limit)
         )
@@ -334,9 +334,9 @@ def rejects(
 @json_option
 def refused(batch_id: str, code: str, before: int, limit: int, config: str | None, as_json: bool) -> None:
     """Batches that were refused as a whole, the newest first, as far as the log reaches."""
-    from patra.attribution.queries import refused as page
+    from patra.attribution.queries import list_refused as page
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         found = patra.db.read(lambda tx: page(tx, batch_id=batch_id, code=code, before=before, limit=limit))
     show(found, as_json=as_json)
     if len(found) == limit:
@@ -352,7 +352,7 @@ def turned_away(code: str, limit: int, config: str | None, as_json: bool) -> Non
     """Batches that were turned away unread: missing or foreign key, too large, unknown encoding, overload."""
     from patra.attribution.turned_away import turned_away as page
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         show(patra.db.read(lambda tx: page(tx, code=code, limit=limit)), as_json=as_json)
 
 
@@ -373,7 +373,7 @@ def verify(rebuild_sums: bool, config: str | None, as_json: bool) -> int:
     from patra.attribution.storage.running_sums import rebuild_sums as rebuild
     from patra.attribution.verify import verify as check
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         if rebuild_sums:
             actor, now = command_line_actor(), patra.clock.now()
             patra.db.run(lambda tx: (rebuild(tx), audit(tx, actor, "attribution.sums.rebuild", "", {}, now)))

@@ -4,16 +4,16 @@ import click
 
 from patra.cli.terminal.groups import Group
 from patra.cli.terminal.options import (
-    audited,
+    audit_act,
     config_option,
     json_option,
-    opened,
+    open_patra,
     outcome_option,
     say_outcome,
     show,
     table,
 )
-from patra.kernel.errors import counted
+from patra.kernel.errors import count_phrase
 
 EPILOG = """\b
 Examples:
@@ -61,7 +61,7 @@ def list_command(kind: str | None, begin: str | None, end: str | None, config: s
     from patra.kernel.clock import format_instant
 
     first, last = _bounds(begin, end)
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         found = patra.db.read(lambda tx: files_between(tx, kind or "", first, last))
     rows = [
         {
@@ -97,7 +97,7 @@ def ask_command(sql: str, begin: str | None, end: str | None, config: str | None
     from patra.attribution.history.ask import ask
 
     first, last = _bounds(begin, end)
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         place = kept_history(patra.settings.attribution)
         found = ask(patra.db, place, sql, begin=first, end=last)
     rows = [[value.hex() if isinstance(value, bytes) else value for value in row] for row in found.rows]
@@ -105,7 +105,7 @@ def ask_command(sql: str, begin: str | None, end: str | None, config: str | None
         show([dict(zip(found.columns, row, strict=True)) for row in rows], as_json=True)
         return
     table(found.columns, rows)
-    click.echo(f"{counted(len(rows), 'row')} out of {counted(found.files, 'file')}", err=True)
+    click.echo(f"{count_phrase(len(rows), 'row')} out of {count_phrase(found.files, 'file')}", err=True)
 
 
 @history.command("check")
@@ -116,7 +116,7 @@ def check_command(config: str | None, as_json: bool) -> int:
     from patra.app.components.attribution import kept_history
     from patra.attribution.history.ask import check_files
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         found = check_files(patra.db, kept_history(patra.settings.attribution))
     if as_json:
         show(found, as_json=True)
@@ -144,9 +144,11 @@ def restore(begin: str, end: str, days: int, why: str, config: str | None) -> No
     from patra.kernel.clock import DAY
 
     first, last = _bounds(begin, end)
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         place, now = kept_history(patra.settings.attribution), patra.clock.now()
         done = restore_log(patra.db, place, begin=first, end=last, now=now, hold=days * DAY)
-        audited(patra, "attribution.history_restore", f"{begin} to {end}", why=why, files=done.files, lines=done.lines)
+        audit_act(
+            patra, "attribution.history_restore", f"{begin} to {end}", why=why, files=done.files, lines=done.lines
+        )
     said = f"{done.lines} lines of {done.files} files brought back, held until {done.until}"
     say_outcome(said, files=done.files, lines=done.lines, until=done.until)

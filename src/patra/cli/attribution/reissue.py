@@ -2,7 +2,7 @@
 
 import click
 
-from patra.cli.terminal.options import config_option, json_option, opened, show
+from patra.cli.terminal.options import config_option, json_option, open_patra, show
 
 EPILOG = """\b
 Examples:
@@ -27,7 +27,7 @@ def reissue(key: str, config: str | None, as_json: bool) -> None:
     from patra.attribution.delivery.reissue import reissue as issue_again
     from patra.kernel.db import Tx
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         now, in_store = patra.clock.now(), patra.settings.attribution.archive == "store"
 
         def both(tx: Tx) -> list[ReissuedRecord]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from patra.cli.terminal.options import config_option, json_wanted, opened, outcome_option, spare_the_store, table
+from patra.cli.terminal.options import config_option, json_wanted, open_patra, outcome_option, spare_the_store, table
 from patra.cli.terminal.suggestions import did_you_mean, nearest
 
 SETTLE_EPILOG = """\b
@@ -64,7 +64,7 @@ def settle(
 
         settle_by_dimensions(config, (first, last), dimensions, wanted, form, out)
         return
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         if out is not None:
             spare_the_store(patra, out)
         found = patra.db.read(lambda tx: settled(tx, first, last, by))

@@ -6,10 +6,10 @@ import click
 
 from patra.cli.terminal.groups import Group
 from patra.cli.terminal.options import (
-    audited,
+    audit_act,
     config_option,
     json_option,
-    opened,
+    open_patra,
     outcome_option,
     say_outcome,
     show,
@@ -17,7 +17,7 @@ from patra.cli.terminal.options import (
     table,
 )
 from patra.cli.terminal.wrapping import say
-from patra.kernel.errors import counted
+from patra.kernel.errors import count_phrase
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,9 +77,9 @@ def rate_add(
         valid_from=instant(begin, "--from"),
         valid_to=instant(end, "--to") if end else None,
     )
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         version = patra.db.run(lambda tx: add_rate(tx, made, patra.clock.now()))
-        audited(patra, "attribution.rate.add", str(version), app=app_id, price_micros=price_micros, currency=currency)
+        audit_act(patra, "attribution.rate.add", str(version), app=app_id, price_micros=price_micros, currency=currency)
     say_outcome(f"rate {version} is added", version=version)
 
 
@@ -91,7 +91,7 @@ def rate_list(config: str | None, as_json: bool) -> None:
     from patra.attribution.settlement.statement_store import all_rates
     from patra.kernel.clock import format_instant
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         found = patra.db.read(all_rates)
     rows: list[dict[str, Any]] = [
         {
@@ -148,9 +148,9 @@ def period_close(name: str, app_id: str, allow_unpriced: bool, config: str | Non
         click.echo(f"warning: {checks}; the statement does not depend on it. {REBUILD_ADVICE}.", err=True)
 
     asked = parse_period(name)
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         file = close_period(patra.db, patra.clock, app_id, asked, allow_unpriced=allow_unpriced, tell=tell)
-        audited(patra, "attribution.period.close", app_id, period=name, hash=file.statement.hash)
+        audit_act(patra, "attribution.period.close", app_id, period=name, hash=file.statement.hash)
     _show_statement(file, as_json=as_json)
 
 
@@ -167,7 +167,7 @@ def statement_list(app_id: str, config: str | None, as_json: bool) -> None:
     """Every statement, by app, the oldest first."""
     from patra.attribution.settlement.statement_store import statements
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         found = patra.db.read(lambda tx: statements(tx, app_id))
     rows: list[dict[str, Any]] = [
         {
@@ -193,8 +193,8 @@ def statement_list(app_id: str, config: str | None, as_json: bool) -> None:
 @json_option
 def statement_show(name: str, app_id: str, config: str | None, as_json: bool) -> None:
     """One statement, with its lines."""
-    with opened(config) as patra:
-        _show_statement(_stored(patra.db, app_id, name), as_json=as_json)
+    with open_patra(config) as patra:
+        _show_statement(_read_statement(patra.db, app_id, name), as_json=as_json)
 
 
 @statement.command("export")
@@ -220,10 +220,10 @@ def statement_export(name: str, app_id: str, out: str | None, form: str | None, 
         raise click.UsageError("--out: name the file .json, .csv or .parquet, or give --format")
     if form == "parquet" and out is None:
         raise click.UsageError("--format parquet needs --out FILE")
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         if out is not None:
             spare_the_store(patra, out)
-        file = _stored(patra.db, app_id, name)
+        file = _read_statement(patra.db, app_id, name)
     rows: list[dict[str, Any]] = [msgspec.to_builtins(fact) for fact in file.facts]
     if form == "parquet":
         rows_as_parquet(FACT_COLUMNS, rows, out or "")
@@ -232,7 +232,7 @@ def statement_export(name: str, app_id: str, out: str | None, form: str | None, 
         with click.open_file(out or "-", "w", encoding="utf-8") as target:
             target.write(text)
     if out is not None:
-        say_outcome(f"{counted(len(rows), 'fact')} in {out}", file=out, facts=len(rows))
+        say_outcome(f"{count_phrase(len(rows), 'fact')} in {out}", file=out, facts=len(rows))
 
 
 @statement.command("verify")
@@ -257,7 +257,7 @@ def statement_verify(files: tuple[Any, ...]) -> int:
             raise Invalid("statement_unreadable", str(error), place=file.name, advice=advice) from None
     wrong = verification(read)
     good = [
-        f"{file.statement.app_id} {file.statement.period}: valid, {counted(len(file.facts), 'fact')}, "
+        f"{file.statement.app_id} {file.statement.period}: valid, {count_phrase(len(file.facts), 'fact')}, "
         f"{file.statement.hash}"
         for file in read
     ]
@@ -283,7 +283,7 @@ def reconcile(theirs: Any, app_id: str, name: str, config: str | None, as_json: 
     from patra.attribution.settlement.reconciliation import reconcile as compare
 
     asked, listed = parse_period(name), their_facts(theirs)
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         found = compare(patra.db, app_id, asked, listed)
     if as_json:
         show(found, as_json=True)
@@ -292,11 +292,11 @@ def reconcile(theirs: Any, app_id: str, name: str, config: str | None, as_json: 
             ["difference", "billingKey", "ours", "theirs", "explanation"],
             [[one.kind, one.billing_key, one.ours_micros, one.theirs_micros, one.explanation] for one in found],
         )
-        click.echo(f"{counted(len(listed), 'row')} of theirs: {counted(len(found), 'difference')}", err=True)
+        click.echo(f"{count_phrase(len(listed), 'row')} of theirs: {count_phrase(len(found), 'difference')}", err=True)
     return 1 if found else 0
 
 
-def _stored(db: "Database", app_id: str, name: str) -> "StatementFile":
+def _read_statement(db: "Database", app_id: str, name: str) -> "StatementFile":
     from patra.attribution.settlement.statement_store import statement_file
     from patra.kernel.errors import Invalid
 
@@ -334,7 +334,8 @@ def _show_statement(file: "StatementFile", *, as_json: bool) -> None:
     )
     amounts = ", ".join(f"{amount} micro-{currency}" for currency, amount in found.amounts.items()) or "no amount"
     say(
-        f"statement {found.number} of {found.app_id} for {found.period}: {counted(found.impressions, 'impression')}, "
-        f"{counted(found.clicks, 'click')}, {counted(found.adjustments, 'adjustment')}, {amounts}"
+        f"statement {found.number} of {found.app_id} for {found.period}: "
+        f"{count_phrase(found.impressions, 'impression')}, {count_phrase(found.clicks, 'click')}, "
+        f"{count_phrase(found.adjustments, 'adjustment')}, {amounts}"
     )
     say(f"hash {found.hash}, {f'follows {found.previous_hash}' if found.previous_hash else 'the first of its app'}")

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from patra.cli.bus.common import acted, bus_in, by_option, confirmed, who_is
-from patra.cli.terminal.options import config_option, json_option, opened, show
+from patra.cli.bus.common import act_audited, ask_confirmation, bus_in, by_option, who_is
+from patra.cli.terminal.options import config_option, json_option, open_patra, show
 
 if TYPE_CHECKING:
     from patra.app.wiring import Patra
@@ -78,10 +78,10 @@ def acts(act_id: str, stop: bool, limit: int, by: str, config: str | None, as_js
 
     if stop and not act_id:
         raise click.UsageError("name the act to stop")
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         if stop:
             bus, who = bus_in(patra), who_is(by)
-            acted(patra, "bus.bulk_stop", act_id, lambda tx: bulk_acts.stop(tx, bus, act_id), who)
+            act_audited(patra, "bus.bulk_stop", act_id, lambda tx: bulk_acts.stop(tx, bus, act_id), who)
         if not act_id:
             found = patra.db.read(lambda tx: bulk_acts.acts(tx, limit=limit))
             show([_line(one) for one in found], as_json=as_json)
@@ -103,7 +103,7 @@ def _run(
     from patra.bus.consuming.dead_letter import Filter
 
     wanted = Filter(group=name, event_type=event_type or None, error_code=error_code or None)
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         bus, who = bus_in(patra), who_is(by)
         preview = patra.db.read(lambda tx: bulk_acts.preview(tx, bus, wanted))
         if dry_run or not preview.letters:
@@ -111,8 +111,8 @@ def _run(
             return
         click.echo(_sentence(kind, preview), err=True)
         counted = msgspec.structs.replace(wanted, failed_to=preview.as_of + 1)  # what dies meanwhile is left alone
-        typed = confirm or confirmed(f"Type the name of the group, {name}, to confirm")
-        act = acted(
+        typed = confirm or ask_confirmation(f"Type the name of the group, {name}, to confirm")
+        act = act_audited(
             patra,
             "bus.bulk_act",
             name,
@@ -181,7 +181,7 @@ def _line(act: "BulkAct") -> dict[str, Any]:
         "state": act.state,
         "moved": act.moved,
         "refused": act.refused,
-        "left": act.left,
+        "left": act.remaining,
         "total": act.total,
         "by": act.by,
         "begun_at": format_instant(act.begun_at),

@@ -12,8 +12,8 @@ from patra.cli.terminal.options import (
     config_option,
     json_option,
     json_wanted,
-    loaded,
-    opened,
+    load_settings,
+    open_patra,
     outcome_option,
     say_outcome,
     show,
@@ -47,10 +47,10 @@ def _with_types_of_store(found: "Catalogue", config: str | None) -> "Catalogue":
     from patra.bus.catalogue.registered_types import shown_types
     from patra.kernel.errors import PatraError
 
-    if not store_is_there(loaded(config).settings):
+    if not store_is_there(load_settings(config).settings):
         return found
     try:
-        with opened(config) as patra:
+        with open_patra(config) as patra:
             return shown_types(found, patra.db.read(bus_in(patra).registered_elsewhere))
     except PatraError as error:
         click.echo(f"without the types that programs registered on the store: {error}", err=True)
@@ -62,10 +62,10 @@ def _catalogue(config: str | None, folder: str | None = None) -> Any:
 
     if folder is not None:
         return load([Path(folder)], built_in=False)
-    return load([Path(one) for one in loaded(config).settings.bus.catalogue])
+    return load([Path(one) for one in load_settings(config).settings.bus.catalogue])
 
 
-def _released(folder: str | None, against: str | None) -> Path:
+def _released_folder(folder: str | None, against: str | None) -> Path:
     from importlib.resources import files
 
     from patra.bus.catalogue.catalogue import RELEASED
@@ -79,10 +79,10 @@ def _all_released(folder: str | None, against: str | None, config: str | None) -
     """What a change is compared with: unless named, the built-in release and that of each folder in the settings."""
     from patra.bus.catalogue.catalogue import RELEASED
 
-    first = _released(folder, against)
+    first = _released_folder(folder, against)
     if folder or against:
         return [first]
-    return [first, *(Path(one) / RELEASED for one in loaded(config).settings.bus.catalogue)]
+    return [first, *(Path(one) / RELEASED for one in load_settings(config).settings.bus.catalogue)]
 
 
 def _last(path: Path) -> Any:
@@ -127,7 +127,7 @@ def check(folder: str | None, against: str | None, store: bool, config: str | No
 
     compared = True
     if store:
-        with opened(config) as patra:
+        with open_patra(config) as patra:
             bus = bus_in(patra)
             found, others = patra.db.read(lambda tx: (bus.evolution(tx), bus.registered_elsewhere(tx).types))
         for name in others:
@@ -147,7 +147,7 @@ def check(folder: str | None, against: str | None, store: bool, config: str | No
     _object(found)
     said = "is compatible with what was released" if compared else "is valid; there is no release to compare it with"
     say_outcome(f"the catalogue {said}", compatible=True, objections=[])
-    if not (folder or against or loaded(config).settings.bus.catalogue):
+    if not (folder or against or load_settings(config).settings.bus.catalogue):
         click.echo("only the built-in types were checked: bus.catalogue of the settings names no folder", err=True)
 
 
@@ -162,13 +162,13 @@ def release_(folder: str | None, against: str | None, config: str | None) -> Non
     Without --folder: that of every folder in `bus.catalogue`. What comes with Patra is released by Patra alone.
     """
     from patra.bus.catalogue.evolution import objections
-    from patra.kernel.errors import counted
+    from patra.kernel.errors import count_phrase
 
     targets = _targets(folder, against, config)
     found = [one for path, following in targets if path.exists() for one in objections(_last(path), following)]
     _object(found)
     written = [_write_release(path, following) for path, following in targets]
-    said = [f"{one['file']}: {counted(one['types'], 'event type')}, {one['digest'][:12]}" for one in written]
+    said = [f"{one['file']}: {count_phrase(one['types'], 'event type')}, {one['digest'][:12]}" for one in written]
     say_outcome("\n".join(said), released=written)
 
 
@@ -196,8 +196,8 @@ def _targets(folder: str | None, against: str | None, config: str | None) -> "li
     from patra.bus.catalogue.catalogue import RELEASED
 
     if folder or against:
-        return [(_released(folder, against), _catalogue(config, folder))]
-    folders = loaded(config).settings.bus.catalogue
+        return [(_released_folder(folder, against), _catalogue(config, folder))]
+    folders = load_settings(config).settings.bus.catalogue
     if not folders:
         raise click.UsageError("there is nothing of yours to release: say --folder, or set bus.catalogue")
     return [(Path(one) / RELEASED, _catalogue(config, one)) for one in folders]
@@ -225,7 +225,7 @@ def docs(out: str, folder: str | None, config: str | None) -> None:
 
     import patra
     from patra.bus import asyncapi
-    from patra.kernel.errors import counted
+    from patra.kernel.errors import count_phrase
 
     found = _catalogue(config, folder)
     target = Path(out)
@@ -238,4 +238,6 @@ def docs(out: str, folder: str | None, config: str | None) -> None:
             (target / name).write_text(text, "utf-8")
     except OSError as error:
         raise _unwritable(error) from None
-    say_outcome(f"{counted(len(found.types), 'event type')} in {target}", types=len(found.types), folder=str(target))
+    say_outcome(
+        f"{count_phrase(len(found.types), 'event type')} in {target}", types=len(found.types), folder=str(target)
+    )

@@ -27,7 +27,7 @@ def who_is(by: str) -> str:
     return by or command_line_actor().name
 
 
-def acted(patra: "Patra", act: str, subject: str, work: "Callable[[Tx], Any]", by: str, **detail: Any) -> Any:
+def act_audited(patra: "Patra", act: str, subject: str, work: "Callable[[Tx], Any]", by: str, **detail: Any) -> Any:
     """Do an operator's act with its audit row; a refusal is printed and ends the command."""
     from patra.app.access.actor import Actor, Role
     from patra.app.access.audit import audit
@@ -68,7 +68,7 @@ def _hint(detail: str, known: Sequence[str], lister: str) -> str:
     return f" (did you mean {' or '.join(near)}?)" if near else f"; {lister} lists them"
 
 
-def confirmed(question: str) -> str:
+def ask_confirmation(question: str) -> str:
     """The answer of the user; without a terminal, an error names the option to use instead."""
     import sys
 

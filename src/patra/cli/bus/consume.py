@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from patra.cli.bus.common import bus_in
-from patra.cli.terminal.options import config_option, json_wanted, opened, outcome_option, show
+from patra.cli.terminal.options import config_option, json_wanted, open_patra, outcome_option, show
 
 if TYPE_CHECKING:
     import threading
@@ -65,7 +65,7 @@ def consume(
     if shutil.which(command[0]) is None:  # or every event would fail by it, and end as a dead letter
         raise click.BadParameter(f"there is no command {command[0]}", param_hint="COMMAND")
     handler = ShellCommand(command, _seconds(timeout))
-    with opened(config, create=True) as patra:
+    with open_patra(config, create=True) as patra:
         engine, bus = bus_of(patra), bus_in(patra)
         bus.long_consumer(
             event_type, group=group, versions=versions, concurrency=concurrency, from_beginning=from_beginning

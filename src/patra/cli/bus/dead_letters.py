@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from patra.cli.bus.common import REFUSED, acted, bus_in, by_option, confirmed, who_is
-from patra.cli.terminal.options import config_option, json_option, opened, outcome_option, say_outcome, show
+from patra.cli.bus.common import REFUSED, act_audited, ask_confirmation, bus_in, by_option, who_is
+from patra.cli.terminal.options import config_option, json_option, open_patra, outcome_option, say_outcome, show
 
 if TYPE_CHECKING:
     from patra.app.wiring import Patra
@@ -36,7 +36,7 @@ def _filters(command: Any) -> Any:
     return command
 
 
-def _wanted(
+def _wanted_filter(
     group_name: str, event_type: str, error_code: str, trace: str, error_shape: str, state: str = "open"
 ) -> "Filter":
     from patra.bus.consuming.dead_letter import DeadLetterState, Filter
@@ -79,8 +79,8 @@ def dead_letters(
     from patra.kernel.clock import format_instant
     from patra.kernel.safety.redact import redact, redact_text
 
-    with opened(config) as patra:
-        wanted = _wanted(group_name, event_type, error_code, trace, error_shape, "all" if event_id else state)
+    with open_patra(config) as patra:
+        wanted = _wanted_filter(group_name, event_type, error_code, trace, error_shape, "all" if event_id else state)
         wanted = msgspec.structs.replace(wanted, event_id=event_id or None)
         if by_error:
             causes = patra.db.read(lambda tx: store_letters.by_error(tx, wanted, limit=limit))
@@ -174,20 +174,20 @@ def replay(
         raise click.UsageError("name EVENT_IDS, a filter, or --all")
     if event_ids and (everything or event_type or error_code or trace or error_shape):
         raise click.UsageError("either EVENT_IDS, or a filter or --all: not both")
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         bus, who = bus_in(patra), who_is(by)
-        typed = confirm or confirmed(f"Handlers of {name} will run again. Type the name of the group to confirm")
+        typed = confirm or ask_confirmation(f"Handlers of {name} will run again. Type the name of the group to confirm")
 
         def work(tx: "Tx") -> Any:
             if event_ids:
                 return operations.replay(tx, bus, name, event_ids, by=who, confirm=typed)
-            wanted = _wanted(name, event_type, error_code, trace, error_shape)
+            wanted = _wanted_filter(name, event_type, error_code, trace, error_shape)
             return operations.replay_found(tx, bus, wanted, by=who, confirm=typed, limit=limit)
 
         query = {"type": event_type, "error_code": error_code, "trace": trace, "error": error_shape}
         asked_for = {"event_ids": list(event_ids)} if event_ids else {k: v for k, v in query.items() if v}
         asked_for = asked_for or {"all": True}
-        done = acted(patra, "bus.replay", name, work, who, **asked_for)
+        done = act_audited(patra, "bus.replay", name, work, who, **asked_for)
         if not event_ids and len(done.letters) == limit:
             click.echo(f"--limit {limit} is reached: there may be more", err=True)
         waits = ", and to no other group; handled while a consumer of the group runs" if done.letters else ""
@@ -207,13 +207,13 @@ def discard(name: str, event_ids: tuple[str, ...], reason: str, by: str, config:
     """Set dead letters of the group NAME aside permanently, with a reason."""
     from patra.bus import operations
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         bus, who = bus_in(patra), who_is(by)
 
         def work(tx: "Tx") -> Any:
             return operations.discard(tx, bus, name, event_ids, by=who, reason=reason)
 
-        done = acted(patra, "bus.discard", name, work, who, event_ids=list(event_ids), reason=reason)
+        done = act_audited(patra, "bus.discard", name, work, who, event_ids=list(event_ids), reason=reason)
         _print_result(done, "discarded", name, "discarded")
 
 
@@ -285,10 +285,10 @@ def freeze(event_type: str, reason: str, by: str, config: str | None, as_json: b
     from patra.bus.store import dead_letters
     from patra.kernel.clock import format_instant
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         bus, who = bus_in(patra), who_is(by)
         if event_type:
-            acted(
+            act_audited(
                 patra,
                 "bus.freeze",
                 event_type,
@@ -319,9 +319,9 @@ def thaw(event_type: str, by: str, config: str | None) -> None:
     from patra.bus import operations
     from patra.bus.store import dead_letters
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         bus, who = bus_in(patra), who_is(by)
         was = any(one.event_type == event_type for one in patra.db.read(dead_letters.freezes))
-        acted(patra, "bus.thaw", event_type, lambda tx: operations.thaw(tx, bus, event_type, by=who), who)
+        act_audited(patra, "bus.thaw", event_type, lambda tx: operations.thaw(tx, bus, event_type, by=who), who)
         said = "can be published again" if was else "was not frozen; it can be published"
         say_outcome(f"{event_type} {said}", type=event_type, frozen=False)

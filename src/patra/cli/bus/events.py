@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from patra.cli.bus.common import REFUSED, bus_in
-from patra.cli.terminal.options import config_option, json_option, opened, show
+from patra.cli.terminal.options import config_option, json_option, open_patra, show
 from patra.cli.terminal.tables import Styled
 from patra.kernel.safety.untrusted_text import without_controls
 
@@ -63,7 +63,7 @@ def publish(file: Any, sample: str, name: str, deliver_at: str, config: str | No
     if file is None:
         raise click.UsageError("say which FILE to publish (- for standard input), or --sample TYPE")
     body = file.read()
-    with opened(config, create=True) as patra:
+    with open_patra(config, create=True) as patra:
         bus = bus_in(patra)
         who = publisher_for(patra, Actor(name=name, role=Role.PUBLISHER) if name else command_line_actor())
         if who is None:
@@ -124,10 +124,10 @@ def _sample(event_type: str, config: str | None) -> str:
     import msgspec
 
     from patra.bus.catalogue.catalogue import load
-    from patra.cli.terminal.options import loaded
+    from patra.cli.terminal.options import load_settings
     from patra.kernel.ids import new_id
 
-    kind = load([Path(one) for one in loaded(config).settings.bus.catalogue]).types.get(event_type)
+    kind = load([Path(one) for one in load_settings(config).settings.bus.catalogue]).types.get(event_type)
     if kind is None:
         raise click.BadParameter(f"the catalogue has no {event_type}; see `patra bus catalogue`", param_hint="--sample")
     if not kind.live:
@@ -195,7 +195,7 @@ def tail(event_type: str, tenant: str, trace: str, count: int, follow: bool, con
     """Follow the log of events, one per line, as they are published."""
     from patra.bus.tail import Tail
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         bus = bus_in(patra)
         known = bus.catalogue.types.keys() | patra.db.read(bus.registered_elsewhere).types.keys()
         if event_type and event_type not in known:
@@ -246,7 +246,7 @@ def timeline(key: str, config: str | None, as_json: bool) -> None:
     from patra.bus.timeline import timeline as story
     from patra.kernel.clock import format_instant
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         found = patra.db.read(lambda tx: story(tx, key))
         rows = [{"at": format_instant(e.at), "what": e.what, "event_id": e.event_id, "detail": e.detail} for e in found]
         show(rows, as_json=as_json)

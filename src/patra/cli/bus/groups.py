@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from patra.cli.bus.common import acted, bus_in, by_option, confirmed, who_is
+from patra.cli.bus.common import act_audited, ask_confirmation, bus_in, by_option, who_is
 from patra.cli.terminal.groups import Group
-from patra.cli.terminal.options import config_option, json_option, opened, outcome_option, say_outcome, show
+from patra.cli.terminal.options import config_option, json_option, open_patra, outcome_option, say_outcome, show
 
 if TYPE_CHECKING:
     from patra.bus.bus import Bus
@@ -24,7 +24,7 @@ def groups_(ctx: click.Context, config: str | None, as_json: bool) -> None:
     from patra.bus.store import groups
     from patra.kernel.clock import SECOND
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         now = patra.clock.now()
         rows: list[dict[str, Any]] = []
         subscribed: set[str] = set()
@@ -63,9 +63,9 @@ def pause(name: str, by: str, config: str | None) -> None:
     """Pause the delivery of events to a group; they wait."""
     from patra.bus import operations
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         bus, who = bus_in(patra), who_is(by)
-        changed = acted(patra, "bus.pause", name, lambda tx: operations.pause(tx, bus, name, by=who), who)
+        changed = act_audited(patra, "bus.pause", name, lambda tx: operations.pause(tx, bus, name, by=who), who)
         text = f"{name} is paused" if changed else f"{name} was paused already"
         say_outcome(text, group=name, state="paused", changed=bool(changed))
 
@@ -79,9 +79,9 @@ def resume(name: str, by: str, config: str | None) -> None:
     """Resume the delivery of events to a group."""
     from patra.bus import operations
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         bus, who = bus_in(patra), who_is(by)
-        changed = acted(patra, "bus.resume", name, lambda tx: operations.resume(tx, bus, name, by=who), who)
+        changed = act_audited(patra, "bus.resume", name, lambda tx: operations.resume(tx, bus, name, by=who), who)
         text = f"{name} is active" if changed else f"{name} was active already"
         say_outcome(text, group=name, state="active", changed=bool(changed))
 
@@ -96,9 +96,9 @@ def unsubscribe(name: str, event_type: str, by: str, config: str | None) -> None
     """Stop sending events of a type to a group."""
     from patra.bus import operations
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         bus, who = bus_in(patra), who_is(by)
-        gone = acted(
+        gone = act_audited(
             patra,
             "bus.unsubscribe",
             name,
@@ -120,10 +120,10 @@ def forget(name: str, confirm: str, by: str, config: str | None) -> None:
     """Remove a group and everything it had still to handle."""
     from patra.bus import operations
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         bus, who = bus_in(patra), who_is(by)
-        typed = confirm or confirmed(f"Type the name of the group to forget it ({name})")
-        waiting = acted(
+        typed = confirm or ask_confirmation(f"Type the name of the group to forget it ({name})")
+        waiting = act_audited(
             patra, "bus.forget", name, lambda tx: operations.forget(tx, bus, name, by=who, confirm=typed), who
         )
         text = f"{name} is removed, with {waiting} events that it had not handled"

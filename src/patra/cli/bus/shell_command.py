@@ -43,7 +43,7 @@ class ShellCommand:
         with self._lock:
             if self._is_ending:
                 raise Transient(Reason.HANDLER_FAILED, f"{self._command[0]} was not begun: the consumer ends")
-            child = self._started(event)
+            child = self._start_command(event)
             self._children.add(child)
         try:
             self._watch(child, hold)
@@ -62,7 +62,7 @@ class ShellCommand:
         listener = Thread(target=_listen, args=(child.stderr, words), daemon=True)
         listener.start()
         until = time.monotonic() + self._seconds
-        while child.poll() is None and not hold.lost and time.monotonic() < until:
+        while child.poll() is None and not hold.is_lost and time.monotonic() < until:
             with suppress(subprocess.TimeoutExpired):
                 child.wait(LOOK_SECONDS)
         if ended_by_us := child.poll() is None:
@@ -70,7 +70,7 @@ class ShellCommand:
         listener.join(LISTEN_SECONDS)  # what the command left running may keep its end open
         self._judge(child.returncode, bytes(words), ended_by_us=ended_by_us)
 
-    def _started(self, event: "Event") -> "subprocess.Popen[bytes]":
+    def _start_command(self, event: "Event") -> "subprocess.Popen[bytes]":
         names = {
             "PATRA_EVENT_ID": event.event_id,
             "PATRA_EVENT_TYPE": event.event_type,

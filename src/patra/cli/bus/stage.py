@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from patra.cli.bus.common import acted, bus_in, by_option, who_is
-from patra.cli.terminal.options import config_option, json_option, opened, show
+from patra.cli.bus.common import act_audited, bus_in, by_option, who_is
+from patra.cli.terminal.options import config_option, json_option, open_patra, show
 
 if TYPE_CHECKING:
     from patra.bus.consuming.version_stages import StagedMajor
@@ -43,10 +43,10 @@ def stage(
         raise click.UsageError(f"{to!r} is not a stage: shadow, dual, retiring")
     if (tenants or share) and not to:
         raise click.UsageError("say which stage: dual")
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         bus, who = bus_in(patra), who_is(by)
         if to:
-            acted(
+            act_audited(
                 patra,
                 "bus.stage",
                 event_type,

@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patra.cli.bus.common import acted, bus_in, by_option, who_is
+from patra.cli.bus.common import act_audited, bus_in, by_option, who_is
 from patra.cli.terminal.groups import Group
 from patra.cli.terminal.options import (
     config_option,
     json_option,
     json_wanted,
-    opened,
+    open_patra,
     outcome_option,
     say_outcome,
     show,
@@ -32,7 +32,7 @@ def webhooks(ctx: click.Context, config: str | None, as_json: bool) -> None:
     from patra.bus.transports import webhook
     from patra.kernel.safety.redact import redact_url
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         found, states = patra.db.read(lambda tx: (groups.webhooks(tx), groups.webhook_states(tx)))
         rows = [
             {"name": h.name, "url": redact_url(h.url), "group": webhook.group(h.name), "tenants": ", ".join(h.tenants),
@@ -49,7 +49,7 @@ def _instant(at: int | None) -> str:
     return "" if at is None else format_instant(at)
 
 
-def _wanted(text: str) -> "tuple[str, VersionRange]":
+def _parse_subscription(text: str) -> "tuple[str, VersionRange]":
     from patra.bus.catalogue.versions import parse_range
 
     event_type, _, versions = text.partition("@")
@@ -73,13 +73,13 @@ def add_webhook(
     from patra.app.components.bus import bus_of
     from patra.bus.transports import webhook
 
-    wanted = dict(map(_wanted, types))
+    wanted = dict(map(_parse_subscription, types))
     if len(wanted) < len(types):
         raise click.UsageError("each TYPE stands once; a range such as @>=1,<3 takes several versions")
-    with opened(config, create=True) as patra:
+    with open_patra(config, create=True) as patra:
         bus, who, engine = bus_in(patra), who_is(by), bus_of(patra)
         keys, networks = engine.webhook_keys, engine.webhook_networks
-        made = acted(
+        made = act_audited(
             patra,
             "bus.webhook.add",
             name,
@@ -113,10 +113,10 @@ def rotate_webhook(name: str, overlap: str, by: str, config: str | None) -> None
         span = parse_duration(overlap)
     except Invalid as error:
         raise click.BadParameter(error.detail, param_hint="--overlap") from None
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         bus, who, keys = bus_in(patra), who_is(by), bus_of(patra).webhook_keys
         unknown = Refused(code=Reason.GROUP_UNKNOWN, place="/name", detail=f"there is no webhook {name}")
-        made = acted(
+        made = act_audited(
             patra,
             "bus.webhook.rotate",
             name,
@@ -139,8 +139,8 @@ def remove_webhook(name: str, by: str, config: str | None) -> None:
     from patra.bus.publishing.envelope import Refused
     from patra.bus.transports import webhook
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         bus, who = bus_in(patra), who_is(by)
         unknown = Refused(code=Reason.GROUP_UNKNOWN, place="/name", detail=f"there is no webhook {name}")
-        acted(patra, "bus.webhook.remove", name, lambda tx: webhook.remove(tx, bus, name, by=who) or unknown, who)
+        act_audited(patra, "bus.webhook.remove", name, lambda tx: webhook.remove(tx, bus, name, by=who) or unknown, who)
         say_outcome(f"nothing more is sent to {name}", webhook=name, removed=True)

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from patra.cli.ingest.operations import act, why_option
-from patra.cli.terminal.options import config_option, json_option, opened, outcome_option, show
+from patra.cli.terminal.options import config_option, json_option, open_patra, outcome_option, show
 
 EPILOG = """\b
 RULE and SUBJECT stand in `patra alerts`. An acknowledgement ends with the alert; a silence ends at its time,
@@ -45,7 +45,7 @@ def _alerts(config: str | None, *, as_json: bool) -> int:
     from patra.ingest.operations.alerting.monitor import alerts as found
     from patra.kernel.clock import SECOND
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         now = patra.clock.now()
         rows = found(patra.db, now)
         late = late_check_text(rows, now, int(patra.settings.alerts.every_seconds * SECOND))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from patra.cli.terminal.options import audited, config_option, json_option, opened, show, table
+from patra.cli.terminal.options import audit_act, config_option, json_option, open_patra, show, table
 from patra.cli.terminal.wrapping import say
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def coverage(
 
     if source == "verify":
         return _verify(endpoint, as_json=as_json)
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         now = patra.clock.now()
         tree = patra.db.read(lambda tx: read_tree(tx, source))
         if tree is None:
@@ -188,7 +188,7 @@ def reread(
 
     if not why.strip():
         raise click.BadParameter("say why", param_hint="--why")
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         now = patra.clock.now()
         trigger = Trigger(
             source=source,
@@ -198,6 +198,6 @@ def reread(
             until=instant_of(until, "--to", now),
             activity=f"reread-{new_id()}",
         )
-        audited(patra, "ingest.reread", f"{source}/{endpoint}", why=why, since=since, until=until)
+        audit_act(patra, "ingest.reread", f"{source}/{endpoint}", why=why, since=since, until=until)
         done = run_of(patra.ground, executors=executors).run(trigger, Lines(f"{source} {endpoint} reread").show)
     return tell_drained(done, as_json=as_json)

@@ -7,7 +7,7 @@ import click
 
 from patra.cli.ingest.operations import topic_option
 from patra.cli.terminal.groups import LazyGroup
-from patra.cli.terminal.options import audited, config_option, json_option, opened, show, table
+from patra.cli.terminal.options import audit_act, config_option, json_option, open_patra, show, table
 from patra.cli.terminal.wrapping import say
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def plan(config: str | None, as_json: bool, dry_run: bool, limit: int, **said: A
     """Make a plan: cut a window, pages or records into slices, each with a task in the queue."""
     from patra.ingest.planning.planner import Planner
 
-    with opened(config, create=not dry_run) as patra:
+    with open_patra(config, create=not dry_run) as patra:
         planner = Planner(patra.db, patra.clock)
         trigger = trigger_of(patra.clock.now(), **said)
         if dry_run:
@@ -194,11 +194,11 @@ def plan(config: str | None, as_json: bool, dry_run: bool, limit: int, **said: A
             return
         made = planner.trigger(trigger)
         subject = f"{trigger.source}/{trigger.endpoint}"
-        audited(patra, "ingest.plan", subject, outcome=made.outcome.value, plan=made.plan_id)
+        audit_act(patra, "ingest.plan", subject, outcome=made.outcome.value, plan=made.plan_id)
         report(made.problems, made.plan_id is None)
         show(made, as_json=True) if as_json else _show_made(made)
         if made.plan_id is None:
-            raise click.exceptions.Exit(5 if made.refused else 1)
+            raise click.exceptions.Exit(5 if made.is_refused else 1)
 
 
 def report(problems: "Sequence[Problem]", refused: bool) -> None:
@@ -227,7 +227,7 @@ def _show_preview(preview: "Preview", *, as_json: bool) -> None:
     if preview.spec is None:
         if not any(problem.severity == "error" for problem in preview.problems):
             say(preview.detail or preview.outcome.text)
-        raise click.exceptions.Exit(5 if preview.refused else 1)
+        raise click.exceptions.Exit(5 if preview.is_refused else 1)
     specs: list[dict[str, Any]] = [msgspec.json.decode(one.slice_spec) for one in preview.slices]
     if as_json:
         slices = [
@@ -261,7 +261,7 @@ def _show_preview(preview: "Preview", *, as_json: bool) -> None:
         say(_cost_line(preview.cost))
 
 
-def _counted(count: int, noun: str, *, more: bool = False) -> str:
+def _count_phrase(count: int, noun: str, *, more: bool = False) -> str:
     return f"{count:,}{' or more' if more else ''} {noun}{'' if count == 1 else 's'}"
 
 
@@ -272,8 +272,8 @@ def _cost_line(cost: "Cost") -> str:
     least = "" if cost.measured else "at least "
     records = "" if cost.records is None else f", about {cost.records:,} records"
     text = (
-        f"{_counted(cost.slices, 'slice', more=cost.more)}, {least}{_counted(cost.requests, 'request')}{records}; "
-        f"{least}{hours}:{minutes:02}:{seconds:02} at {cost.rate_per_sec:g} requests per second"
+        f"{_count_phrase(cost.slices, 'slice', more=cost.more)}, {least}{_count_phrase(cost.requests, 'request')}"
+        f"{records}; {least}{hours}:{minutes:02}:{seconds:02} at {cost.rate_per_sec:g} requests per second"
     )
     if cost.quota_left is not None:
         spread = f", spread over {cost.quota_periods} periods" if cost.quota_periods > 1 else ""
@@ -302,7 +302,7 @@ def plans(config: str | None, as_json: bool, after: str, **wanted: Any) -> None:
     """List plans, the newest first."""
     from patra.ingest.operations.reads import views
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         found = patra.db.read(lambda tx: views.plan_page(tx, views.Filter(**wanted), after))
     show(found.plans, as_json=as_json)
     _tell_next(found.next)
@@ -320,7 +320,7 @@ def tasks(config: str | None, as_json: bool, after: str, **wanted: Any) -> None:
     """List tasks."""
     from patra.ingest.operations.reads import views
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         found = patra.db.read(lambda tx: views.task_page(tx, views.Filter(**wanted), after))
     show(found.tasks, as_json=as_json)
     _tell_next(found.next)
@@ -335,7 +335,7 @@ def queue(source: str, operation: str, config: str | None, as_json: bool) -> Non
     """Count tasks by source, endpoint, operation and state."""
     from patra.ingest.operations.reads import views
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         show(patra.db.read(lambda tx: views.queue(tx, source, operation)), as_json=as_json)
 
 
@@ -349,7 +349,7 @@ def lineage(plan_id: str, limit: int, after: str, config: str | None, as_json: b
     """Show a plan from its trigger down to its batches (`--json` names each; `patra ingest batches` lists all)."""
     from patra.ingest.operations.reads import views
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         found = patra.db.read(lambda tx: views.lineage(tx, plan_id, limit=limit, after=after))
     if as_json:
         show(found, as_json=True)
@@ -395,5 +395,5 @@ def sources(config: str | None, as_json: bool) -> None:
             for row in registry.sources(tx)
         ]
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         show(patra.db.read(read), as_json=as_json)

@@ -3,7 +3,7 @@
 import click
 
 from patra.cli.terminal.groups import Group
-from patra.cli.terminal.options import config_option, json_option, opened, outcome_option, say_outcome, show
+from patra.cli.terminal.options import config_option, json_option, open_patra, outcome_option, say_outcome, show
 
 EPILOG = """\b
 Examples:
@@ -30,7 +30,7 @@ def list_command(config: str | None, run_id: str, plan_id: str, *, as_json: bool
     from patra.app.components.ingest import kept_history
     from patra.ingest.operations.history import history_files
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         files = history_files(kept_history(patra.settings), run_id=run_id, plan_id=plan_id)
     if as_json:
         show(files, as_json=True)
@@ -51,16 +51,16 @@ def list_command(config: str | None, run_id: str, plan_id: str, *, as_json: bool
 def restore(config: str | None, run_id: str, plan_id: str, days: int, why: str) -> None:
     """Bring batches, runs and cursor events back into the store."""
     from patra.app.components.ingest import kept_history
-    from patra.cli.terminal.options import audited
+    from patra.cli.terminal.options import audit_act
     from patra.ingest.operations.history import restore as bring_back
     from patra.kernel.clock import DAY
 
     if bool(run_id) == bool(plan_id):
         raise click.UsageError("name either --run or --plan")
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         place, now = kept_history(patra.settings), patra.clock.now()
         done = bring_back(patra.db, place, run_id=run_id, plan_id=plan_id, now=now, hold=days * DAY)
-        audited(patra, "ingest.history_restore", run_id or plan_id, why=why, rows=done.rows)
+        audit_act(patra, "ingest.history_restore", run_id or plan_id, why=why, rows=done.rows)
     rows = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in done.rows.items())
     said = f"{done.runs} runs brought back ({rows}), held until {done.until}"
     say_outcome(said, runs=done.runs, rows=done.rows, until=done.until)

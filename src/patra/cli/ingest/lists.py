@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from patra.cli.terminal.options import AtLeast, config_option, json_option, opened, show
+from patra.cli.terminal.options import AtLeast, config_option, json_option, open_patra, show
 from patra.ingest.operations.reads.read_models import FILTER_TEXTS, READ_MODELS, read_list
 
 POSITIONAL = frozenset({"cursors", "quarantine", "errors", "refused", "signals"})
@@ -22,7 +22,7 @@ def _command(name: str) -> click.Command:
         asked: dict[str, Any] = {
             key: instant(value) if key in ("since", "until") else value for key, value in wanted.items()
         }
-        with opened(config) as patra:
+        with open_patra(config) as patra:
             found = patra.db.read(lambda tx: read_list(tx, name, asked, limit=limit, after=after))
         if as_json:
             show(found.rows, as_json=True)
@@ -81,9 +81,9 @@ def show_one(key: str, limit: int, after: int, config: str | None) -> int:
     from patra.ingest.operations.reads import blackbox, drilldown
 
     name, _, number = key.partition("/")
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         if number.isdecimal() and len(number) < 10:
-            found = blackbox.shown(patra.db, name, int(number))
+            found = blackbox.display_batch(patra.db, name, int(number))
         else:
             found = patra.db.read(lambda tx: drilldown.task(tx, key)) or patra.db.read(
                 lambda tx: drilldown.run(tx, key, after=after, limit=limit)
@@ -109,7 +109,7 @@ def windows(source: str, since: str, until: str, config: str | None, *, as_json:
     from patra.ingest.operations.reads import drilldown
     from patra.kernel.clock import DAY, format_instant
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         last = instant(until) or patra.clock.now()
         first = instant(since) or last - 30 * DAY
         found = patra.db.read(lambda tx: drilldown.windows(tx, source, first, last))
@@ -136,7 +136,7 @@ def rate(config: str | None, *, as_json: bool) -> None:
     """Show what may be sent to each provider, what was sent lately, quotas, and which providers asked for a pause."""
     from patra.ingest.operations.reads.rates import rates
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         now = patra.clock.now()
         found = patra.db.read(lambda tx: rates(tx, now))
     if as_json:
@@ -164,7 +164,7 @@ def top_errors(config: str | None, *, as_json: bool, since: str, until: str, lim
     from patra.ingest.operations.reads.read_models import error_top
     from patra.kernel.clock import DAY
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         last = instant(until) or patra.clock.now()
         first = instant(since) or last - DAY
         show(patra.db.read(lambda tx: error_top(tx, wanted, since=first, until=last, limit=limit)), as_json=as_json)

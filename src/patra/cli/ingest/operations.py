@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from patra.cli.terminal.options import config_option, opened, outcome_option, say_outcome
+from patra.cli.terminal.options import config_option, open_patra, outcome_option, say_outcome
 
 if TYPE_CHECKING:
     from patra.ingest.planning.operations import Act
@@ -68,7 +68,7 @@ def act(config: str | None, work: Callable[["Tx", str, int], "Act"]) -> None:
     from patra.app.access.audit import audit
 
     actor = command_line_actor()
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         now = patra.clock.now()
 
         def both(tx: "Tx") -> "Act":
@@ -89,9 +89,9 @@ def _topic(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
     from patra.ingest.packs.sections.base import NAME
     from patra.kernel.pattern import pattern
 
-    if value and not pattern(NAME).found(value):
+    if value and not pattern(NAME).matches_part(value):
         meant = re.sub(r"[^A-Za-z0-9_.-]+", "-", value).strip("-")
-        such = meant if pattern(NAME).found(meant) else "sea-otters"
+        such = meant if pattern(NAME).matches_part(meant) else "sea-otters"
         raise click.BadParameter(f"{value!r} is not a name; write letters, digits, '.', '-' and '_', such as {such}")
     return value
 
@@ -186,7 +186,7 @@ def requeue(tasks: tuple[str, ...], why: str, config: str | None, *, dry_run: bo
     elif tasks:
         act(config, lambda tx, _by, now: requeue_tasks(tx, tasks, why=why, now=now))
     elif dry_run:
-        with opened(config) as patra:
+        with open_patra(config) as patra:
             found = patra.db.read(lambda tx: preview(tx, wanted))
         reasons = ", ".join(f"{count} {reason or 'without a reason'}" for reason, count in found.by_reason.items())
         text = f"{found.tasks} failed tasks{' and more' if found.more else ''}{': ' if reasons else ''}{reasons}"

@@ -13,14 +13,14 @@ from patra.cli.terminal.groups import Group
 from patra.cli.terminal.options import (
     config_option,
     json_option,
-    opened,
+    open_patra,
     outcome_option,
     show,
     store_is_there,
     table,
     without_controls,
 )
-from patra.cli.terminal.options import loaded as settings_of
+from patra.cli.terminal.options import load_settings as settings_of
 
 if TYPE_CHECKING:
     from patra.ingest.packs.compiler import LoadedPack
@@ -48,13 +48,13 @@ def _files(paths: tuple[str, ...]) -> list[Path]:
     return found
 
 
-def _checked(path: Path, grants: "Sequence[Grant] | None") -> "tuple[LoadedPack | None, list[Problem], bool]":
+def _check_pack(path: Path, grants: "Sequence[Grant] | None") -> "tuple[LoadedPack | None, list[Problem], bool]":
     """A pack, if it may be loaded, everything that is to be said about it, and whether its entries could not be read.
 
     Without grants nothing is said about secrets. Where an entry could not be read, nothing else was checked.
     """
     from patra.ingest.packs.compiler import check_pack, load_pack
-    from patra.ingest.packs.problems import Problem, errors, ordered
+    from patra.ingest.packs.problems import Problem, errors, order_problems
     from patra.ingest.packs.schema import Pack
     from patra.ingest.packs.secret_grants import problems_of
     from patra.ingest.packs.yaml.yaml_document import read_document
@@ -68,8 +68,8 @@ def _checked(path: Path, grants: "Sequence[Grant] | None") -> "tuple[LoadedPack 
     document = read_document(text, str(path), Pack)
     loaded = load_pack(document)
     if loaded is None:
-        return None, ordered(document.problems), True
-    problems = ordered([*check_pack(loaded), *([] if grants is None else problems_of(loaded, grants))])
+        return None, order_problems(document.problems), True
+    problems = order_problems([*check_pack(loaded), *([] if grants is None else problems_of(loaded, grants))])
     return (None if errors(problems) else loaded), problems, False
 
 
@@ -79,7 +79,7 @@ def _grants(config: str | None) -> "list[Grant]":
 
     if not store_is_there(settings_of(config).settings):
         return []
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         return patra.db.read(secret_grants.grants_of)
 
 
@@ -111,7 +111,7 @@ def check(paths: tuple[str, ...], config: str | None, as_json: bool) -> None:
     found: list[Problem] = []
     grants = _grants(config)
     for path in _files(paths):
-        loaded, problems, unread = _checked(path, grants)
+        loaded, problems, unread = _check_pack(path, grants)
         found += problems
         failed += loaded is None
         if not as_json:
@@ -141,7 +141,7 @@ def load(paths: tuple[str, ...], config: str | None, as_json: bool) -> None:
     failed = 0
     grants = _grants(config)
     for path in _files(paths):
-        loaded, problems, _ = _checked(path, grants)
+        loaded, problems, _ = _check_pack(path, grants)
         if loaded is None:
             _report(problems)
             failed += 1
@@ -154,7 +154,7 @@ def load(paths: tuple[str, ...], config: str | None, as_json: bool) -> None:
         click.echo(f"nothing was loaded: {failed} of {failed + len(packs)} packs cannot be loaded", err=True)
         raise click.exceptions.Exit(1)
     actor = command_line_actor()
-    with opened(config, create=True) as patra:
+    with open_patra(config, create=True) as patra:
         now = patra.clock.now()
 
         def work(tx: "Tx") -> list[registry.RegistryEntry]:
@@ -189,7 +189,7 @@ def stage(path: str, share: int, why: str, config: str | None) -> None:
     from patra.ingest.packs import staged_release
     from patra.ingest.planning.operations import Act
 
-    loaded, problems, _ = _checked(Path(path), _grants(config))
+    loaded, problems, _ = _check_pack(Path(path), _grants(config))
     _report(problems)
     if loaded is None:
         raise click.exceptions.Exit(1)
@@ -211,7 +211,7 @@ def trial(source: str, config: str | None, as_json: bool) -> None:
     """Compare the version on trial with the one in force: plans, tasks, failures, quarantined records."""
     from patra.ingest.packs import staged_release
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         show(patra.db.read(lambda tx: staged_release.compare(tx, source)), as_json=as_json)
 
 
@@ -269,7 +269,7 @@ def show_pack(source: str, version_no: int | None, listing: bool, config: str | 
     from patra.kernel.clock import format_instant
     from patra.kernel.errors import Invalid
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         if version_no is None and patra.db.read(lambda tx: registry.read_tree(tx, source)) is None:
             raise patra.db.read(lambda tx: registry.unknown_source(tx, source))
         if listing:
@@ -316,15 +316,15 @@ def diff(what: str, first: int | None, second: int | None, config: str | None, a
     from patra.kernel.errors import Invalid
 
     if first is None:
-        loaded, problems, _ = _checked(Path(what), None)
+        loaded, problems, _ = _check_pack(Path(what), None)
         if loaded is None:
             _report(problems)
             raise click.exceptions.Exit(5)
-        with opened(config) as patra:
+        with open_patra(config) as patra:
             before = patra.db.read(lambda tx: registry.read_tree(tx, loaded.pack.source))
         changes = difference(before, loaded.tree)
     else:
-        with opened(config) as patra:
+        with open_patra(config) as patra:
             old, new = patra.db.read(
                 lambda tx: (
                     registry.version_tree(tx, what, first),
@@ -371,7 +371,7 @@ def show_spec(config: str | None, as_json: bool, everything: bool, **said: Any) 
     from patra.ingest.packs.spec import encode_spec
     from patra.ingest.planning.planner import Planner
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         trigger = trigger_of(patra.clock.now(), **said)
         compiled = Planner(patra.db, patra.clock).compile(trigger)
         loaded = patra.db.read(lambda tx: registry.read_pack(tx, trigger.source))

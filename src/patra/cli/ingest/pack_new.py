@@ -43,7 +43,7 @@ def new(
     """
     import re
 
-    from patra.ingest.packs.scaffold import Sample, started
+    from patra.ingest.packs.scaffold import Sample, start_pack
 
     if sample is None and url is None:
         raise click.UsageError("give --sample FILE, or --url URL to ask once")
@@ -52,8 +52,8 @@ def new(
             raise click.UsageError(f"{what} begins with a letter and has letters, digits and _ only: {given!r}")
     if out is not None and out.exists():
         raise click.UsageError(f"{out} is there already; choose another name or move it away")
-    taken = Sample(body=sample.read_bytes(), url=url) if sample is not None else _asked(url or "")
-    made = started(name, endpoint, taken, items_path)
+    taken = Sample(body=sample.read_bytes(), url=url) if sample is not None else _ask_sample(url or "")
+    made = start_pack(name, endpoint, taken, items_path)
     _check(made.text, name)
     if out is not None:
         out.write_text(made.text, encoding="utf-8")
@@ -76,18 +76,18 @@ def new(
 
 def _check(text: str, name: str) -> None:
     """What is made here must load: if it does not, that is a fault of ours, and it is said."""
-    from patra.ingest.packs.bundled import parsed
+    from patra.ingest.packs.bundled import parse_pack
     from patra.ingest.packs.compiler import check_pack
     from patra.ingest.packs.problems import errors
 
-    wrong = errors(check_pack(parsed(text, f"{name}.yaml")))
+    wrong = errors(check_pack(parse_pack(text, f"{name}.yaml")))
     if wrong:
         raise click.ClickException(
             "the draft does not pass the checks; please report it:\n" + "\n".join(map(str, wrong))
         )
 
 
-def _asked(url: str) -> "Sample":
+def _ask_sample(url: str) -> "Sample":
     """One request, as polite as any other."""
     from urllib.parse import urlsplit
 

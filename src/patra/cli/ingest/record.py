@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from patra.cli.ingest.try_source import pack_of, request_options, wait, wanted_of
-from patra.cli.terminal.options import config_option, json_option, loaded, log_quietly, show
+from patra.cli.terminal.options import config_option, json_option, load_settings, log_quietly, show
 
 EPILOG = """\b
 Examples:
@@ -46,11 +46,11 @@ def command(
     from patra.app.configuration.egress_networks import networks
     from patra.ingest.fetching.runtime import Runtime
     from patra.ingest.http.client import Transport
-    from patra.ingest.operations.record_exchange import recorded
+    from patra.ingest.operations.record_exchange import record_exchanges
     from patra.ingest.ratelimit.limiter import LocalGate
     from patra.kernel.clock import SystemClock
 
-    settings = loaded(config).settings
+    settings = load_settings(config).settings
     log_quietly(settings)
     read, grants = pack_of(pack, config, settings)
     clock = SystemClock()
@@ -60,7 +60,7 @@ def command(
     written: list[dict[str, object]] = []
     try:
         services = Runtime(clock=clock, gate=LocalGate(clock), transport=transport)
-        found = recorded(read, wanted, services, pages, wait, grants)
+        found = record_exchanges(read, wanted, services, pages, wait, grants)
         if isinstance(found, tuple):
             for problem in found:
                 click.echo(str(problem), err=True)

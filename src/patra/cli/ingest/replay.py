@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from patra.cli.terminal.options import config_option, json_option, opened, outcome_option, say_outcome, show
+from patra.cli.terminal.options import config_option, json_option, open_patra, outcome_option, say_outcome, show
 from patra.cli.terminal.wrapping import say
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def blackbox(config: str | None, run_id: str, batch_no: int, out: Path | None, w
     from patra.kernel.clock import DAY, format_instant
 
     actor = command_line_actor()
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         evidence = export(patra.db, run_id, batch_no)
         if evidence is None:
             click.echo(f"there is no batch {batch_no} of run {run_id}", err=True)
@@ -109,7 +109,7 @@ def replay(config: str | None, run_id: str, batch_no: int, *, kept: bool, full: 
     if full and not why:
         raise click.UsageError("--full holds rows of the store while it runs: say --why, which is audited")
     stopping, actor = threading.Event(), command_line_actor()
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         services = patra.engine(Ingest).services
         if full:
             now, act = patra.clock.now(), {"why": why}

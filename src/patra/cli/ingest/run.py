@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from patra.cli.ingest.group import trigger_of, trigger_options
-from patra.cli.terminal.options import audited, config_option, json_option, opened, show
+from patra.cli.terminal.options import audit_act, config_option, json_option, open_patra, show
 from patra.cli.terminal.wrapping import say
 
 if TYPE_CHECKING:
@@ -54,12 +54,12 @@ def run(config: str | None, executors: int, patience: str, as_json: bool, **said
         longest = parse_duration(patience)
     except Invalid as error:
         raise click.BadParameter(str(error), param_hint="--patience") from None
-    with opened(config, create=True) as patra:
+    with open_patra(config, create=True) as patra:
         trigger = going_on(trigger_of(patra.clock.now(), **said), said["since"], said["until"])
         get_logger().info("ingest_rate_gate", gate=gate_in_force(patra.engine(Ingest).services.gate))
         drain = run_of(patra.ground, executors=executors, patience=longest)
         operation = trigger.operation.value
-        audited(patra, "ingest.run", f"{trigger.source}/{trigger.endpoint}", operation=operation)
+        audit_act(patra, "ingest.run", f"{trigger.source}/{trigger.endpoint}", operation=operation)
         title = f"{trigger.source} {trigger.endpoint} {operation}"
         display = Live(title) if sys.stderr.isatty() else Lines(title)
         with display:
@@ -85,7 +85,7 @@ def going_on(trigger: "Trigger", since: str | None, until: str | None) -> "Trigg
 
 
 def _code(done: "Drained") -> int:
-    if done.refused:
+    if done.is_refused:
         return 5
     if done.interrupted:
         return 130
@@ -98,8 +98,8 @@ def _tell(done: "Drained") -> None:
     planned = done.planned
     errors = [problem for problem in planned.problems if problem.severity == "error"]  # warnings: `pack load` had them
     for problem in errors:
-        click.echo(f"{'not planned' if done.refused else problem.severity}: {problem}", err=True)
-    if done.refused:
+        click.echo(f"{'not planned' if done.is_refused else problem.severity}: {problem}", err=True)
+    if done.is_refused:
         if not errors:
             click.echo(f"not planned: {planned.detail or planned.outcome.text}", err=True)
         return
@@ -211,9 +211,9 @@ class Live:
         self._context.__exit__(*how)  # pyright: ignore[reportArgumentType]  as it came
 
     def show(self, p: "Progress") -> None:
-        self._live.update(drawn(self._title, self._settled(p), self._pace.of(p)))
+        self._live.update(draw_progress(self._title, self._settled_progress(p), self._pace.of(p)))
 
-    def _settled(self, p: "Progress") -> "Progress":
+    def _settled_progress(self, p: "Progress") -> "Progress":
         """The progress without leases of others that were seen only now: between two steps our own look like that."""
         import msgspec
 
@@ -223,7 +223,7 @@ class Live:
         return msgspec.structs.replace(p, held=0)
 
 
-def drawn(title: str, p: "Progress", pace: float) -> Any:
+def draw_progress(title: str, p: "Progress", pace: float) -> Any:
     """The display: a bar of windows, and what has happened so far."""
     from rich.progress_bar import ProgressBar
     from rich.table import Table

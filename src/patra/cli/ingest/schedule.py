@@ -13,7 +13,7 @@ from patra.cli.terminal.options import (
     config_option,
     json_option,
     json_wanted,
-    opened,
+    open_patra,
     outcome_option,
     say_outcome,
     show,
@@ -135,7 +135,7 @@ def add(job: str, why: str, config: str | None, **said: Any) -> None:
     """Add a schedule to those of the packs; it fires at once for its latest tick, then at its times."""
     from patra.ingest.planning import own_schedules
 
-    entry = own_schedules.scheduled(job, _said(said), _export(said), said["topic"])
+    entry = own_schedules.schedule_of(job, _schedule_fields(said), _export(said), said["topic"])
     act(config, lambda tx, by, now: own_schedules.add(tx, entry, by=by, now=now, why=why))
 
 
@@ -148,7 +148,7 @@ def change(job: str, why: str, config: str | None, **said: Any) -> None:
     """Change a schedule that was added; an option that is left out gets its default. It stays on or off."""
     from patra.ingest.planning import own_schedules
 
-    entry = own_schedules.scheduled(job, _said(said), _export(said), said["topic"])
+    entry = own_schedules.schedule_of(job, _schedule_fields(said), _export(said), said["topic"])
     act(config, lambda tx, by, now: own_schedules.change(tx, entry, by=by, now=now, why=why))
 
 
@@ -177,7 +177,7 @@ def history(job: str, limit: int, config: str | None, *, as_json: bool) -> None:
     from patra.ingest.operations.reads import views
     from patra.ingest.planning import operations
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         if job:
             patra.db.read(lambda tx: operations.known_schedule(tx, job))
         show(patra.db.read(lambda tx: views.schedule_history(tx, job, limit)), as_json=as_json)
@@ -199,7 +199,7 @@ def run(job: str, config: str | None, *, work: bool) -> int:
     from patra.ingest.planning import operations
     from patra.ingest.planning.schedule_run import run_schedule
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         entry = patra.db.read(lambda tx: operations.known_schedule(tx, job))
         if work:
             return _work(patra, entry)
@@ -231,7 +231,7 @@ def _work(patra: "Patra", entry: "Scheduled") -> int:
     return code if status == "DONE" else 1
 
 
-def _said(said: dict[str, Any]) -> dict[str, Any]:
+def _schedule_fields(said: dict[str, Any]) -> dict[str, Any]:
     """The options in the words of the pack format."""
     names = ("endpoint", "operation", "timezone", "jitter", "last", "reread", "priority")
     found = {name: said[name] for name in names if said[name] is not None}
@@ -271,7 +271,7 @@ def _export(said: dict[str, Any]) -> "ScheduledExport | None":
 def _list(config: str | None, *, as_json: bool) -> None:
     from patra.ingest.operations.reads import views
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         now = patra.clock.now()
         rows = patra.db.read(lambda tx: views.schedules(tx, now))
     show(rows, as_json=as_json)

@@ -9,7 +9,7 @@ from patra.cli.terminal.groups import Group
 from patra.cli.terminal.options import (
     config_option,
     json_option,
-    opened,
+    open_patra,
     outcome_option,
     say_outcome,
     show,
@@ -59,7 +59,7 @@ def allow(source: str, name: str, hosts: tuple[str, ...], config: str | None) ->
     from patra.ingest.packs import secret_grants
 
     reference, actor = _reference(name), command_line_actor()
-    with opened(config, create=True) as patra:
+    with open_patra(config, create=True) as patra:
         now = patra.clock.now()
 
         def work(tx: "Tx") -> None:
@@ -84,7 +84,7 @@ def revoke(source: str, name: str, config: str | None) -> None:
     from patra.ingest.packs import secret_grants
 
     reference, actor = _reference(name), command_line_actor()
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         now = patra.clock.now()
 
         def work(tx: "Tx") -> bool:
@@ -108,7 +108,7 @@ def show_grants(source: str, config: str | None, as_json: bool) -> None:
     from patra.ingest.packs import secret_grants
     from patra.kernel.clock import format_instant
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         found = patra.db.read(lambda tx: secret_grants.grants_of(tx, source))
     rows = [
         {

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from patra.cli.ingest.group import instant_of, params_of
-from patra.cli.terminal.options import config_option, json_option, loaded, log_quietly, opened, show, store_is_there
+from patra.cli.terminal.options import (
+    config_option,
+    json_option,
+    load_settings,
+    log_quietly,
+    open_patra,
+    show,
+    store_is_there,
+)
 from patra.cli.terminal.wrapping import say
 from patra.kernel.clock import SECOND
 
@@ -99,11 +107,11 @@ def command(
     from patra.ingest.fetching.runtime import Runtime
     from patra.ingest.http.client import Transport
     from patra.ingest.operations.live_checks import lines_of, live_checks, tree_of
-    from patra.ingest.operations.try_source import Tried, tried
+    from patra.ingest.operations.try_source import Tried, try_endpoint
     from patra.ingest.ratelimit.limiter import LocalGate
     from patra.kernel.clock import SystemClock
 
-    settings = loaded(config).settings
+    settings = load_settings(config).settings
     log_quietly(settings)
     read, grants = pack_of(pack, config, settings)
     clock = SystemClock()
@@ -112,7 +120,7 @@ def command(
     transport = Transport(networks=networks(settings))
     try:
         services = Runtime(clock=clock, gate=LocalGate(clock), transport=transport)
-        found = tried(read, wanted, services, grants, pause=wait)
+        found = try_endpoint(read, wanted, services, grants, pause=wait)
     finally:
         transport.close()
     if not isinstance(found, Tried):
@@ -160,12 +168,12 @@ def pack_of(name: str, config: str | None, settings: "Settings") -> "tuple[Loade
 
     path, found, grants = Path(name), None, list["Grant"]()
     if store_is_there(settings):  # to look for a pack makes none
-        with opened(config) as patra:
+        with open_patra(config) as patra:
             grants = patra.db.read(secret_grants.grants_of)
             found = None if path.suffix else patra.db.read(lambda tx: registry.read_pack(tx, name))
     if path.suffix:
         try:
-            return bundled.parsed(path.read_text(encoding="utf-8"), path.name), grants
+            return bundled.parse_pack(path.read_text(encoding="utf-8"), path.name), grants
         except OSError as error:
             raise Invalid("pack_unreadable", f"{name}: {error.strerror}") from error
     return bundled.pack(name) if found is None else found, grants

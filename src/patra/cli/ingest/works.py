@@ -15,7 +15,7 @@ from patra.cli.terminal.options import (
     config_option,
     json_option,
     json_wanted,
-    opened,
+    open_patra,
     outcome_option,
     show,
     spare_the_store,
@@ -72,7 +72,7 @@ def records(
     from patra.ingest.works.export import RECORDS, record_rows
     from patra.ingest.works.read import count
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         _known_topic(patra, topic)
         named = sources if source is None else (*sources, source)
         start = instant_of(since, "--since", patra.clock.now())
@@ -111,7 +111,7 @@ def works(
 
     if dedupe and raw:
         raise click.UsageError("--raw belongs to one source's record; with --dedupe there are several")
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         _known_topic(patra, topic)
         total = count(patra.db, sources, topic=topic)
         if dedupe:

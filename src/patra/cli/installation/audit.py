@@ -2,7 +2,7 @@
 
 import click
 
-from patra.cli.terminal.options import config_option, json_option, opened, show
+from patra.cli.terminal.options import config_option, json_option, open_patra, show
 
 EPILOG = """\b
 Examples:
@@ -19,7 +19,7 @@ Examples:
 @json_option
 def command(limit: int, act: str, subject: str, config: str | None, as_json: bool) -> None:
     """Show what operators did, newest first."""
-    from patra.app.access.audit import audited
+    from patra.app.access.audit import list_acts
 
-    with opened(config) as patra:
-        show(patra.db.read(lambda tx: audited(tx, limit=limit, act=act, subject=subject)), as_json=as_json)
+    with open_patra(config) as patra:
+        show(patra.db.read(lambda tx: list_acts(tx, limit=limit, act=act, subject=subject)), as_json=as_json)

@@ -9,7 +9,7 @@ import click
 from patra.cli.terminal.options import (
     config_option,
     json_option,
-    loaded,
+    load_settings,
     log_quietly,
     outcome_option,
     require_store,
@@ -54,7 +54,7 @@ def backup(file: Path, config: str | None, as_json: bool) -> None:
     from patra.app.wiring import open_store
     from patra.kernel.clock import SystemClock
 
-    settings = loaded(config).settings
+    settings = load_settings(config).settings
     log_quietly(settings)
     if not _is_postgres(settings):
         manifest = sqlite_copies.back_up(sqlite_copies.sqlite_file(settings), file, SystemClock())
@@ -87,7 +87,7 @@ def _in_short(file: Path, manifest: "Manifest") -> dict[str, Any]:
 @outcome_option
 def restore(file: Path, replace: bool, config: str | None) -> None:
     """Replace the store with a backup, or load it into an empty PostgreSQL database."""
-    settings = loaded(config).settings
+    settings = load_settings(config).settings
     log_quietly(settings)
     restored, manifest, aside = (_into_postgres if _is_postgres(settings) else _into_sqlite)(settings, file, replace)
     moved = f"\nmoved aside\t{aside}" if aside is not None else ""
@@ -151,7 +151,7 @@ def verify(file: Path | None, config: str | None, as_json: bool) -> int:
     from patra.kernel.db.sqlite_file import SQLiteFile
     from patra.kernel.errors import Invalid
 
-    settings = loaded(config).settings
+    settings = load_settings(config).settings
     log_quietly(settings)
     if file is None:
         require_store(settings)

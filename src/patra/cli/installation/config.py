@@ -3,7 +3,7 @@
 import click
 
 from patra.cli.terminal.groups import Group
-from patra.cli.terminal.options import config_option, json_option, loaded, table
+from patra.cli.terminal.options import config_option, json_option, load_settings, table
 from patra.cli.terminal.suggestions import did_you_mean, nearest
 
 EPILOG = """\b
@@ -37,7 +37,7 @@ def show(name: str, config: str | None, as_json: bool) -> None:
     """Print every setting, or NAME or those of a section, its value and its origin; secrets are hidden."""
     import msgspec
 
-    found = loaded(config)
+    found = load_settings(config)
     wanted = [row for row in found.rows() if not name or row[0] == name or row[0].startswith(f"{name}.")]
     if not wanted:
         known = [row[0] for row in found.rows()]

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patra.cli.terminal.options import config_option, json_option, loaded, log_quietly, show, table
-from patra.cli.terminal.wrapping import wrapped
+from patra.cli.terminal.options import config_option, json_option, load_settings, log_quietly, show, table
+from patra.cli.terminal.wrapping import wrap_text
 
 if TYPE_CHECKING:
     from patra.app.component import Check
@@ -32,7 +32,7 @@ def command(config: str | None, as_json: bool) -> int:
     from patra.app.component import Health
     from patra.app.doctor import examine
 
-    found = loaded(config)
+    found = load_settings(config)
     log_quietly(found.settings)
     checks = list(examine(found))
     if as_json:
@@ -51,4 +51,4 @@ def _tell(checks: "Sequence[Check]") -> None:
     if advised := [check for check in checks if check.advice]:
         click.echo("\nwhat to do")
     for check in advised:
-        click.echo(wrapped(f"  {check.name}: {check.advice}"))
+        click.echo(wrap_text(f"  {check.name}: {check.advice}"))

@@ -8,7 +8,7 @@ import click
 from patra.cli.terminal.options import (
     config_option,
     json_wanted,
-    loaded,
+    load_settings,
     log_quietly,
     outcome_option,
     show,
@@ -36,7 +36,7 @@ def command(check: bool, config: str | None) -> int:
     from patra.kernel.clock import SystemClock
     from patra.kernel.db import migrate, open_database, pending_migrations
 
-    settings = loaded(config).settings
+    settings = load_settings(config).settings
     log_quietly(settings)
     there = store_is_there(settings)  # a check makes no store: where there is none, all of it is missing
     db = open_store(settings) if there or not check else open_database("sqlite:///:memory:")

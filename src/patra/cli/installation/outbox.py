@@ -3,7 +3,7 @@
 import click
 
 from patra.cli.terminal.groups import Group
-from patra.cli.terminal.options import config_option, json_option, opened, outcome_option, say_outcome, show
+from patra.cli.terminal.options import config_option, json_option, open_patra, outcome_option, say_outcome, show
 
 EPILOG = """\b
 Examples:
@@ -24,7 +24,7 @@ def group(ctx: click.Context, channel: str, after: int, limit: int, config: str 
         return
     from patra.app.outbox_admin import lines
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         show(patra.db.read(lambda tx: lines(tx, channel=channel, after=after, limit=limit)), as_json=as_json)
 
 
@@ -45,7 +45,7 @@ def requeue(channel: str, seqs: tuple[int, ...], why: str, config: str | None) -
     from patra.app.outbox_admin import requeue as again
     from patra.kernel.db import Tx
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         now = patra.clock.now()
 
         def both(tx: Tx) -> int:

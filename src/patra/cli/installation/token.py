@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from patra.cli.terminal.groups import Group
-from patra.cli.terminal.options import config_option, json_option, opened, outcome_option, say_outcome, show
+from patra.cli.terminal.options import config_option, json_option, open_patra, outcome_option, say_outcome, show
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,7 +98,7 @@ def new(
         raise click.UsageError("a token of the store needs a --name: it is rotated and revoked by it")
     scope = Scope(engines=engines, app=app, tenants=tenants, producers=producers, groups=groups)
     lifetime = _microseconds(expires, "--expires") if expires else None
-    made = _acted(
+    made = _act_audited(
         config,
         "token.new",
         name,
@@ -119,7 +119,7 @@ def list_tokens(name: str, config: str | None, as_json: bool) -> None:
     """Every token that the store keeps: its holder, state, scopes and last use. No token can be read from it."""
     from patra.app.access.tokens import tokens
 
-    with opened(config) as patra:
+    with open_patra(config) as patra:
         now = patra.clock.now()
         found = patra.db.read(lambda tx: tokens(tx, now, name))
     rows = [
@@ -159,7 +159,7 @@ def rotate(name: str, overlap: str, expires: str, as_json: bool, config: str | N
 
     span = _microseconds(overlap, "--overlap")
     lifetime = _microseconds(expires, "--expires") if expires else None
-    made = _acted(
+    made = _act_audited(
         config,
         "token.rotate",
         name,
@@ -177,11 +177,11 @@ def revoke(name: str, config: str | None) -> None:
     """End every token of NAME; running processes refuse them from the next request on."""
     from patra.app.access.tokens import revoke_token
 
-    changed = _acted(config, "token.revoke", name, lambda tx, now, _by, _: revoke_token(tx, name, now=now), {})
+    changed = _act_audited(config, "token.revoke", name, lambda tx, now, _by, _: revoke_token(tx, name, now=now), {})
     say_outcome(f"{changed} {'token' if changed == 1 else 'tokens'} of {name} revoked", name=name, revoked=changed)
 
 
-def _acted(
+def _act_audited(
     config: str | None,
     act: str,
     name: str,
@@ -195,7 +195,7 @@ def _acted(
     from patra.app.access.audit import audit
 
     actor = command_line_actor()
-    with opened(config, create=create) as patra:
+    with open_patra(config, create=create) as patra:
         now = patra.clock.now()
 
         def both(tx: "Tx") -> T:

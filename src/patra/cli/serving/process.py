@@ -82,7 +82,7 @@ def stop_on_signals() -> Generator[Stop]:
     """SIGTERM and SIGINT ask to stop, the second one ends the process there and then; SIGHUP reads tokens again."""
     stop = Stop()
 
-    def received(number: int, frame: FrameType | None) -> None:
+    def take_signal(number: int, frame: FrameType | None) -> None:
         del frame
         if stop.by:
             os._exit(128 + number)
@@ -92,7 +92,7 @@ def stop_on_signals() -> Generator[Stop]:
         del number, frame
         stop.ask_reload()
 
-    before = {number: signal.signal(number, received) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {number: signal.signal(number, take_signal) for number in (signal.SIGTERM, signal.SIGINT)}
     before[signal.SIGHUP] = signal.signal(signal.SIGHUP, hung_up)
     try:
         yield stop

@@ -2,7 +2,7 @@
 
 import click
 
-from patra.cli.terminal.options import address_options, config_option, loaded
+from patra.cli.terminal.options import address_options, config_option, load_settings
 
 EPILOG = """\b
 Examples:
@@ -23,5 +23,5 @@ def command(config: str | None, host: str | None, port: int | None) -> int:
     """Serve the API and run every background loop, in one process."""
     from patra.cli.serving.process import run
 
-    found = loaded(config, web__host=host, web__port=port)
+    found = load_settings(config, web__host=host, web__port=port)
     return run(found.settings, web=True, loops=(), origins=found.origins)

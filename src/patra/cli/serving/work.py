@@ -2,7 +2,7 @@
 
 import click
 
-from patra.cli.terminal.options import config_option, loaded
+from patra.cli.terminal.options import config_option, load_settings
 
 EPILOG = """\b
 Examples:
@@ -29,5 +29,5 @@ def command(loops: tuple[str, ...], roles: tuple[str, ...], port: int | None, co
     """Run background loops alone: all, those of an engine or a role, or those named."""
     from patra.cli.serving.process import run
 
-    settings = loaded(config, web__port=port).settings
+    settings = load_settings(config, web__port=port).settings
     return run(settings, web=port is not None, loops=loops, roles=roles, only_operations=True)

@@ -69,15 +69,15 @@ def explanation() -> str:
     if ctx is None:
         return "nothing found"
     path = ctx.command_path.partition(" ")[2]
-    asked = _asked(ctx)
+    asked = _search_terms(ctx)
     said = f"nothing found: patra {path}{' with ' + asked if asked else ''}"
     store = ctx.find_root().meta.get("patra.store", "")
     said += f"; looked in {store}" if store else ""
-    advice = _mistaken(ctx, path) or _filled(ADVICE.get(path, ""), ctx)
+    advice = _mistaken(ctx, path) or _fill_advice(ADVICE.get(path, ""), ctx)
     return f"{said}\n{advice}" if advice else said
 
 
-def _filled(advice: str, ctx: click.Context) -> str:
+def _fill_advice(advice: str, ctx: click.Context) -> str:
     """The advice for the source and the endpoint that were asked for."""
     for name in ("source", "endpoint"):
         if isinstance(value := ctx.params.get(name), str) and value:
@@ -90,7 +90,7 @@ def _mistaken(ctx: click.Context, path: str) -> str:
     found: list[str] = []
     for parameter in ctx.command.params:
         for word in _words(ctx.params.get(parameter.name or "")):
-            if not word or (known := _known(ctx, path, parameter.name or "")) is None:
+            if not word or (known := _known_names(ctx, path, parameter.name or "")) is None:
                 continue
             what, names = known
             if names is not None and word not in names:
@@ -107,7 +107,7 @@ def _words(value: Any) -> list[str]:
     return [word for word in values if isinstance(word, str)]
 
 
-def _known(ctx: click.Context, path: str, name: str) -> tuple[str, Collection[str] | None] | None:
+def _known_names(ctx: click.Context, path: str, name: str) -> tuple[str, Collection[str] | None] | None:
     """What a filter names, and the names there are; None where it may be anything."""
     match path.partition(" ")[0], name:
         case "attribution", "code":
@@ -155,7 +155,7 @@ def _in_store(ctx: click.Context, names: "Callable[[Tx], Collection[str]]") -> C
         return patra.db.read(names)
 
 
-def _asked(ctx: click.Context) -> str:
+def _search_terms(ctx: click.Context) -> str:
     """What narrowed the search: the arguments, and the options that were given."""
     given: list[str] = []
     for parameter in ctx.command.params:

@@ -17,7 +17,7 @@ class HelpFormatter(click.HelpFormatter):
 
     def write_text(self, text: str) -> None:
         room = self.width - self.current_indent
-        blocks = [_fitted(block, room) if block.startswith("\b\n") else block for block in text.split("\n\n")]
+        blocks = [_fit_block(block, room) if block.startswith("\b\n") else block for block in text.split("\n\n")]
         super().write_text("\n\n".join(blocks))
 
 
@@ -70,7 +70,7 @@ class LazyGroup(Group):
         return self.elsewhere[name][1] if name in self.elsewhere else super().summary(ctx, name)
 
 
-def _fitted(block: str, room: int) -> str:
+def _fit_block(block: str, room: int) -> str:
     """A block that is printed as it is written, except for lines that are too long for the terminal."""
     lines: list[str] = []
     for indented, group in groupby(block.splitlines(), lambda line: line.startswith(" ")):

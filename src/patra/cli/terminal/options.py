@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from patra.cli.terminal.tables import Styled
-from patra.cli.terminal.wrapping import say, wrapped
+from patra.cli.terminal.wrapping import say, wrap_text
 from patra.kernel.safety.untrusted_text import without_controls
 
 if TYPE_CHECKING:  # imported late, so that --help starts fast
@@ -52,13 +52,16 @@ class AtLeast(click.IntRange):
 def config_option(command: F) -> F:
     """`--config FILE`, also accepted before the command's name."""
 
-    def given(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    def parse_given(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
         del param
         before: dict[str, str | None] = ctx.find_root().obj or {}
         return value or before.get("config")
 
     return click.option(
-        "--config", metavar="FILE", callback=given, help="Settings file instead of ./patra.toml (or set PATRA_CONFIG)."
+        "--config",
+        metavar="FILE",
+        callback=parse_given,
+        help="Settings file instead of ./patra.toml (or set PATRA_CONFIG).",
     )(command)
 
 
@@ -116,7 +119,7 @@ def say_outcome(text: str, **fields: Any) -> None:
         say(text)
 
 
-def loaded(config: str | None, **overrides: Any) -> "Loaded":
+def load_settings(config: str | None, **overrides: Any) -> "Loaded":
     """The settings; overrides are options by key with two underscores, `web__port=8642`, and None for not given."""
     from patra.app.configuration.settings_loader import load
 
@@ -125,7 +128,7 @@ def loaded(config: str | None, **overrides: Any) -> "Loaded":
 
 
 @contextmanager
-def opened(config: str | None, *, create: bool = False) -> "Generator[Patra]":
+def open_patra(config: str | None, *, create: bool = False) -> "Generator[Patra]":
     """A Patra for one command: no loops, quiet logs, the engines that it asks for, closed at the end.
 
     Where there is no store yet, a command is refused unless it is one that begins work (`create`): a question that is
@@ -133,14 +136,14 @@ def opened(config: str | None, *, create: bool = False) -> "Generator[Patra]":
     """
     from patra.app.wiring import build
 
-    settings = loaded(config).settings
+    settings = load_settings(config).settings
     log_quietly(settings)
     store = shown_store(settings)
     if not create:
         require_store(settings)
     if (ctx := click.get_current_context(silent=True)) is not None:
         ctx.find_root().meta[STORE] = store
-        ctx.find_root().meta[OPEN] = lambda: opened(config)
+        ctx.find_root().meta[OPEN] = lambda: open_patra(config)
     patra = build(settings, on_demand=True)
     try:
         yield patra
@@ -148,7 +151,7 @@ def opened(config: str | None, *, create: bool = False) -> "Generator[Patra]":
         patra.close(0)
 
 
-def audited(patra: "Patra", act: str, subject: str, **detail: Any) -> None:
+def audit_act(patra: "Patra", act: str, subject: str, **detail: Any) -> None:
     """Write down what was done where it took more than one transaction, as the HTTP interface does."""
     from patra.app.access.actor import command_line_actor
     from patra.app.access.audit import audit
@@ -263,7 +266,7 @@ def escaped_echo() -> "Generator[None]":
     def echo(message: Any = None, *args: Any, **options: Any) -> None:
         if isinstance(message, str) and not isinstance(message, Styled):
             message = _ESCAPES.sub(lambda match: f"\\u{ord(match[0]):04x}", message)  # in JSON that means the same
-            message = wrapped(message, err=True) if options.get("err") else message
+            message = wrap_text(message, err=True) if options.get("err") else message
         plain(message, *args, **options)
 
     click.echo = echo

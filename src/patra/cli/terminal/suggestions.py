@@ -70,7 +70,7 @@ def for_command(ctx: click.Context, word: str, names: Collection[str]) -> str:
     return f"`{here} --help` lists them."
 
 
-def explained(error: click.ClickException) -> click.ClickException:
+def explain_error(error: click.ClickException) -> click.ClickException:
     """The error with a suggestion where click has none, or a bad one."""
     match error:
         case click.NoSuchOption() if error.ctx is not None:
@@ -80,13 +80,13 @@ def explained(error: click.ClickException) -> click.ClickException:
                 meant = "Options of a command stand behind its name."
             return click.UsageError(f"There is no option {error.option_name}. {meant}".rstrip(), error.ctx)
         case click.MissingParameter() if names := _choices(error):
-            return click.UsageError(f"{_called(error)} is missing: one of {', '.join(names)}.", error.ctx)
+            return click.UsageError(f"{_mistyped_name(error)} is missing: one of {', '.join(names)}.", error.ctx)
         case click.BadParameter() if error.message[:1] == "'" and (names := _choices(error)):
             word = error.message[1:].partition("'")[0]
             said = did_you_mean(nearest(word, names)) or f"It is one of {', '.join(names)}."
-            return click.UsageError(f"{_called(error)} cannot be {word!r}. {said}", error.ctx)
+            return click.UsageError(f"{_mistyped_name(error)} cannot be {word!r}. {said}", error.ctx)
         case click.BadParameter() if "range" in error.message and (bounds := _bounds(error)):
-            return click.UsageError(f"{_called(error)} takes {bounds}.", error.ctx)
+            return click.UsageError(f"{_mistyped_name(error)} takes {bounds}.", error.ctx)
         case _:
             return error
 
@@ -110,7 +110,7 @@ def _bounds(error: click.BadParameter) -> str:
     return f"{what} {f'from {kind.min} to {kind.max}' if most else least}".rstrip()
 
 
-def _called(error: click.BadParameter) -> str:
+def _mistyped_name(error: click.BadParameter) -> str:
     param = error.param
     if isinstance(param, click.Option):
         return param.opts[0]

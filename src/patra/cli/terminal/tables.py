@@ -74,7 +74,7 @@ def layout(
         for part in range(max(map(len, wrapped))):
             texts = [lines_of[part] if part < len(lines_of) else "" for lines_of in wrapped]
             padded = [
-                _styled(name, text, heading=heading) + " " * (space - _cells(text))
+                _style_cell(name, text, heading=heading) + " " * (space - _cells(text))
                 for name, text, space in zip(names, texts, widths, strict=True)
             ]
             lines.append((" " * GAP).join(padded).rstrip())
@@ -127,7 +127,7 @@ def _without_constants(names: Sequence[str], rows: Sequence[Sequence[str]], widt
     part = [[row[at] for at in kept] for row in rows]
     if _widths([[names[at] for at in kept], *part], width) is None:
         return []
-    above = _filled([f"{names[at]}: {rows[0][at]}" for at in constant if rows[0][at]], width, " " * GAP)
+    above = _fill_lines([f"{names[at]}: {rows[0][at]}" for at in constant if rows[0][at]], width, " " * GAP)
     return ["in every row:", *above, "", *layout([names[at] for at in kept], part, width)]
 
 
@@ -146,8 +146,8 @@ def _card(names: Sequence[str], row: Sequence[str], width: int) -> list[str]:
     lines: list[str] = []
     for name, cell in zip(names, row, strict=True):
         if cell:
-            first, *more = _filled(_parts_of_json(cell), room, "") if cell[0] in "{[" else _wrap(cell, room)
-            lines.append(f"{name:<{space}}{' ' * GAP}{_styled(name, first)}")
+            first, *more = _fill_lines(_parts_of_json(cell), room, "") if cell[0] in "{[" else _wrap(cell, room)
+            lines.append(f"{name:<{space}}{' ' * GAP}{_style_cell(name, first)}")
             lines += [" " * (space + GAP) + part for part in more]
     return lines
 
@@ -160,10 +160,10 @@ def _parts_of_json(text: str) -> list[str]:
 
 def _wrap(text: str, width: int) -> list[str]:
     """The text in lines of at most `width` cells, broken at blanks only."""
-    return _filled(text.split(" "), width, " ")
+    return _fill_lines(text.split(" "), width, " ")
 
 
-def _filled(pieces: Sequence[str], width: int, gap: str) -> list[str]:
+def _fill_lines(pieces: Sequence[str], width: int, gap: str) -> list[str]:
     """The pieces in lines of at most `width` cells, each piece whole."""
     lines = [""]
     for piece in pieces:
@@ -175,7 +175,7 @@ def _filled(pieces: Sequence[str], width: int, gap: str) -> list[str]:
     return lines
 
 
-def _styled(name: str, text: str, *, heading: bool = False) -> str:
+def _style_cell(name: str, text: str, *, heading: bool = False) -> str:
     if heading:
         return click.style(text, bold=True) if text else ""
     colour = COLOUR_BY_STATE.get(text.lower()) if name in STATE_COLUMNS else None

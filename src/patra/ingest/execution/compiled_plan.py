@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from patra.ingest.extraction.key_ranges import KeyRange
-from patra.ingest.extraction.pagination import PagePosition, first, passed
+from patra.ingest.extraction.pagination import PagePosition, first, places_before
 from patra.ingest.fetching.endpoint_client import EndpointClient
 from patra.ingest.http.request import Position
 from patra.ingest.http.upper_bound import upper_bound
@@ -185,7 +185,7 @@ class TaskScope:
         """What the request of a place is rendered from."""
         window = self.covers
         keys = None if keys is None or keys.recount else keys  # the whole is asked for without a key
-        before, total = (0, None) if ids else passed(self.spec.pagination, place)
+        before, total = (0, None) if ids else places_before(self.spec.pagination, place)
         at = Position(
             source=self.spec.provenance_code,
             endpoint=line.leg.endpoint_code,
@@ -213,5 +213,5 @@ class TaskScope:
         """The upper bound to send, found once for the first page and once for the others."""
         key = (line.leg.endpoint_code, at.page_index > 0)
         if key not in self._untils:
-            self._untils[key] = upper_bound(self.spec.window, at, line.shown)
+            self._untils[key] = upper_bound(self.spec.window, at, line.masked_request)
         return self._untils[key]

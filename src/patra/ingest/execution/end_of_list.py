@@ -27,10 +27,10 @@ def lacking(
         short = short_of(pagination, end.place, items, distinct_ids) or hole(pagination, end.place)
         if short is not None:
             return short
-    return _unreported(scope, end, items) or above_what_is_known(scope, checkpoint, end)
+    return _unreported_total(scope, end, items) or above_what_is_known(scope, checkpoint, end)
 
 
-def _unreported(scope: TaskScope, end: End, items: int) -> Shortfall | None:
+def _unreported_total(scope: TaskScope, end: End, items: int) -> Shortfall | None:
     """A list of several pages, or of a full one, on which the declared total is not a number: nothing counts it.
 
     An end that the provider states (`hasMorePath`) needs no total, nor does a harvest by key, which goes on from its
@@ -46,7 +46,7 @@ def _unreported(scope: TaskScope, end: End, items: int) -> Shortfall | None:
     return Shortfall(missing=1, why=f"no page gave a number at `totalPath` ({path}), and {place.seen} records came")
 
 
-def verified(scope: TaskScope, end: End) -> PagePosition | Shortfall | None:
+def verify_end(scope: TaskScope, end: End) -> PagePosition | Shortfall | None:
     """`verify: TWICE`: where to read the list again, what it lacks if no two readings agree; None: nothing to do.
 
     The next reading asks for pages of another size: a page that the provider leaves out lies elsewhere then.

@@ -19,7 +19,7 @@ from patra.ingest.fetching import metrics
 from patra.ingest.fetching.runtime import Runtime
 from patra.ingest.landing import batch_commit
 from patra.ingest.landing import store as landing_store
-from patra.ingest.landing.run_state import Checkpoint, Closing, Stats, deferred, failed
+from patra.ingest.landing.run_state import Checkpoint, Closing, Stats, defer_task, fail_task
 from patra.ingest.landing.store import LeasedTask, Q
 from patra.ingest.landing.window_ledger import fold_window_sums
 from patra.ingest.packs import secret_grants
@@ -150,14 +150,14 @@ class Executor:
         now = self._s.clock.now()
         look = now - self._looked >= DEAD_TASK_SCAN_INTERVAL
         with span("PickTask"):
-            taken = self._db.run(lambda tx: self._taken(tx, now, look=look))
+            taken = self._db.run(lambda tx: self._take_task(tx, now, look=look))
         if look:
             self._looked = now
             store.fold_task_counts(self._db)
             fold_window_sums(self._db)
         return taken
 
-    def _taken(self, tx: Tx, now: int, *, look: bool) -> LeasedTask | None:
+    def _take_task(self, tx: Tx, now: int, *, look: bool) -> LeasedTask | None:
         now = self._now(tx, now)
         if look:
             landing_store.free_expired(tx, now)
@@ -176,7 +176,7 @@ class Executor:
                 return Counts(tasks=1, deferred=1)
             run = Run(context)
             keeper = self._shared.keeper
-            with keeper.holding(taken.task.task_id, lambda: self._renewed(taken), self._options.ttl):
+            with keeper.holding(taken.task.task_id, lambda: self._renew_lease(taken), self._options.ttl):
                 closing = run.go()
             stats, batches = run.stats, run.stats.batches
             if stats.rate_adjusted:
@@ -190,7 +190,7 @@ class Executor:
             )
             return Counts(tasks=1, fenced=1)
         except Permanent as error:  # a snapshot that this version cannot run, a rule of ours that broke
-            closing = failed(RunReason.BROKEN, redact_text(f"{type(error).__name__}: {error}"), level="L2")
+            closing = fail_task(RunReason.BROKEN, redact_text(f"{type(error).__name__}: {error}"), level="L2")
             log.exception("ingest_run_broken", run_id=taken.run_id)
             self._end(taken, closing, None)
             self._note_use(run)
@@ -217,8 +217,8 @@ class Executor:
 
     def _note_use(self, run: Run | None) -> None:
         """Requests whose answer could not be committed have used the quota all the same."""
-        if run is not None and run.used:
-            self._db.run(lambda tx: batch_commit.consume(tx, run.used, self._s.clock.now()))
+        if run is not None and run.unbooked_permits:
+            self._db.run(lambda tx: batch_commit.consume(tx, run.unbooked_permits, self._s.clock.now()))
 
     def _note_rate(self, taken: LeasedTask, stats: Stats) -> None:
         demoted, throttled, now = stats.demote_events, stats.throttled, self._s.clock.now()
@@ -238,7 +238,7 @@ class Executor:
         row = self._db.read(lambda tx: tx.fetch_one(Q["partition_held"], {"partition": partition}))
         if row is None or row[0] <= bound:
             return None
-        return deferred(
+        return defer_task(
             RunReason.PUT_BACK_RATE, self._s.clock.now() + SECOND, f"{bound} tasks of this partition at a time"
         )
 
@@ -253,7 +253,7 @@ class Executor:
             if self._shared.courses.first_of_newer_version(plan_id):
                 log.warning("ingest_task_of_newer_version", plan=plan_id, error=str(error))
             due = self._s.clock.now() + NEWER_VERSION_WAIT
-            self._end(taken, deferred(RunReason.PUT_BACK_VERSION, due, str(error)), None)
+            self._end(taken, defer_task(RunReason.PUT_BACK_VERSION, due, str(error)), None)
             return None
 
     def _end(self, taken: LeasedTask, closing: Closing, run: RunContext | None) -> None:
@@ -297,10 +297,10 @@ class Executor:
         return tx.server_now() if self._options.server_clock else now
 
     def _renew(self, taken: LeasedTask) -> None:
-        if not self._renewed(taken):
+        if not self._renew_lease(taken):
             raise Fenced("lease_lost", f"{taken.task.task_id} went to another executor")
 
-    def _renewed(self, taken: LeasedTask) -> bool:
+    def _renew_lease(self, taken: LeasedTask) -> bool:
         def renew(tx: Tx) -> list[leases.Lease]:
             return leases.renew(tx, TASKS, [taken.lease], now=self._now(tx, self._s.clock.now()), ttl=self._options.ttl)
 
@@ -351,7 +351,7 @@ class CompiledPlans:
         plan = db.read(lambda tx: store.plan_row(tx, plan_id))
         if plan is None:
             raise Invalid("plan_missing", f"there is no plan {plan_id}")
-        course = compiled(db, decode_spec(plan.expr_proto_snapshot))
+        course = compile_snapshot(db, decode_spec(plan.expr_proto_snapshot))
         with self._lock:
             self._kept[plan_id] = course
             while len(self._kept) > MAX_CACHED_PLANS:
@@ -359,7 +359,7 @@ class CompiledPlans:
         return course
 
 
-def compiled(db: Database, spec: Spec) -> CompiledPlan:
+def compile_snapshot(db: Database, spec: Spec) -> CompiledPlan:
     """A snapshot with its credentials' references, the one thing that it does not hold (ch. 3.8); those that the
     installation has not allowed for the source are withheld.
     """

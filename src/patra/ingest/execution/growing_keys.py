@@ -5,8 +5,8 @@ Pure: no store, no clock.
 
 from patra.ingest.execution.compiled_plan import TaskScope
 from patra.ingest.extraction.completeness import Shortfall
-from patra.ingest.extraction.key_ranges import KeyRanges, continued
-from patra.ingest.extraction.pagination import End, moved
+from patra.ingest.extraction.key_ranges import KeyRanges, continue_ranges
+from patra.ingest.extraction.pagination import End, has_moved
 from patra.ingest.landing.run_state import Checkpoint
 from patra.ingest.vocabulary.codes import TotalMeaning
 from patra.ingest.vocabulary.run_reasons import RunReason
@@ -23,10 +23,10 @@ def from_the_last_key(scope: TaskScope, checkpoint: Checkpoint, end: End) -> Key
     growing, last, pagination = scope.growing_key, checkpoint.last_key, scope.spec.pagination
     if growing is None or last is None or not scope.course.rises_from_a_key or last != checkpoint.highest:
         return None
-    if moved(pagination, end) or (end.place.grew and not end.place.passes):
+    if has_moved(pagination, end) or (end.place.grew and not end.place.passes):
         return None
     first = last + (growing.field is None)
-    return continued(checkpoint.ranges, checkpoint.ledger.listing, growing.first, first)
+    return continue_ranges(checkpoint.ranges, checkpoint.ledger.listing, growing.first, first)
 
 
 def above_what_is_known(scope: TaskScope, checkpoint: Checkpoint, end: End) -> Shortfall | None:

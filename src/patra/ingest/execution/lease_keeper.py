@@ -13,7 +13,7 @@ import msgspec
 
 from patra.kernel.clock import SECOND
 from patra.kernel.errors import Transient
-from patra.kernel.safety.threads import started
+from patra.kernel.safety.threads import start_thread
 from patra.kernel.telemetry import get_logger
 
 log = get_logger()
@@ -47,7 +47,7 @@ class LeaseKeeper:
         with self._changed:
             self._held[task_id] = Held(renew=renew, pause_s=pause, due=now + pause, alive=now)
             try:
-                self._thread = started(self._thread, self._run, "ingest leases")
+                self._thread = start_thread(self._thread, self._run, "ingest leases")
             except Transient:  # a lease that nobody renews is not worked under
                 del self._held[task_id]
                 raise

@@ -13,7 +13,7 @@ from patra.ingest.extraction.key_ranges import narrower
 from patra.ingest.extraction.pagination import PagePosition
 from patra.ingest.fetching.fetch import Fetched
 from patra.ingest.landing.evidence import error_of
-from patra.ingest.landing.run_state import BatchTransition, Checkpoint, Closing, deferred, failed
+from patra.ingest.landing.run_state import BatchTransition, Checkpoint, Closing, defer_task, fail_task
 from patra.ingest.packs.sections import Pagination
 from patra.ingest.vocabulary.codes import PaginationType
 from patra.ingest.vocabulary.run_reasons import RunReason
@@ -43,17 +43,17 @@ def over_budget(
     rest = scope.rest(checkpoint) or scope.remaining(checkpoint.place, checkpoint.pending)
     if rest is not None:
         return part(RunReason.BUDGET_SPENT, spent, rest, checkpoint.place.total), (RunReason.RESLICE,)
-    return deferred(RunReason.BUDGET_SPENT, now, f"{spent}; it goes on in its turn"), ()
+    return defer_task(RunReason.BUDGET_SPENT, now, f"{spent}; it goes on in its turn"), ()
 
 
-def exhausted(checkpoint: Checkpoint, verdict: Verdict, *, batches: int, now: int, jitter: float) -> Step:
+def after_exhaustion(checkpoint: Checkpoint, verdict: Verdict, *, batches: int, now: int, jitter: float) -> Step:
     """Transient failures used up the attempts: the task waits and goes on, or is given up when it gets nowhere."""
     fruitless = checkpoint.fruitless + (batches == 0)
     wait = max(TASK_BACKOFF.delay(fruitless + 1, min(jitter, 0.999)), verdict.retry_after or 0)
     detail = error_of(verdict) or verdict.detail
-    closing = deferred(RunReason.PUT_BACK_L1, now + wait, detail)
+    closing = defer_task(RunReason.PUT_BACK_L1, now + wait, detail)
     if fruitless >= MAX_FRUITLESS:
-        closing = failed(RunReason.GAVE_UP, detail, level="L1")
+        closing = fail_task(RunReason.GAVE_UP, detail, level="L1")
     return Step(
         checkpoint=replace(checkpoint, fruitless=fruitless),
         closing=replace(closing, level=verdict.level),
@@ -61,7 +61,7 @@ def exhausted(checkpoint: Checkpoint, verdict: Verdict, *, batches: int, now: in
     )
 
 
-def restarted(scope: TaskScope, checkpoint: Checkpoint, place: PagePosition, now: int) -> Step:
+def after_lost_cursor(scope: TaskScope, checkpoint: Checkpoint, place: PagePosition, now: int) -> Step:
     """The cursor is not known any more: from the slice's confirmed point, which for a list is its beginning."""
     rest = scope.rest(checkpoint)
     checkpoint = replace(checkpoint, place=scope.first, restarts=checkpoint.restarts + 1, at=now)
@@ -71,10 +71,10 @@ def restarted(scope: TaskScope, checkpoint: Checkpoint, place: PagePosition, now
         closing = part(RunReason.TOKEN_EXPIRED, "the cursor dies before the list is read", rest, place.total)
         acts = (RunReason.RESLICE,)
     elif checkpoint.restarts > MAX_RESTARTS + MAX_FRUITLESS:
-        closing = failed(RunReason.TOKEN_EXPIRED, "the cursor dies every time before the list is read", level="L2")
+        closing = fail_task(RunReason.TOKEN_EXPIRED, "the cursor dies every time before the list is read", level="L2")
     elif checkpoint.restarts > MAX_RESTARTS:
         due = now + TASK_BACKOFF.delay(checkpoint.restarts - MAX_RESTARTS, 0.5)
-        closing = deferred(RunReason.TOKEN_EXPIRED, due, "the cursor dies before the list is read; the task waits")
+        closing = defer_task(RunReason.TOKEN_EXPIRED, due, "the cursor dies before the list is read; the task waits")
     return Step(checkpoint=checkpoint, closing=closing, has_next=True, outcome=BatchTransition.SKIP, healed=acts)
 
 
@@ -82,15 +82,15 @@ def too_large(scope: TaskScope, checkpoint: Checkpoint, verdict: Verdict) -> Ste
     """A body past the bound, and pages cannot be made smaller: smaller slices where they may help, or a loud end."""
     rest = scope.rest(checkpoint)
     if rest is None or not _narrower_helps(scope, checkpoint.place):
-        return refused(checkpoint, verdict)
+        return after_refusal(checkpoint, verdict)
     closing = part(RunReason.RESLICE, verdict.detail, rest)
     return Step(checkpoint=checkpoint, closing=closing, outcome=BatchTransition.FAIL, healed=(RunReason.RESLICE,))
 
 
-def bisected(scope: TaskScope, checkpoint: Checkpoint, verdict: Verdict) -> Step:
+def after_bisection(scope: TaskScope, checkpoint: Checkpoint, verdict: Verdict) -> Step:
     """A rule of the pack says that the window holds too much: it is cut in two, and the smallest one fails."""
     if (rest := scope.rest(checkpoint)) is None:
-        return refused(checkpoint, verdict)
+        return after_refusal(checkpoint, verdict)
     closing = part(RunReason.RESLICE, verdict.detail, rest)
     return Step(checkpoint=checkpoint, closing=closing, outcome=BatchTransition.SKIP, healed=(RunReason.RESLICE,))
 
@@ -121,7 +121,7 @@ def too_deep(scope: TaskScope, checkpoint: Checkpoint, total: int) -> Step:
             acts = (RunReason.KEY_RANGES,)
             return Step(checkpoint=begun, has_next=True, outcome=BatchTransition.SKIP, healed=acts)
         advice = "lower `window.minWindow`, narrow the query, or declare `planning.keyBounds`"
-        closing = failed(RunReason.TOO_DEEP_AT_SMALLEST, detail, level="L2", advice=advice)
+        closing = fail_task(RunReason.TOO_DEEP_AT_SMALLEST, detail, level="L2", advice=advice)
         return Step(checkpoint=checkpoint, closing=closing, outcome=BatchTransition.SKIP)
     closing = part(RunReason.TOO_DEEP, detail, rest, total)
     return Step(checkpoint=checkpoint, closing=closing, outcome=BatchTransition.SKIP, healed=(RunReason.RESLICE,))
@@ -152,10 +152,10 @@ def behind_the_end(
     return replace(fetched, verdict=Verdict(action=Action.END, code=RunReason.END_SHORT, detail=detail), listed=None)
 
 
-def refused(checkpoint: Checkpoint, verdict: Verdict) -> Step:
+def after_refusal(checkpoint: Checkpoint, verdict: Verdict) -> Step:
     """The request itself is at fault (L2), or the source is halted until an operator lifts it (L4)."""
     halt = verdict.action is Action.HALT
-    closing = failed(
+    closing = fail_task(
         RunReason.FAILED_L4 if halt else RunReason.FAILED_L2,
         error_of(verdict) or verdict.detail,
         level=verdict.level,

@@ -9,11 +9,11 @@ import msgspec
 from msgspec.structs import replace
 
 from patra.ingest.execution.compiled_plan import TaskScope
-from patra.ingest.execution.end_of_list import lacking, verified
+from patra.ingest.execution.end_of_list import lacking, verify_end
 from patra.ingest.execution.growing_keys import DEEP_BY_KEY, RAISE_MAX_PAGE, from_the_last_key
 from patra.ingest.expressions.paths import last_name
 from patra.ingest.extraction.completeness import Ledger, Shortfall, advice, fewest, with_shortfall
-from patra.ingest.extraction.key_ranges import KeyRanges, after_range, recounted
+from patra.ingest.extraction.key_ranges import KeyRanges, after_range, recount_ledger
 from patra.ingest.extraction.pagination import (
     End,
     Move,
@@ -23,11 +23,11 @@ from patra.ingest.extraction.pagination import (
     Range,
     Stop,
     again,
-    capped,
-    doubted,
+    doubt_end,
     follow,
+    has_moved,
+    is_capped,
     last_again,
-    moved,
     short_of,
     stateful,
 )
@@ -43,9 +43,9 @@ from patra.ingest.landing.run_state import (
     Checkpoint,
     Closing,
     RunTransition,
-    failed,
+    fail_task,
 )
-from patra.ingest.landing.watermark import confirmed
+from patra.ingest.landing.watermark import confirm_window
 from patra.ingest.planning.slicing.slice_groups import Rest
 from patra.ingest.planning.slicing.slice_spec import expected_details
 from patra.ingest.planning.slicing.windows import Span
@@ -80,7 +80,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
         return BATCH.target(BatchStatus.RUNNING, self.outcome)
 
 
-def resumed(scope: TaskScope, checkpoint: Checkpoint, now: int, *, attempt: int = 1) -> Checkpoint:
+def resume_checkpoint(scope: TaskScope, checkpoint: Checkpoint, now: int, *, attempt: int = 1) -> Checkpoint:
     """What a new run must not take over from the last: a cursor that moved on, or a token that died meanwhile."""
     pagination = scope.spec.pagination
     if checkpoint.over:
@@ -125,7 +125,7 @@ def move_on(
     if listed is None:  # EMPTY or END: the provider says that there is nothing more
         note = fetched.verdict.detail if fetched.verdict.code is RunReason.END_SHORT else ""
         end = End(fetched.verdict.code, replace(place, index=place.index + 1), note)
-        return doubted(pagination, place, end, 0) or end
+        return doubt_end(pagination, place, end, 0) or end
     page = replace(page_of(line, listed, landing, items), overlaps=overlaps and not scope.spec.by_key, tally=tally)
     pages = scope.slice.bounds.page
     last = pages.to_page - pages.from_page + 1 if pages is not None and pages.to_page is not None else None
@@ -163,7 +163,7 @@ def _past_the_window(scope: TaskScope, line: EndpointClient, landing: Landing, b
         came = keys if before is None else (before, *keys)
         if before is None and growing.after is not None and keys[0] < growing.after:
             return False  # the largest known key is gone, or others stand before it: the next page shows the order
-        return len(came) > 1 and all(a >= b for a, b in pairwise(came)) and growing.known(keys[0])
+        return len(came) > 1 and all(a >= b for a, b in pairwise(came)) and growing.was_read(keys[0])
     declared = spec.window.client_filter and ordering.stable and ordering.monotonic
     came = landing.instants
     if not declared or window is None or landing.bad or len(came) < 2:
@@ -198,7 +198,7 @@ def after_page(
         checkpoint = replace(checkpoint, pending=tuple(dict.fromkeys([*checkpoint.pending, *landing.ids])))
     match move:
         case Next(following):
-            confirm = _confirmed(scope, known, landing, following)
+            confirm = _confirmed_span(scope, known, landing, following)
             if confirm is not None:
                 checkpoint = replace(checkpoint, confirmed=confirm.end)
             checkpoint = replace(checkpoint, place=following)
@@ -214,13 +214,13 @@ def after_page(
             if once_more is not None:
                 checkpoint = replace(checkpoint, place=once_more)
                 return Step(checkpoint=checkpoint, has_next=True, following=once_more, healed=(RunReason.DRIFTED,))
-            if moved(pagination, move):
+            if has_moved(pagination, move):
                 if (rest := scope.rest(known)) is not None:  # shorter lists are read before they change
                     detail = "the list changed every time while it was read"
                     closing = part(RunReason.DRIFTED, detail, rest, move.place.total)
                     return Step(checkpoint=checkpoint, closing=closing, healed=(RunReason.RESLICE,))
                 short = short or Shortfall(missing=1, why="the list changed every time while it was read")
-            second = None if short is not None else verified(scope, move)
+            second = None if short is not None else verify_end(scope, move)
             if isinstance(second, PagePosition):
                 checkpoint = replace(checkpoint, place=second)
                 return Step(checkpoint=checkpoint, has_next=True, following=second)
@@ -234,15 +234,15 @@ def after_page(
             agreed = move.place.earlier is not None and move.place.earlier == move.place.tally
             ledger = with_shortfall(checkpoint.ledger, short, move.note, agreed=agreed)
             checkpoint = replace(checkpoint, place=move.place, over=True, ledger=ledger)
-            return Step(checkpoint=checkpoint) if checkpoint.pending else finished(scope, checkpoint)
+            return Step(checkpoint=checkpoint) if checkpoint.pending else finish_window(scope, checkpoint)
         case Stop(code, detail, following):
             rest = scope.rest(known) or scope.remaining(following, checkpoint.pending)
             if code is RunReason.BRIDGE and rest is not None:
                 return Step(checkpoint=checkpoint, closing=part(code, detail, rest, total), healed=(RunReason.RESLICE,))
             if code is not RunReason.MAX_PAGE:
                 what = LEAVE_THE_CIRCLE if code is RunReason.LOOP else ""
-                return Step(checkpoint=checkpoint, closing=failed(code, detail, level="L2", advice=what))
-            closing = failed(code, detail, level="L2", advice=RAISE_MAX_PAGE)
+                return Step(checkpoint=checkpoint, closing=fail_task(code, detail, level="L2", advice=what))
+            closing = fail_task(code, detail, level="L2", advice=RAISE_MAX_PAGE)
             further = _behind_max_page(scope, checkpoint, End(code, following))
             return further or Step(checkpoint=checkpoint, closing=closing)
         case Probe():
@@ -251,15 +251,15 @@ def after_page(
 
 def after_ranges(scope: TaskScope, checkpoint: Checkpoint, total: int | None, now: int) -> Step:
     """All ranges of the key are read, and the whole was counted once more: the end of the list, short or not."""
-    ledger = recounted(checkpoint.ledger, total)
+    ledger = recount_ledger(checkpoint.ledger, total)
     checkpoint = replace(checkpoint, over=True, ledger=ledger, ranges=KeyRanges(), fruitless=0, at=now)
-    return Step(checkpoint=checkpoint) if checkpoint.pending else finished(scope, checkpoint)
+    return Step(checkpoint=checkpoint) if checkpoint.pending else finish_window(scope, checkpoint)
 
 
 def _cut_at_depth(scope: TaskScope, known: Checkpoint, after: Checkpoint, move: End, items: int) -> Step | None:
     """A list that ended where the provider pages no deeper (ruling I4): smaller slices, or a loud end."""
     depth, end = scope.spec.limits.max_depth, move.place
-    if move.code is not RunReason.TOO_DEEP and not capped(scope.spec.pagination, end, items, depth):
+    if move.code is not RunReason.TOO_DEEP and not is_capped(scope.spec.pagination, end, items, depth):
         return None
     if (further := _from_the_last_key(scope, after, move)) is not None:
         return further
@@ -271,7 +271,7 @@ def _cut_at_depth(scope: TaskScope, known: Checkpoint, after: Checkpoint, move: 
     if short_of(scope.spec.pagination, end, items) is not None:  # the count says how many are missing
         return None
     advice = DEEP_BY_KEY if scope.spec.by_key else "lower `window.minWindow` or narrow the query"
-    return Step(checkpoint=after, closing=failed(RunReason.TOO_DEEP_AT_SMALLEST, detail, level="L2", advice=advice))
+    return Step(checkpoint=after, closing=fail_task(RunReason.TOO_DEEP_AT_SMALLEST, detail, level="L2", advice=advice))
 
 
 def _from_the_last_key(scope: TaskScope, checkpoint: Checkpoint, end: End) -> Step | None:
@@ -301,21 +301,21 @@ def after_details(
     size = line.leg.batching.id_batch_size
     grown = None if checkpoint.group is None or checkpoint.group * 2 >= size else checkpoint.group * 2
     checkpoint = replace(checkpoint, fruitless=0, at=now, pending=checkpoint.pending[len(ids) :], group=grown)
-    return finished(scope, checkpoint) if checkpoint.finished else Step(checkpoint=checkpoint, has_next=True)
+    return finish_window(scope, checkpoint) if checkpoint.is_finished else Step(checkpoint=checkpoint, has_next=True)
 
 
-def finished(scope: TaskScope, checkpoint: Checkpoint) -> Step:
+def finish_window(scope: TaskScope, checkpoint: Checkpoint) -> Step:
     """The end of a window: done when it adds up, else incomplete and read again by the next run (I10)."""
     window, short = scope.window, checkpoint.ledger.listing
     if not checkpoint.ledger.missing:
         return Step(checkpoint=checkpoint, confirm=window, closing=DONE)
     detail = f"incomplete, {short.missing} missing: {short.why}; read {short.readings} times"
-    closing = failed(RunReason.INCOMPLETE, detail, advice=advice(scope.spec.pagination))
+    closing = fail_task(RunReason.INCOMPLETE, detail, advice=advice(scope.spec.pagination))
     anew = replace(scope.begin(), ledger=checkpoint.ledger, at=checkpoint.at)
     return Step(checkpoint=anew, closing=closing)
 
 
-def healed(
+def heal_page(
     scope: TaskScope,
     checkpoint: Checkpoint,
     step: Step,
@@ -357,7 +357,7 @@ def healed(
                 return replace(step, closing=part(RunReason.RESLICE, found.row.replace("_", " "), rest, total))
             case RunReason.TASK_STOPPED:
                 detail = "more refused requests than the threshold"
-                return replace(step, closing=failed(RunReason.TASK_STOPPED, detail, level="L2"))
+                return replace(step, closing=fail_task(RunReason.TASK_STOPPED, detail, level="L2"))
             case _:
                 pass
     return step
@@ -384,11 +384,13 @@ def smaller(place: PagePosition) -> PagePosition:
     return replace(place, size=max((place.size or MIN_PAGE_RECORDS) // 2, MIN_PAGE_RECORDS))
 
 
-def _confirmed(scope: TaskScope, checkpoint: Checkpoint, landing: Landing, following: PagePosition) -> Span | None:
+def _confirmed_span(scope: TaskScope, checkpoint: Checkpoint, landing: Landing, following: PagePosition) -> Span | None:
     """What a page in the midst of a list confirms: nothing where its end must show first that it adds up (I10)."""
     pagination = scope.spec.pagination
     counted = fewest(pagination, following.total) is not None
     if scope.window is None or counted or checkpoint.ranges.todo:
         return None
     ascending = scope.spec.ordering.ascending and scope.course.detail is None
-    return confirmed(scope.window, over=False, ascending=ascending, newest=landing.newest, since=checkpoint.confirmed)
+    return confirm_window(
+        scope.window, over=False, ascending=ascending, newest=landing.newest, since=checkpoint.confirmed
+    )

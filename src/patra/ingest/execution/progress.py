@@ -142,7 +142,7 @@ def own_work(tx: Tx, trigger: Trigger, spec: Spec, window: Span | None, plan_id:
     return msgspec.structs.replace(own, plans=(plan_id,) if plan_id else live)
 
 
-def counted(tx: Tx, own: Own) -> Counts:
+def count_tasks(tx: Tx, own: Own) -> Counts:
     if own.window is not None:
         rows = tx.fetch(Q["own_counts_timed"], own.params)
     else:
@@ -162,7 +162,7 @@ def left_behind(tx: Tx, own: Own) -> list[Left]:
         held = [Span(row["window_from"], row["window_to"]) for row, _ in open_]
         open_ += [({}, bare) for hole in holes for bare in gaps(hole, held)]
     halts = store.halts(tx, own.source, own.endpoint)
-    return [_told(row, hole, halts) for row, hole in open_]
+    return [_tell_left(row, hole, halts) for row, hole in open_]
 
 
 def _plans(own: Own) -> list[Row]:
@@ -174,7 +174,7 @@ def _in(row: Mapping[str, Any], holes: Sequence[Span]) -> Span | None:
     return next((hole for hole in holes if start < hole.end and end > hole.start), None)
 
 
-def _told(row: Mapping[str, Any], hole: Span | None, halts: Sequence[store.Halt]) -> Left:
+def _tell_left(row: Mapping[str, Any], hole: Span | None, halts: Sequence[store.Halt]) -> Left:
     if not row:
         part = f"{format_instant(hole.start)} … {format_instant(hole.end)}" if hole else ""
         return Left(task_id="", part=part, status="UNPLANNED", why="no task covers it", advice="run it again")

@@ -20,7 +20,7 @@ from patra.ingest.extraction.classify import Action
 from patra.ingest.extraction.completeness import MAX_TRACKED_KEYS, NamelessItems, with_details, with_page
 from patra.ingest.extraction.key_ranges import with_ranges
 from patra.ingest.extraction.page_moves import led_back
-from patra.ingest.extraction.pagination import End, Move, Next, PagePosition, Probe, stateful, too_deep, walked
+from patra.ingest.extraction.pagination import End, Move, Next, PagePosition, Probe, stateful, too_deep, walk_over
 from patra.ingest.fetching.endpoint_client import EndpointClient
 from patra.ingest.fetching.fetch import Fetched, fetch
 from patra.ingest.fetching.sender import Deferred, Tally
@@ -33,7 +33,7 @@ from patra.ingest.landing.page_records import (
     unreadable,
     with_missing,
 )
-from patra.ingest.landing.run_state import DONE, Checkpoint, Closing, Phase, Stats, deferred
+from patra.ingest.landing.run_state import DONE, Checkpoint, Closing, Phase, Stats, defer_task
 from patra.ingest.ratelimit.token_bucket import Sign, Signal
 from patra.ingest.vocabulary.codes import Dimension, MissingIds, PaginationType, Verify
 from patra.ingest.vocabulary.run_reasons import RunReason
@@ -87,7 +87,7 @@ class Run:
         return self._recorder.stats
 
     @property
-    def used(self) -> dict[str, int]:
+    def unbooked_permits(self) -> dict[str, int]:
         """Permits by rate key that no batch has booked."""
         return self._recorder.used
 
@@ -112,7 +112,7 @@ class Run:
     # --- the steps, in their order
 
     def _resume(self) -> None:
-        self.checkpoint = on_success.resumed(
+        self.checkpoint = on_success.resume_checkpoint(
             self._scope, self.checkpoint, self._run.now, attempt=self._run.task.attempt_no
         )
         counted, before = self.checkpoint.ledger.listing, self.checkpoint.ranges.read
@@ -120,13 +120,13 @@ class Run:
 
     def _end(self) -> Closing | None:
         """How the run ends before another batch: everything is read, it is to stop, or its budget is used up."""
-        if self.checkpoint.finished:
-            last = on_success.finished(self._scope, self.checkpoint)
+        if self.checkpoint.is_finished:
+            last = on_success.finish_window(self._scope, self.checkpoint)
             self.checkpoint = last.checkpoint
             return last.closing or DONE
         now, recorder = self._run.now, self._recorder
         if not self._run.pause(0):
-            return deferred(RunReason.STOPPED, now, "the executor stops; the task goes on from here")
+            return defer_task(RunReason.STOPPED, now, "the executor stops; the task goes on from here")
         found = on_failure.over_budget(
             self._scope,
             self.checkpoint,
@@ -177,7 +177,7 @@ class Run:
         match decision:
             case Deferred(code=code, until=until, detail=detail, tally=tally):
                 recorder.carry(tally)
-                return recorder.close(deferred(code, until, detail), self.checkpoint)
+                return recorder.close(defer_task(code, until, detail), self.checkpoint)
             case Carry(tally=tally, checkpoint=checkpoint, healed=healed):
                 recorder.carry(tally)
                 recorder.healing(healed)
@@ -203,18 +203,18 @@ class Run:
             case Action.ACCEPT | Action.EMPTY | Action.END:
                 return self._page(ask, fetched)
             case Action.RETRY:
-                return self._exhausted(ask, fetched)
+                return self._exhausted_entry(ask, fetched)
             case Action.RESTART:
-                return _bare(ask, fetched, on_failure.restarted(scope, checkpoint, place, self._run.now))
+                return _bare(ask, fetched, on_failure.after_lost_cursor(scope, checkpoint, place, self._run.now))
             case Action.RESLICE if on_success.can_shrink(scope, place):
                 shrunk = replace(checkpoint, place=on_success.smaller(place))
                 return Carry(tally=fetched.tally, checkpoint=shrunk, healed=(RunReason.PAGE_SHRINK,))
             case Action.RESLICE:
                 return _bare(ask, fetched, on_failure.too_large(scope, checkpoint, verdict))
             case Action.BISECT:
-                return _bare(ask, fetched, on_failure.bisected(scope, checkpoint, verdict))
+                return _bare(ask, fetched, on_failure.after_bisection(scope, checkpoint, verdict))
             case Action.FAIL | Action.HALT:
-                return _bare(ask, fetched, on_failure.refused(checkpoint, verdict))
+                return _bare(ask, fetched, on_failure.after_refusal(checkpoint, verdict))
 
     def _page(self, ask: Ask, fetched: Fetched) -> Entry | Carry:
         scope, line, place, listed = self._scope, ask.line, ask.place, fetched.listed
@@ -247,7 +247,7 @@ class Run:
             return Carry(tally=fetched.tally, checkpoint=replace(self.checkpoint, place=move.place))
         step = on_success.after_page(
             scope,
-            self._counted(landing, move, total, places),
+            self._count_page(landing, move, total, places),
             place,
             landing,
             move,
@@ -258,10 +258,10 @@ class Run:
         )
         if isinstance(move, Next):
             body = len(fetched.answer.body) if fetched.answer is not None else 0
-            step = self._healed(line, step, place, total, fetched, body)
+            step = self._heal_page(line, step, place, total, fetched, body)
         return _entry(ask, fetched, landing, step, len(items))
 
-    def _counted(self, landing: Landing, move: Move, total: int | None, places: int) -> Checkpoint:
+    def _count_page(self, landing: Landing, move: Move, total: int | None, places: int) -> Checkpoint:
         """The checkpoint with a page that will land, counted. Each reading of the list counts its own records.
 
         A record that has left the list meanwhile must not stand for one that never came.
@@ -278,7 +278,7 @@ class Run:
             self._readings.add(landing)
         ledger = with_page(
             self.checkpoint.ledger,
-            walked(self._run.plan.spec.pagination, move.place, places),
+            walk_over(self._run.plan.spec.pagination, move.place, places),
             (move.place.total or 0) if self.checkpoint.ranges.todo else total,
             distinct_ids=self._known_before + len(self._keys),
             readings=move.place.passes + 1,
@@ -290,12 +290,12 @@ class Run:
         last_key = landing.growing[-1] if landing.growing else earlier
         return replace(self.checkpoint, ledger=ledger, highest=highest, last_key=last_key)
 
-    def _healed(
+    def _heal_page(
         self, line: EndpointClient, step: Step, place: PagePosition, total: int | None, fetched: Fetched, body: int
     ) -> Step:
         """What the matrix of 12.2 says, done."""
         services, tally = self._run.services, fetched.tally
-        step = on_success.healed(
+        step = on_success.heal_page(
             self._scope,
             self.checkpoint,
             step,
@@ -326,9 +326,9 @@ class Run:
                 landing = with_missing(came, ids, missing, told_empty=told)
                 return self._group(ask, fetched, landing, len(items))
             case Action.HALT:
-                return _bare(ask, fetched, on_failure.refused(self.checkpoint, verdict))
+                return _bare(ask, fetched, on_failure.after_refusal(self.checkpoint, verdict))
             case Action.RETRY | Action.RESTART if not garbled:
-                return self._exhausted(ask, fetched)
+                return self._exhausted_entry(ask, fetched)
             case _ if len(ids) > 1:  # one of them spoils the group: find it by halves
                 halved = replace(self.checkpoint, group=max(len(ids) // 2, 1))
                 return Carry(tally=fetched.tally, checkpoint=halved)
@@ -345,10 +345,10 @@ class Run:
         step = on_success.after_details(self._scope, line, checkpoint, ids, self._run.now)
         return _entry(ask, fetched, landing, step, items)
 
-    def _exhausted(self, ask: Ask, fetched: Fetched) -> Entry:
+    def _exhausted_entry(self, ask: Ask, fetched: Fetched) -> Entry:
         now, jitter = self._run.now, self._run.services.jitter()
         batches = self._recorder.batches
-        step = on_failure.exhausted(self.checkpoint, fetched.verdict, batches=batches, now=now, jitter=jitter)
+        step = on_failure.after_exhaustion(self.checkpoint, fetched.verdict, batches=batches, now=now, jitter=jitter)
         return _bare(replace(ask, started=now), fetched, step)
 
 

@@ -23,7 +23,7 @@ from patra.ingest.landing import batch_commit
 from patra.ingest.landing.batch_commit import Batch, BatchCommit, Committed, RunEnd
 from patra.ingest.landing.evidence import batch_stats, body_hash, error_of, request_digest, response_digest
 from patra.ingest.landing.page_records import Landing
-from patra.ingest.landing.records import Sorted, packed
+from patra.ingest.landing.records import Sorted, pack_body
 from patra.ingest.landing.run_state import DONE, BatchStatus, Checkpoint, Closing, Phase, Stats
 from patra.ingest.planning.limits import back_pressure
 from patra.ingest.vocabulary.codes import PaginationType, RepeatedToken
@@ -73,7 +73,7 @@ class RunRecorder:
 
     def carry(self, tally: Tally) -> None:
         """A request whose answer lands nothing counts with the next batch."""
-        self.carried = added(self.carried, tally)
+        self.carried = add_tallies(self.carried, tally)
 
     def use(self, key: str, permits: int) -> None:
         """What a request has used of a quota is booked with the next batch."""
@@ -97,7 +97,7 @@ class RunRecorder:
         """Commit a batch; gives the end of the run, if it is one. `before` is the checkpoint that it came from."""
         line, step, landing, fetched = entry.line, entry.step, entry.landing, entry.fetched
         self.healing(step.healed)
-        tally = added(self.carried, fetched.tally)
+        tally = add_tallies(self.carried, fetched.tally)
         stats = replace(self.stats, healed=dict(self.stats.healed))
         stats.add_fetch(tally)
         stats.has_next_last = step.has_next
@@ -192,7 +192,7 @@ class RunRecorder:
             request=request_digest(line, fetched.at),
             response=response_digest(line, fetched, has_next=step.has_next, landing=entry.landing),
             body_hash=body_hash(answer.body) if kept and answer else None,
-            body=packed(answer.body) if kept and answer else None,
+            body=pack_body(answer.body) if kept and answer else None,
             code=_code(verdict, step),
             level=verdict.level,
             error=error_of(verdict),
@@ -214,7 +214,7 @@ class RunRecorder:
             self._log.warning
             if batch.level is not None
             else self._log.info
-            if sampled(self._run.run_id, batch.no)
+            if is_sampled(self._run.run_id, batch.no)
             else self._log.debug
         )
         write(
@@ -236,7 +236,7 @@ class RunRecorder:
         )
 
 
-def sampled(run_id: str, batch_no: int) -> bool:
+def is_sampled(run_id: str, batch_no: int) -> bool:
     """One successful batch of a hundred is logged at INFO, the same ones every time; the others at DEBUG (14.5)."""
     return crc32(f"{run_id}/{batch_no}".encode()) % 100 == 0
 
@@ -246,7 +246,7 @@ def place_no(place: PagePosition) -> int:
     return place.page if place.page is not None else place.index + 1
 
 
-def added(one: Tally, other: Tally) -> Tally:
+def add_tallies(one: Tally, other: Tally) -> Tally:
     """Both together; the later view of the rate gate counts."""
     out = Tally(view=other.view or one.view, longest=max(one.longest, other.longest))
     for field in ("requests", "retries", "throttled", "retry_after_hits", "told", "permits", "waited", "latency",

@@ -10,14 +10,14 @@ from collections.abc import Callable
 import msgspec
 
 from patra.ingest.execution.compiled_plan import Options
-from patra.ingest.execution.executor import Executor, Limits, Shared, compiled
+from patra.ingest.execution.executor import Executor, Limits, Shared, compile_snapshot
 from patra.ingest.execution.progress import (
     Count,
     Left,
     Meter,
     Own,
     Progress,
-    counted,
+    count_tasks,
     left_behind,
     own_work,
     unproven,
@@ -60,8 +60,8 @@ class Drained(msgspec.Struct, frozen=True, kw_only=True):
     """Windows that are done, as their lists ended, although nothing counts them."""
 
     @property
-    def refused(self) -> bool:
-        return self.planned.refused
+    def is_refused(self) -> bool:
+        return self.planned.is_refused
 
 
 class Drain:
@@ -97,14 +97,14 @@ class Drain:
         now = self._clock.now()
         window = self._db.read(lambda tx: window_wanted(tx, trigger, spec, now)) if spec is not None else None
         planned = self._planner.trigger(trigger)
-        if spec is None or planned.refused:
+        if spec is None or planned.is_refused:
             return Drained(planned=planned, progress=Progress())
         own = self._db.read(lambda tx: own_work(tx, trigger, spec, window, planned.plan_id))
         meter, started = Meter(trigger), time.monotonic()
-        failed_before = self._db.read(lambda tx: counted(tx, own)).get("FAILED", Count()).tasks
+        failed_before = self._db.read(lambda tx: count_tasks(tx, own)).get("FAILED", Count()).tasks
 
         def progress() -> Progress:
-            counts = self._db.read(lambda tx: counted(tx, own))
+            counts = self._db.read(lambda tx: count_tasks(tx, own))
             return meter.since(counts, failed_before, time.monotonic() - started)
 
         interrupted = self._drain(trigger, own, progress, show)
@@ -123,7 +123,7 @@ class Drain:
 
     def _without_secret(self, spec: Spec) -> Planned | None:
         """Refuses before anything is planned: a run without the secret would halt the endpoint for all runs."""
-        plan = compiled(self._db, spec)
+        plan = compile_snapshot(self._db, spec)
         for line in (plan.listing, plan.detail):
             if line is None:
                 continue

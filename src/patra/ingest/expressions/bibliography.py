@@ -78,7 +78,7 @@ def surname_first(name: str) -> dict[str, str]:
 _NOTHING = frozenset({"", "-"})
 
 
-def aligned(lists: Any) -> list[dict[str, Any]] | None:
+def align_lists(lists: Any) -> list[dict[str, Any]] | None:
     """Lists whose places belong together (`authors`, `affiliations`) as items; the first one tells how many there are.
 
     A list of another length is left out: nobody can say what belongs to whom. `-` and empty texts are nothing; several
@@ -86,7 +86,7 @@ def aligned(lists: Any) -> list[dict[str, Any]] | None:
     """
     sides: Mapping[str, Any] = cast("Mapping[str, Any]", lists) if isinstance(lists, Mapping) else {}
     columns = {name: cast("list[Any]", side) for name, side in sides.items() if isinstance(side, list)}
-    owned = _owned(columns.get("affiliation", ()))
+    owned = _owned_affiliations(columns.get("affiliation", ()))
     if owned:
         del columns["affiliation"]
     places = len(next(iter(columns.values()), ()))
@@ -110,7 +110,7 @@ def aligned(lists: Any) -> list[dict[str, Any]] | None:
     return [item for item in items if item] or None
 
 
-def _owned(entries: Iterable[Any]) -> dict[str, list[str]]:
+def _owned_affiliations(entries: Iterable[Any]) -> dict[str, list[str]]:
     """Affiliations by their author's name, from texts that hold both: `7_FacetSep_NAME_JoinSep_9_FacetSep_PLACE`."""
     found: dict[str, list[str]] = {}
     for entry in entries:
@@ -197,7 +197,7 @@ _PRINTED = (
 )
 
 
-def printed(text: str) -> dict[str, str]:
+def parse_printed(text: str) -> dict[str, str]:
     """Where a work is printed, in one text, as {container, volume, issue, pages}; another text is the container."""
     for form in _PRINTED:
         if found := form.fullmatch(text):

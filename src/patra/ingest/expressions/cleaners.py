@@ -224,7 +224,7 @@ def _homonym(value: Any) -> str | None:
 @_cleaner(
     "bracketed", "A name with its ids in brackets, `Piwowar, Heather [orcid:…]`, as {name, given, family, orcid}."
 )
-def _bracketed(value: Any) -> dict[str, str] | None:
+def _parse_bracketed(value: Any) -> dict[str, str] | None:
     if not isinstance(value, str):
         return None
     plain, _, ids = value[:2000].partition("[")
@@ -241,9 +241,9 @@ def _pages(value: Any) -> str | None:
 
 
 @_cleaner("printed", "Where it is printed, `Annals; Vol. 7 No. 2 (2012); 23-44`, as {container, volume, issue, pages}.")
-def _printed(value: Any) -> dict[str, str] | None:
+def _parse_printed(value: Any) -> dict[str, str] | None:
     text = _text(value)
-    return None if text is None else bibliography.printed(text[:2000])
+    return None if text is None else bibliography.parse_printed(text[:2000])
 
 
 @_cleaner("numbering", "The number of a volume or issue; `null`, `n/a` and dashes are none.", repeats=True)
@@ -276,7 +276,7 @@ def _card_date(value: Any) -> str | None:
 
 
 @_cleaner("unnumbered", "A name without a number in brackets at its end: `Mihai G Netea (15649)`.")
-def _unnumbered(value: Any) -> str | None:
+def _drop_number(value: Any) -> str | None:
     name = _text(value)
     return None if name is None else re.sub(r"\s*\(\d+\)$", "", name) or None
 
@@ -363,6 +363,6 @@ def _compact(value: Any) -> list[Any] | None:
 
 
 _cleaner("aligned", "Lists side by side, {name: […], orcid: […]}, as one list of items.", whole=True)(
-    bibliography.aligned
+    bibliography.align_lists
 )
 _cleaner("uninvert", "An inverted abstract (OpenAlex: word to its places) put back together.")(bibliography.uninvert)

@@ -5,7 +5,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, cast
 
 from patra.ingest.expressions.functions import Function
-from patra.ingest.expressions.values import Context, Env, arithmetic, failed, kind, ordered, same, truth
+from patra.ingest.expressions.values import (
+    Context,
+    Env,
+    arithmetic,
+    evaluation_failure,
+    kind,
+    orderable_pair,
+    same,
+    truth,
+)
 
 Eval = Callable[[Context], Any]
 
@@ -17,7 +26,7 @@ class Node(NamedTuple):
     parts: tuple[Any, ...]
 
 
-def guarded(function: Function) -> Callable[..., Any]:
+def guard_function(function: Function) -> Callable[..., Any]:
     """The function, called with an Env and values; what it cannot do is a failed evaluation."""
     call = function.call
 
@@ -25,15 +34,15 @@ def guarded(function: Function) -> Callable[..., Any]:
         try:
             return call(env, *values)
         except (ValueError, TypeError, OverflowError) as error:
-            raise failed(f"{function.name}: {error}") from error
+            raise evaluation_failure(f"{function.name}: {error}") from error
 
     return guard
 
 
-def called(function: Function, arguments: list[Eval]) -> Eval:
+def call_function(function: Function, arguments: list[Eval]) -> Eval:
     if function.name == "coalesce":
         return first_present(arguments)
-    call, guard = function.call, guarded(function)
+    call, guard = function.call, guard_function(function)
 
     def evaluate(c: Context) -> Any:
         return guard(c.env, *[argument(c) for argument in arguments])
@@ -43,14 +52,14 @@ def called(function: Function, arguments: list[Eval]) -> Eval:
         try:
             return call(c.env, value)
         except (ValueError, TypeError, OverflowError) as error:
-            raise failed(f"{function.name}: {error}") from error
+            raise evaluation_failure(f"{function.name}: {error}") from error
 
     def pair(c: Context) -> Any:
         first, second = one(c), other(c)
         try:
             return call(c.env, first, second)
         except (ValueError, TypeError, OverflowError) as error:
-            raise failed(f"{function.name}: {error}") from error
+            raise evaluation_failure(f"{function.name}: {error}") from error
 
     if len(arguments) == 1:  # these two are most of all calls
         only = arguments[0]
@@ -107,7 +116,7 @@ def _below(value: Any, name: str) -> Any:
     return cast("Mapping[str, Any]", value).get(name) if isinstance(value, Mapping) else None
 
 
-def chosen(test: Eval, then: Eval, other: Eval) -> Eval:
+def choose_branch(test: Eval, then: Eval, other: Eval) -> Eval:
     return lambda c: then(c) if truth(test(c)) else other(c)
 
 
@@ -119,7 +128,7 @@ def both(left: Eval, right: Eval) -> Eval:
     return lambda c: truth(left(c)) and truth(right(c))
 
 
-def compared(sign: str, left: Eval, right: Eval) -> Eval:
+def compare_values(sign: str, left: Eval, right: Eval) -> Eval:
     match sign:
         case "==":
             return lambda c: same(left(c), right(c))
@@ -133,7 +142,7 @@ def compared(sign: str, left: Eval, right: Eval) -> Eval:
 def comparison(sign: str) -> Callable[[Any, Any], bool]:
     """Compares two values by order; those that have none are a failed evaluation."""
     compare = _ORDER[sign]
-    return lambda left, right: compare(*ordered(left, right))
+    return lambda left, right: compare(*orderable_pair(left, right))
 
 
 _ORDER: dict[str, Callable[[Any, Any], bool]] = {
@@ -144,14 +153,14 @@ _ORDER: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def computed(operator: str, left: Eval, right: Eval) -> Eval:
+def compute_value(operator: str, left: Eval, right: Eval) -> Eval:
     return lambda c: arithmetic(operator, left(c), right(c), c.env)
 
 
 def member_of(item: Any, items: Any) -> bool:
     if isinstance(items, list | tuple):
         return any(same(item, other) for other in cast("list[Any]", items))
-    raise failed(f"`in` wants a list, not {kind(items)}")
+    raise evaluation_failure(f"`in` wants a list, not {kind(items)}")
 
 
 def item_at(value: Eval, place: Eval) -> Eval:
@@ -164,6 +173,6 @@ def item_at(value: Eval, place: Eval) -> Eval:
             return items[key] if -len(items) <= key < len(items) else None
         if isinstance(whole, Mapping) and isinstance(key, str):
             return cast("Mapping[str, Any]", whole).get(key)
-        raise failed(f"{kind(whole)} has no place {key!r}")
+        raise evaluation_failure(f"{kind(whole)} has no place {key!r}")
 
     return get

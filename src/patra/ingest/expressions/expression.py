@@ -20,10 +20,10 @@ from patra.ingest.expressions.evaluation import (
     Eval,
     Node,
     both,
-    called,
-    chosen,
-    compared,
-    computed,
+    call_function,
+    choose_branch,
+    compare_values,
+    compute_value,
     either,
     item_at,
     looked_up,
@@ -89,7 +89,7 @@ class Parser:
             then = self.expression()
             self._expect(":")
             other = self.expression()
-            test = self._noted(chosen(test, then, other), "chosen", test, then, other)
+            test = self._note_kind(choose_branch(test, then, other), "chosen", test, then, other)
         self._depth -= 1
         return test
 
@@ -97,14 +97,14 @@ class Parser:
         left = self._and()
         while self._accept("||"):
             right = self._and()
-            left = self._noted(either(left, right), "either", left, right)
+            left = self._note_kind(either(left, right), "either", left, right)
         return left
 
     def _and(self) -> Eval:
         left = self._not()
         while self._accept("&&"):
             right = self._not()
-            left = self._noted(both(left, right), "both", left, right)
+            left = self._note_kind(both(left, right), "both", left, right)
         return left
 
     def _not(self) -> Eval:
@@ -112,7 +112,7 @@ class Parser:
             self._enter()
             inner = self._not()
             self._depth -= 1
-            return self._noted(lambda c: not truth(inner(c)), "not", inner)
+            return self._note_kind(lambda c: not truth(inner(c)), "not", inner)
         return self._comparison()
 
     def _comparison(self) -> Eval:
@@ -120,7 +120,7 @@ class Parser:
         for sign in ("==", "!=", "<=", ">=", "<", ">"):
             if self._accept(sign):
                 right = self._sum()
-                return self._noted(compared(sign, left, right), "compared", sign, left, right)
+                return self._note_kind(compare_values(sign, left, right), "compared", sign, left, right)
         if self._token.kind == "name" and self._token.value == "in":
             self._advance()
             items = self._sum()
@@ -131,14 +131,14 @@ class Parser:
         left = self._product()
         while (operator := self._token.value) in ("+", "-") and self._token.kind == "op":
             self._advance()
-            left = computed(cast("str", operator), left, self._product())
+            left = compute_value(cast("str", operator), left, self._product())
         return left
 
     def _product(self) -> Eval:
         left = self._negative()
         while (operator := self._token.value) in ("*", "/", "%") and self._token.kind == "op":
             self._advance()
-            left = computed(cast("str", operator), left, self._negative())
+            left = compute_value(cast("str", operator), left, self._negative())
         return left
 
     def _negative(self) -> Eval:
@@ -147,9 +147,9 @@ class Parser:
             inner = self._negative()
             self._depth -= 1
             return lambda c: arithmetic("-", 0, inner(c), c.env)
-        return self._indexed()
+        return self._parse_index()
 
-    def _indexed(self) -> Eval:
+    def _parse_index(self) -> Eval:
         value = self._primary()
         while self._accept("["):
             place = self.expression()
@@ -164,7 +164,7 @@ class Parser:
         match token.kind, token.value:
             case (("number" | "text"), value):
                 self._advance()
-                return self._noted(lambda _: value, "literal", value)
+                return self._note_kind(lambda _: value, "literal", value)
             case "op", "(":
                 self._advance()
                 inner = self.expression()
@@ -177,7 +177,7 @@ class Parser:
             case "name", ("true" | "false" | "null") as word:
                 self._advance()
                 constant = {"true": True, "false": False, "null": None}[word]
-                return self._noted(lambda _: constant, "literal", constant)
+                return self._note_kind(lambda _: constant, "literal", constant)
             case "name", name:
                 self._advance()
                 return self._call(name, token.at) if self._accept("(") else self._name(name, token.at)
@@ -207,7 +207,7 @@ class Parser:
         self.read.add(".".join(path[:2]) if members else root)
         if members is None:
             self.ways.append((root, tuple(path[1:])))
-            walk = self._noted(walk_of(tuple(path)), "walk", *path)
+            walk = self._note_kind(walk_of(tuple(path)), "walk", *path)
             if len(path) == 1:
                 self._bare[walk] = root
             return walk
@@ -219,7 +219,7 @@ class Parser:
             raise self.error(
                 f"there is no {'.'.join(path)!r} here", at, f"{root}.{hint[0]}" if hint else f"known: {known}"
             )
-        return self._noted(walk_of((root, path[1])), "walk", root, path[1])
+        return self._note_kind(walk_of((root, path[1])), "walk", root, path[1])
 
     def _call(self, name: str, at: int) -> Eval:
         function = FUNCTIONS.get(name)
@@ -234,8 +234,8 @@ class Parser:
         if not function.fewest <= len(arguments) <= function.most:
             raise self.error(f"{function.name} is called as {function.usage}", at)
         if name == "jsonPath" and (first := self._places.get(arguments[1])) is not None:
-            return self._noted(looked_up(arguments[0], first), "called", function, *arguments)
-        return self._noted(called(function, arguments), "called", function, *arguments)
+            return self._note_kind(looked_up(arguments[0], first), "called", function, *arguments)
+        return self._note_kind(call_function(function, arguments), "called", function, *arguments)
 
     def _arguments(self, close: str, function: Function | None = None) -> list[Eval]:
         found: list[Eval] = []
@@ -255,7 +255,7 @@ class Parser:
         try:
             if function.name == "matches":
                 source = pattern(token.value).source
-                return self._noted(lambda _: source, "literal", source)
+                return self._note_kind(lambda _: source, "literal", source)
             path = json_path(token.value)
         except Invalid as error:
             raise self.error(error.detail, token.at, error.advice) from None
@@ -263,12 +263,12 @@ class Parser:
             self.ways.remove((root, ()))
             self.ways.append((root, path.lead))
         find = path.find
-        argument = self._noted(lambda _: find, "path", path)
+        argument = self._note_kind(lambda _: find, "path", path)
         if path.steps is not None and None not in path.steps:
             self._places[argument] = path.first
         return argument
 
-    def _noted(self, evaluate: Eval, kind: str, *parts: Any) -> Eval:
+    def _note_kind(self, evaluate: Eval, kind: str, *parts: Any) -> Eval:
         self.nodes[evaluate] = Node(kind, parts)
         return evaluate
 

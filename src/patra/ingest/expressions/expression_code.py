@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from patra.ingest.expressions.evaluation import Eval, Node, comparison, guarded
+from patra.ingest.expressions.evaluation import Eval, Node, comparison, guard_function
 from patra.ingest.expressions.functions import Function
 from patra.ingest.expressions.paths import Path, Steps
 from patra.ingest.expressions.values import Env, same, text_of
@@ -86,7 +86,7 @@ class ExpressionCode:
             return None
         self._nodes = nodes
         try:
-            text = self._written(evaluate)
+            text = self._write_code(evaluate)
             compile(text, "<expression>", "eval")
         except (_Unwritten, SyntaxError, RecursionError, MemoryError):  # more parentheses than Python reads, too
             return None
@@ -107,7 +107,7 @@ class ExpressionCode:
             is_object = False
         return whole
 
-    def _written(self, evaluate: Eval) -> str:
+    def _write_code(self, evaluate: Eval) -> str:
         if (node := self._nodes.get(evaluate)) is None:
             raise _Unwritten
         match node:
@@ -116,16 +116,16 @@ class ExpressionCode:
             case Node("walk", (root, *path)):
                 return self._walk(root, tuple(path))
             case Node("chosen", (test, then, other)):
-                return f"({self._written(then)} if {self._written(test)} else {self._written(other)})"
+                return f"({self._write_code(then)} if {self._write_code(test)} else {self._write_code(other)})"
             case Node("either" | "both" as kind, (left, right)):
                 sign = "or" if kind == "either" else "and"
-                return f"(not not ({self._written(left)} {sign} {self._written(right)}))"
+                return f"(not not ({self._write_code(left)} {sign} {self._write_code(right)}))"
             case Node("not", (inner,)):
-                return f"(not {self._written(inner)})"
+                return f"(not {self._write_code(inner)})"
             case Node("compared", (sign, left, right)):
-                return self._compared(sign, left, right)
+                return self._write_comparison(sign, left, right)
             case Node("called", (function, *arguments)):
-                return self._called(function, arguments)
+                return self._write_call(function, arguments)
             case _:
                 raise _Unwritten
 
@@ -136,8 +136,8 @@ class ExpressionCode:
             return self.looked_up(there, path, is_object=True)
         return self.looked_up(self._roots[root], path, is_object=False)
 
-    def _compared(self, sign: str, left: Eval, right: Eval) -> str:
-        one, other = self._written(left), self._written(right)
+    def _write_comparison(self, sign: str, left: Eval, right: Eval) -> str:
+        one, other = self._write_code(left), self._write_code(right)
         if sign not in {"==", "!="}:
             return f"{self._named('compare', comparison(sign))}({one}, {other})"
         no = "not " if sign == "!=" else ""
@@ -149,35 +149,35 @@ class ExpressionCode:
             case _:
                 return f"({no}{self._named('same', same)}({one}, {other}))"
 
-    def _called(self, function: Function, arguments: list[Eval]) -> str:
+    def _write_call(self, function: Function, arguments: list[Eval]) -> str:
         match function.name:
             case "coalesce":
-                *tried, last = map(self._written, arguments)
+                *tried, last = map(self._write_code, arguments)
                 names = [self._fresh() for _ in tried]
                 chain = [f"{x} if ({x} := {text}) is not None else " for x, text in zip(names, tried, strict=True)]
                 return f"({''.join(chain)}{last})"
             case "jsonPath" | "jsonPaths":
-                return self._searched(function, *arguments)
+                return self._write_search(function, *arguments)
             case "matches":
                 value, source = arguments
                 found, x = pattern(self._nodes[source].parts[0]), self._fresh()
                 matched = self._named("matched", _matching(found.matches))
-                return f"(({x} := {self._written(value)}) is not None and {matched}(env, {x}))"
+                return f"(({x} := {self._write_code(value)}) is not None and {matched}(env, {x}))"
             case _:
                 safe = function.name in _SAFE
-                call = self._named("call", function.call if safe else guarded(function))
-                texts = [*map(self._written, arguments)]
+                call = self._named("call", function.call if safe else guard_function(function))
+                texts = [*map(self._write_code, arguments)]
         if (of_text := _OF_TEXT.get(function.name)) is not None:
             x = self._fresh()
             test = f"type({x}) is str and len({x}) <= env.max_text"
             return f"(None if ({x} := {texts[0]}) is None else ({of_text.format(x)}) if {test} else {call}(env, {x}))"
-        if function.name == "concat" and (whole := self._joined(arguments, texts)):
+        if function.name == "concat" and (whole := self._write_join(arguments, texts)):
             return f"({whole} else {call}({', '.join(['env', *texts])}))"
         if function.name == "lists" and len(texts) > 1 and {*map(self._kind, arguments)} == {"walk"}:
             return f"(None if {' is '.join(texts)} is None else {call}({', '.join(['env', *texts])}))"
         return f"{call}({', '.join(['env', *texts])})"
 
-    def _joined(self, arguments: list[Eval], texts: list[str]) -> str:
+    def _write_join(self, arguments: list[Eval], texts: list[str]) -> str:
         """`concat` of texts, nothings and texts that are written out, within its bound; empty for anything else."""
         parts: list[str] = []
         tests: list[str] = []
@@ -198,18 +198,18 @@ class ExpressionCode:
     def _kind(self, evaluate: Eval) -> str:
         return node.kind if (node := self._nodes.get(evaluate)) is not None else ""
 
-    def _searched(self, function: Function, value: Eval, argument: Eval) -> str:
+    def _write_search(self, function: Function, value: Eval, argument: Eval) -> str:
         path: Path = self._nodes[argument].parts[0]
         match self._nodes.get(value):
             case Node("walk", (root,)) if root in self._objects:
                 there, whole = self._objects[root], self._roots[root]
             case _:
-                there, whole = None, self._written(value)
+                there, whole = None, self._write_code(value)
         if function.name == "jsonPath" and path.steps is not None and None not in path.steps:
             if there is None or not path.steps or not isinstance(path.steps[0], str):
                 return self.looked_up(whole, path.steps, is_object=False)
             return self.looked_up(there, path.steps, is_object=True)
-        search = f"{self._named('call', guarded(function))}(env, {whole}, {self._named('find', path.find)})"
+        search = f"{self._named('call', guard_function(function))}(env, {whole}, {self._named('find', path.find)})"
         key = path.lead[0] if path.lead else None
         if function.name == "jsonPath" and there is not None and isinstance(key, str):
             return f"({search} if {there}.get({key!r}) else None)"  # below what is empty it finds nothing

@@ -20,7 +20,7 @@ from patra.ingest.expressions.values import (
     bounded_list,
     bounded_number,
     bounded_text,
-    failed,
+    evaluation_failure,
     kind,
     list_of,
     number_of,
@@ -76,7 +76,9 @@ def _format_date_time(env: Env, at: Any, fmt: Any, zone: Any = None) -> str | No
     if at is None:
         return None
     if not isinstance(at, Instant):
-        raise failed(f"formatDateTime wants an instant, not {kind(at)}", "parseDateTime makes one of a text")
+        raise evaluation_failure(
+            f"formatDateTime wants an instant, not {kind(at)}", "parseDateTime makes one of a text"
+        )
     return write_instant(at, text_of(fmt, env), text_of(zone, env) if zone is not None else env.zone)
 
 
@@ -115,13 +117,13 @@ def _concat(env: Env, *values: Any) -> str:
     ]
     whole = "".join(texts)  # of few texts, each of them bounded
     if len(whole) > bound:
-        raise failed(f"the text would pass the bound of {bound} characters")
+        raise evaluation_failure(f"the text would pass the bound of {bound} characters")
     return whole
 
 
 @_function("join(list, ',')", "The items of a list as one text; nulls are left out.", 2)
 def _join(env: Env, items: Any, separator: Any) -> str | None:
-    return None if items is None else _joined(env, text_of(separator, env), list_of(items))
+    return None if items is None else _join_texts(env, text_of(separator, env), list_of(items))
 
 
 @_function("lower(text)", "In small letters.", 1)
@@ -145,9 +147,9 @@ def _replace(env: Env, value: Any, find: Any, by: Any) -> str | None:
         return None
     whole, old, new = text_of(value, env), text_of(find, env), text_of(by, env)
     if not old:
-        raise failed("replace needs a text to find")
+        raise evaluation_failure("replace needs a text to find")
     if len(whole) + whole.count(old) * (len(new) - len(old)) > env.max_text:
-        raise failed(f"the text would pass the bound of {env.max_text} characters")
+        raise evaluation_failure(f"the text would pass the bound of {env.max_text} characters")
     return whole.replace(old, new)
 
 
@@ -158,13 +160,13 @@ def _substring(env: Env, value: Any, begin: Any, end: Any = None) -> str | None:
 
 @_function("before(text, sep)", "What stands before the first separator; null where there is none.", 2)
 def _before(env: Env, value: Any, separator: Any) -> str | None:
-    head, found, _ = _parted(env, value, separator)
+    head, found, _ = _part_text(env, value, separator)
     return head if found else None
 
 
 @_function("after(text, sep)", "What stands after the first separator; null where there is none.", 2)
 def _after(env: Env, value: Any, separator: Any) -> str | None:
-    _, found, tail = _parted(env, value, separator)
+    _, found, tail = _part_text(env, value, separator)
     return tail if found else None
 
 
@@ -172,14 +174,14 @@ def _after(env: Env, value: Any, separator: Any) -> str | None:
 def _pad_left(env: Env, value: Any, width: Any, fill: Any) -> str | None:
     char, size = text_of(fill, env), _index(width)
     if len(char) != 1 or size > 1000:
-        raise failed("padLeft fills with one character, up to 1,000")
+        raise evaluation_failure("padLeft fills with one character, up to 1,000")
     return None if value is None else text_of(value, env).rjust(size, char)
 
 
 @_function("split(text, ',')", "A list of the parts.", 2)
 def _split(env: Env, value: Any, separator: Any) -> list[Any] | None:
     if not (by := text_of(separator, env)):
-        raise failed("split needs a separator")
+        raise evaluation_failure("split needs a separator")
     return None if value is None else bounded_list(text_of(value, env).split(by))
 
 
@@ -222,7 +224,7 @@ def _length(_: Env, value: Any) -> int:
         return len(cast("list[Any]", value))
     if value is None:
         return 0
-    raise failed(f"{kind(value)} has no length")
+    raise evaluation_failure(f"{kind(value)} has no length")
 
 
 @_function("contains(x, y)", "Whether a text holds a text, or a list an item.", 2)
@@ -327,23 +329,23 @@ def _json_paths(_: Env, value: Any, find: Callable[[Any], list[Any]]) -> list[An
     return bounded_list(find(value))
 
 
-def _joined(env: Env, separator: str, items: Sequence[Any]) -> str:
+def _join_texts(env: Env, separator: str, items: Sequence[Any]) -> str:
     bound = env.max_text
     texts = [
         item if type(item) is str and len(item) <= bound else text_of(item, env) for item in items if item is not None
     ]
     if sum(map(len, texts)) + len(separator) * len(texts) > env.max_text:
-        raise failed(f"the text would pass the bound of {env.max_text} characters")
+        raise evaluation_failure(f"the text would pass the bound of {env.max_text} characters")
     return separator.join(texts)
 
 
-def _parted(env: Env, value: Any, separator: Any) -> tuple[str, str, str]:
+def _part_text(env: Env, value: Any, separator: Any) -> tuple[str, str, str]:
     if not (by := text_of(separator, env)):
-        raise failed("a separator is needed")
+        raise evaluation_failure("a separator is needed")
     return ("", "", "") if value is None else text_of(value, env).partition(by)
 
 
 def _index(value: Any) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= 2**31:
         return value
-    raise failed(f"{kind(value)} is not a place in a text")
+    raise evaluation_failure(f"{kind(value)} is not a place in a text")

@@ -31,7 +31,7 @@ def plain_text(value: str) -> str | None:
         plain = _TAG.sub(_gap, _SLANTED.sub(_apart, html.unescape(plain)))
         plain = html.unescape(plain)
     if not plain.isascii():
-        plain = _UNPRINTED.sub(_printed, plain)
+        plain = _UNPRINTED.sub(_printable_sign, plain)
     if len(plain) > _FEW_CHARS and plain.isprintable():  # no white space but spaces
         plain = plain.strip(" ")
         if "  " not in plain:  # nothing left to do, at half the price of doing it
@@ -72,7 +72,7 @@ def _apart(slanted: re.Match[str]) -> str:
 _UNPRINTED = re.compile("[\u0080-\u009f\u00ad\u200b\u2060\ufeff]")
 
 
-def _printed(sign: re.Match[str]) -> str:
+def _printable_sign(sign: re.Match[str]) -> str:
     """Quotes and dashes of Windows where controls stand; soft hyphens and spaces without width are nothing."""
     return sign[0].encode("latin-1").decode("cp1252", "ignore") if sign[0] < "\u00a0" else ""
 

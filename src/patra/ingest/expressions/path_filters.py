@@ -142,12 +142,12 @@ class _Walk:
         if isinstance(expression, StringLiteral):
             return repr(expression.value)
         if isinstance(expression, FilterExpressionLiteral):
-            return self._named("literal", cast("FilterExpressionLiteral[Any]", expression).value)
+            return self._name_object("literal", cast("FilterExpressionLiteral[Any]", expression).value)
         if not isinstance(expression, RelativeFilterQuery):
             raise _Unsupported
         found = node  # the node itself, `@`
         for segment in expression.query.segments:
-            there, held = (found, found) if found == node else (x := self._named("x", None), f"({x} := {found})")
+            there, held = (found, found) if found == node else (x := self._name_object("x", None), f"({x} := {found})")
             match _only_selector(segment):
                 case NameSelector(name=name):
                     found = f"({there}[{name!r}] if type({held}) is dict and {name!r} in {there} else MISSING)"
@@ -165,17 +165,17 @@ class _Walk:
         subject, source = expression.args
         if not isinstance(source, StringLiteral):
             raise _Unsupported
-        value, x = self._value(subject, node), self._named("x", None)
+        value, x = self._value(subject, node), self._name_object("x", None)
         try:
             compiled = pattern(source.value)
         except Invalid:
             return "(not 1)"  # as RFC 9535 has it for a pattern that is none
-        found = compiled.matches if expression.name == "match" else compiled.found
-        known = self._named("known", lru_cache(maxsize=_KNOWN_TEXTS)(found))
-        short = f"{known}({x}) if len({x}) <= {_MAX_KNOWN_CHARS} else {self._named('found', found)}({x})"
+        found = compiled.matches if expression.name == "match" else compiled.matches_part
+        known = self._name_object("known", lru_cache(maxsize=_KNOWN_TEXTS)(found))
+        short = f"{known}({x}) if len({x}) <= {_MAX_KNOWN_CHARS} else {self._name_object('found', found)}({x})"
         return f"(type({x} := {value}) is str and ({short}))"
 
-    def _named(self, kind: str, thing: Any) -> str:
+    def _name_object(self, kind: str, thing: Any) -> str:
         name = f"{kind}{len(self._names)}"
         self._names[name] = thing
         return name

@@ -147,7 +147,7 @@ class _Regex(FilterFunction):
             compiled = pattern(source)
         except Invalid:
             return False
-        return compiled.matches(text) if self._whole else compiled.found(text)
+        return compiled.matches(text) if self._whole else compiled.matches_part(text)
 
 
 @lru_cache(maxsize=1)
@@ -176,7 +176,7 @@ def json_path(source: str) -> Path:
             tail = compiled_walk(query, len(steps))
             return Path(source, ResponseFormat.JSON, lambda node: walk([node]), lead=steps, tail=tail)
         lead = () if "$" in source[1:] else steps  # a filter may look at the whole document
-        return Path(source, ResponseFormat.JSON, _queried(query, steps), lead=lead)
+        return Path(source, ResponseFormat.JSON, _query_find(query, steps), lead=lead)
     if None in steps:
         return Path(source, ResponseFormat.JSON, _fan(steps), steps=steps)
     first = _getter(steps)
@@ -204,7 +204,7 @@ def _steps(query: JSONPathQuery) -> Steps:
     return tuple(found)
 
 
-def _queried(query: JSONPathQuery, lead: Steps) -> Find:
+def _query_find(query: JSONPathQuery, lead: Steps) -> Find:
     """A general query; it is not begun where the way to its first filter leads nowhere, as it mostly does."""
     bound(query)
     there = _getter(lead[: lead.index(None)] if None in lead else lead)

@@ -12,7 +12,7 @@ import msgspec
 
 from patra.ingest.expressions.evaluation import Node
 from patra.ingest.expressions.expression import MAX_LENGTH, Eval, Names, Parser, Way
-from patra.ingest.expressions.values import Context, bounded_text, failed, text_of
+from patra.ingest.expressions.values import Context, bounded_text, evaluation_failure, text_of
 from patra.ingest.vocabulary.codes import NullPolicy
 from patra.kernel.errors import Invalid
 
@@ -57,7 +57,7 @@ class Template(msgspec.Struct, frozen=True):
             out.append(text_of(found, context.env))
         return bounded_text("".join(out), context.env)
 
-    def encoded(self, context: Context, encode: Callable[[str], str]) -> str | None:
+    def encode_text(self, context: Context, encode: Callable[[str], str]) -> str | None:
         """As text whose literal parts stay and whose expressions are encoded; None where one has no value."""
         out: list[str] = []
         for part in self.parts:
@@ -80,7 +80,7 @@ class Template(msgspec.Struct, frozen=True):
             case NullPolicy.EMPTY:
                 return ""
             case NullPolicy.FAIL:
-                raise failed(f"{self.source!r} has no value, and nullPolicy is fail")
+                raise evaluation_failure(f"{self.source!r} has no value, and nullPolicy is fail")
 
 
 def compile_template(source: str, names: Names, allowed: Collection[str] | None = None) -> Template:

@@ -44,7 +44,7 @@ class Context(msgspec.Struct, frozen=True):
     env: Env = Env()
 
 
-def failed(detail: str, advice: str = "") -> Invalid:
+def evaluation_failure(detail: str, advice: str = "") -> Invalid:
     """An evaluation that cannot go on; the request or the record that asked for it is refused with this reason."""
     return Invalid("expr_failed", detail, advice=advice)
 
@@ -84,43 +84,43 @@ def text_of(value: Any, env: Env) -> str:
         case Instant():
             return write_instant(value, env.time_format, env.zone)
         case Span():
-            raise failed("a duration has no text; add it to an instant or take a number of it")
+            raise evaluation_failure("a duration has no text; add it to an instant or take a number of it")
         case int():
             return str(value)
         case float():
             return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
         case None:
-            raise failed("nothing has no text; use coalesce(…, '')")
+            raise evaluation_failure("nothing has no text; use coalesce(…, '')")
         case _:
-            raise failed(f"{kind(value)} cannot be written into text; use join(…, ',') or json(…)")
+            raise evaluation_failure(f"{kind(value)} cannot be written into text; use join(…, ',') or json(…)")
 
 
 def bounded_text(value: str, env: Env) -> str:
     if len(value) > env.max_text:
-        raise failed(f"the text would have {len(value)} characters, the bound is {env.max_text}")
+        raise evaluation_failure(f"the text would have {len(value)} characters, the bound is {env.max_text}")
     return value
 
 
 def bounded_list(value: Sequence[Any]) -> list[Any]:
     if len(value) > MAX_LIST:
-        raise failed(f"the list would have {len(value)} items, the bound is {MAX_LIST}")
+        raise evaluation_failure(f"the list would have {len(value)} items, the bound is {MAX_LIST}")
     return list(value)
 
 
 def bounded_number(value: float) -> int | float:
     if isinstance(value, int):
         if abs(value) > MAX_INT:
-            raise failed("the number is too large")
+            raise evaluation_failure("the number is too large")
         return value
     if not math.isfinite(value):
-        raise failed("the number is not finite")
+        raise evaluation_failure("the number is not finite")
     return value
 
 
 def number_of(value: Any) -> int | float:
     """A number, or a text that is one."""
     if isinstance(value, bool) or value is None:
-        raise failed(f"{kind(value)} is not a number")
+        raise evaluation_failure(f"{kind(value)} is not a number")
     if isinstance(value, int | float):
         return value
     if isinstance(value, str) and len(value) <= 32:
@@ -129,13 +129,13 @@ def number_of(value: Any) -> int | float:
             return bounded_number(int(text)) if text.lstrip("+-").isdecimal() else bounded_number(float(text))
         except ValueError:
             pass
-    raise failed(f"{kind(value)} is not a number")
+    raise evaluation_failure(f"{kind(value)} is not a number")
 
 
 def list_of(value: Any) -> list[Any]:
     if isinstance(value, list | tuple):
         return bounded_list(cast("Sequence[Any]", value))
-    raise failed(f"{kind(value)} is not a list")
+    raise evaluation_failure(f"{kind(value)} is not a list")
 
 
 def truth(value: Any) -> bool:
@@ -152,7 +152,7 @@ def same(left: Any, right: Any) -> bool:
     return (type(left) is type(right) and left == right) or (_plain(left) and _plain(right) and left == right)
 
 
-def ordered(left: Any, right: Any) -> tuple[Any, Any]:
+def orderable_pair(left: Any, right: Any) -> tuple[Any, Any]:
     """Two values that can be compared by order."""
     if isinstance(left, str) and isinstance(right, str):
         return left, right
@@ -162,7 +162,7 @@ def ordered(left: Any, right: Any) -> tuple[Any, Any]:
         return int(left), int(right)
     if _plain(left) and _plain(right):
         return left, right
-    raise failed(f"{kind(left)} and {kind(right)} have no order")
+    raise evaluation_failure(f"{kind(left)} and {kind(right)} have no order")
 
 
 def _plain(value: Any) -> TypeGuard[int | float]:
@@ -175,13 +175,13 @@ def arithmetic(operator: str, left: Any, right: Any, env: Env) -> Any:
         return bounded_number(_numbers(operator, left, right))
     if isinstance(left, str) and isinstance(right, str) and operator == "+":
         if len(left) + len(right) > env.max_text:
-            raise failed(f"the text would pass the bound of {env.max_text} characters")
+            raise evaluation_failure(f"the text would pass the bound of {env.max_text} characters")
         return left + right
     if isinstance(left, Instant | Span) or isinstance(right, Instant | Span):
         return _times(operator, left, right)
     if _plain(left) and _plain(right):
         return bounded_number(_numbers(operator, left, right))
-    raise failed(f"{kind(left)} {operator} {kind(right)} means nothing")
+    raise evaluation_failure(f"{kind(left)} {operator} {kind(right)} means nothing")
 
 
 def _numbers(operator: str, left: float, right: float) -> int | float:
@@ -193,7 +193,7 @@ def _numbers(operator: str, left: float, right: float) -> int | float:
         case "*":
             return left * right
         case _ if right == 0:
-            raise failed("division by zero")
+            raise evaluation_failure("division by zero")
         case "/":
             return left // right if _whole(left, right) else left / right
         case _:
@@ -223,7 +223,7 @@ def _times(operator: str, left: Any, right: Any) -> Any:
         case "/", Span(), Span() if right:
             return int(left) / int(right)
         case _:
-            raise failed(f"{kind(left)} {operator} {kind(right)} means nothing")
+            raise evaluation_failure(f"{kind(left)} {operator} {kind(right)} means nothing")
 
 
 def _instant(value: int) -> Instant:

@@ -65,7 +65,7 @@ def parse(
     try:
         if place:
             _check_utf8(text)  # what is skipped is not looked at
-            return Document(_outlined(text, place, outline), fmt)
+            return Document(_outline_body(text, place, outline), fmt)
         return Document(_json(text), fmt)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return _lenient(body, charset, str(error))
@@ -96,7 +96,7 @@ def _check_utf8(body: bytes) -> None:
         done += utf_8_decode(piece, "strict", done + SCAN_BYTES >= size)[1]
 
 
-def _outlined(body: bytes, place: tuple[str, ...], outline: Callable[[Any], Any] | None) -> Any:
+def _outline_body(body: bytes, place: tuple[str, ...], outline: Callable[[Any], Any] | None) -> Any:
     if outline is not None:
         try:
             return outline(body)

@@ -132,7 +132,7 @@ class Classifier:
             return self._failure(exchange), None
         answer = exchange
         readable = answer.status < 300 and answer.status not in {204, 205}
-        parsed = self._parsed(answer) if readable or (self._needs_document and answer.body) else None
+        parsed = self._parse_answer(answer) if readable or (self._needs_document and answer.body) else None
         document = parsed if isinstance(parsed, Document) else None
         for rule in self._rules:
             if rule.holds(answer, document):
@@ -143,10 +143,10 @@ class Classifier:
             return wrong, None
         return Verdict(action=Action.ACCEPT, code=RunReason.OK), document
 
-    def listed(self, page: Listed, at: Position | None = None) -> Verdict | None:
+    def judge_list(self, page: Listed, at: Position | None = None) -> Verdict | None:
         """The verdict on a document without a list, unless it is the empty page that the pack takes it for."""
         if page.items is not None:
-            return None if page.items or page.null_items or at is None else self._emptied(page, at)
+            return None if page.items or page.null_items or at is None else self._judge_empty(page, at)
         response = self._leg.response
         if response.items_missing is MissingItems.EMPTY or page.untold:
             against = None if at is None else self._against(page, at)
@@ -168,7 +168,7 @@ class Classifier:
         more = None if at.total is None or at.passed >= at.total else f"{at.passed} of {at.total} records were read"
         return None if more is None else _no_list(f"the answer has no content, but {more}")
 
-    def _emptied(self, page: Listed, at: Position) -> Verdict | None:
+    def _judge_empty(self, page: Listed, at: Position) -> Verdict | None:
         """The verdict on an empty list that would end a chain of pages although its total promises more.
 
         What is less than a page may be a total that is not exact, or records that left meanwhile: believed when it is
@@ -236,7 +236,7 @@ class Classifier:
             advice=_ADVICE.get(code, ""),
         )
 
-    def _parsed(self, answer: Answer) -> Parsed:
+    def _parse_answer(self, answer: Answer) -> Parsed:
         if not answer.body.strip():
             return Unreadable(truncated=True, detail="no body")
         body = answer.body
@@ -304,18 +304,20 @@ class _Rule:
         if rule.header is not None and rule.header.lower() not in answer.headers:
             return False
         if self._path is not None:
-            return document is not None and self._found(self._path, document)
+            return document is not None and self._is_found(self._path, document)
         if self._pattern is not None:
-            return self._pattern.found(answer.body[: PATTERN_CHARS * 4].decode("utf-8", "replace")[:PATTERN_CHARS])
+            return self._pattern.matches_part(
+                answer.body[: PATTERN_CHARS * 4].decode("utf-8", "replace")[:PATTERN_CHARS]
+            )
         return True
 
-    def _found(self, path: Path, document: Document) -> bool:
+    def _is_found(self, path: Path, document: Document) -> bool:
         values = path.find(document.root)
         texts = [text for text in map(_text, values) if text is not None]
         if self._equals and not self._equals & set(texts):
             return False
         if self._pattern is not None:
-            return any(self._pattern.found(text[:PATTERN_CHARS]) for text in texts)
+            return any(self._pattern.matches_part(text[:PATTERN_CHARS]) for text in texts)
         return bool(values)
 
     def verdict(self, answer: Answer, now: int) -> Verdict:

@@ -147,7 +147,7 @@ def wrong_total(pagination: Pagination, place: PagePosition, distinct_ids: int |
 
     While a list changes, a few records more than its total may come; a page more does not.
     """
-    most, reached = place.total_most, place.reached
+    most, reached = place.total_most, place.places_reached
     if most is None or pagination.total is not TotalMeaning.EXACT:
         return None
     if place.total_of_rest and reached < most and pagination.type is not PaginationType.TIME:
@@ -180,10 +180,10 @@ def looks_behind(pagination: Pagination, place: PagePosition) -> bool:
     """Whether a page is asked for only because the short one before it may not have been the last."""
     kinds = {PaginationType.OFFSET, PaginationType.PAGE, PaginationType.TIME}
     declared = pagination.short_page is not None or pagination.max_page == 1
-    return pagination.type in kinds and not declared and not counted(pagination, place.total)
+    return pagination.type in kinds and not declared and not counts_records(pagination, place.total)
 
 
-def counted(pagination: Pagination, total: int | None) -> bool:
+def counts_records(pagination: Pagination, total: int | None) -> bool:
     """Whether a total says how many records a list has at most, so that reaching it is the end."""
     return total is not None and pagination.total in {TotalMeaning.EXACT, TotalMeaning.UPPER_BOUND}
 
@@ -203,7 +203,7 @@ def endless(pagination: Pagination, place: PagePosition) -> str:
 
 def hole(pagination: Pagination, place: PagePosition) -> Shortfall | None:
     """What a list lacks in which records stood behind a page that looked like its last one, with no total to ask."""
-    if not place.hole or counted(pagination, place.total):
+    if not place.hole or counts_records(pagination, place.total):
         return None
     what = "emptyPage: CONTINUE" if place.hole.startswith("an empty") else "shortPage: CONTINUE"
     why = f"records stood behind {place.hole}; if the provider filters after paging, declare `{what}`"

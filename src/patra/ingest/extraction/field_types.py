@@ -114,16 +114,16 @@ def conversion(field: Field, place: str, zone: str, *, lenient: bool) -> Step:
     """Makes a value what the field's type says. `lenient`: what cannot be read is nothing instead of a flaw."""
     convert, formats = CONVERSIONS[field.type], field.format
 
-    def converted(value: Any) -> Any:
+    def convert_value(value: Any) -> Any:
         try:
             return convert(value, formats, zone)
         except (ValueError, Invalid) as error:
             if lenient:
                 return None
-            detail = f"{_shown(value)} is not {field.type.text}"
+            detail = f"{_display_value(value)} is not {field.type.text}"
             raise FieldFlawed(RunReason.FIELD_INVALID, place, detail) from error
 
-    return converted
+    return convert_value
 
 
 def cleaned_items(call: Callable[[Any], Any], items: list[Any]) -> list[Any] | None:
@@ -154,13 +154,13 @@ def as_json(value: Any) -> Any:
 def translation(names: Mapping[str, str]) -> Step:
     """Gives the other name of a value, or of each of a list; what is not listed stays."""
 
-    def translated(value: Any) -> Any:
+    def translate_value(value: Any) -> Any:
         if isinstance(value, list):
-            return list(map(translated, cast("list[Any]", value)))
+            return list(map(translate_value, cast("list[Any]", value)))
         key = text_at(value)
         return value if key is None else names.get(key, value)
 
-    return translated
+    return translate_value
 
 
 def enumeration(field: Field, place: str) -> Callable[[Any], None]:
@@ -170,13 +170,13 @@ def enumeration(field: Field, place: str) -> Callable[[Any], None]:
     def check(value: Any) -> None:
         for one in cast("list[Any]", value) if isinstance(value, list) else [value]:
             if text_at(one) not in allowed:
-                detail = f"{_shown(one)} is not one of {', '.join(sorted(allowed))}"
+                detail = f"{_display_value(one)} is not one of {', '.join(sorted(allowed))}"
                 raise FieldFlawed(RunReason.FIELD_INVALID, place, detail)
 
     return check
 
 
-def _shown(value: Any) -> str:
+def _display_value(value: Any) -> str:
     try:
         text = msgspec.json.encode(value).decode(errors="replace")
     except UnicodeEncodeError:  # half a character, in a name of the pack

@@ -51,7 +51,7 @@ def narrower(ranges: KeyRanges, bounds: KeyBounds | None) -> KeyRanges | None:
     return replace(ranges, todo=(*halves, *rest))
 
 
-def continued(ranges: KeyRanges, listing: LegCount, floor: int | None, first: int) -> KeyRanges | None:
+def continue_ranges(ranges: KeyRanges, listing: LegCount, floor: int | None, first: int) -> KeyRanges | None:
     """The rest of a rising list that was asked for from `floor` on and could be read up to its depth: from `first` on.
 
     None where that is not a step forward: then one key has more records than the provider pages.
@@ -86,7 +86,7 @@ def with_ranges(ledger: Ledger, read: LegCount) -> Ledger:
     )
 
 
-def recounted(ledger: Ledger, total: int | None) -> Ledger:
+def recount_ledger(ledger: Ledger, total: int | None) -> Ledger:
     """The ledger at the end of all ranges, compared with the provider's present total."""
     came = ledger.listing.promised_last or 0
     if total is None:

@@ -59,7 +59,7 @@ class Group(msgspec.Struct, frozen=True):
     name: str
     more: str
 
-    def called(self, node: str) -> str:
+    def call_code(self, node: str) -> str:
         return f"{self.name}({node}{self.more})"
 
 
@@ -95,7 +95,7 @@ class MappingCode:
             lines = self._lines(fields, names[begin : begin + PART_FIELDS], "fields", (), item=False, whole=True)
             lines += _without_hidden(names) if begin + PART_FIELDS >= len(names) else []
             self._functions.append(record_loop(called[-1], lines))
-        exec(_compiled(self.text), self._names)  # noqa: S102  our own text: see above
+        exec(_compile_code(self.text), self._names)  # noqa: S102  our own text: see above
         return [self._names[name] for name in called]
 
     # --- a group of fields
@@ -105,7 +105,7 @@ class MappingCode:
         group = Group(f"group{self._groups}", ", record, env, plan" if any(map(computes, fields.values())) else "")
         self._groups += 1
         lines = [*self._lines(fields, list(fields), at, base, item=item), *_without_hidden(fields), "    return found"]
-        self._functions.append("\n".join([f"def {group.called('node')}:", "    found = {}", *lines]))
+        self._functions.append("\n".join([f"def {group.call_code('node')}:", "    found = {}", *lines]))
         return group
 
     def _lines(
@@ -118,7 +118,7 @@ class MappingCode:
             if not whole:
                 head.add("there = node if type(node) is dict else NOTHING")
             objects |= {"item": "there", "record": "there"} if whole else {"item": "there"}
-        code = ExpressionCode(self._named, _HELD, objects)
+        code = ExpressionCode(self._name, _HELD, objects)
         above = list(fields)[: list(fields).index(names[0])] if names else []
         read: set[str] | None = None
         for name in names:
@@ -138,7 +138,7 @@ class MappingCode:
         """The names that its expression reads, if it is left to a closure."""
         read: set[str] | None = None
         if field.expr is None and field.all and field.path is not None and not field.fields and not self._xml:
-            field = self._collected(body, code, field, field.path, base)
+            field = self._collect_values(body, code, field, field.path, base)
         elif field.expr is None:
             self._find(body, code, field, place, base, item=item)
         else:
@@ -150,7 +150,7 @@ class MappingCode:
                     read = {name.partition(".")[0] for name in template.names}
                     if "value" in read:
                         body.add("names['value'] = value")
-                    text = f"{self._named('expr', template.alone or template.value)}(context)"
+                    text = f"{self._name('expr', template.alone or template.value)}(context)"
                 body.add(f"value = {text}")
                 body.add("if value is not None and type(value) is not str: value = as_json(value)")
             with body.under("except Invalid as error:"):
@@ -174,7 +174,7 @@ class MappingCode:
         if always:
             with body.under("if value is None:"):
                 if field.default is not None:
-                    body.add(f"value = {self._named('default', field.default)}")
+                    body.add(f"value = {self._name('default', field.default)}")
                 else:
                     body.add(f"raise FieldFlawed(FIELD_MISSING, {place!r}, MISSING)")
             body.add(store)
@@ -187,26 +187,26 @@ class MappingCode:
         known = known and field.format == ("AUTO",) and self._zone == "UTC"
         found = [self._clean(name) for name in (apply[:-1] if known else apply)]
         if field.map:
-            found.append(f"value = {self._named('translate', translation(field.map))}(value)")
+            found.append(f"value = {self._name('translate', translation(field.map))}(value)")
         if field.type is not FieldType.JSON:
-            convert = self._named("convert", conversion(field, place, self._zone, lenient=known))
+            convert = self._name("convert", conversion(field, place, self._zone, lenient=known))
             found.append(f"value = {convert}(value)")
         if field.enum:
-            found.append(f"{self._named('check', enumeration(field, place))}(value)")
+            found.append(f"{self._name('check', enumeration(field, place))}(value)")
         return found
 
     def _clean(self, name: str) -> str:
         if (cleaner := CLEANERS[name]).whole:
-            return f"value = {self._named('clean', cleaner.call)}(value)"
-        return self._clean_one(cleaner, "value", f"cleaned({self._named('clean', cleaner.call)}, value)")
+            return f"value = {self._name('clean', cleaner.call)}(value)"
+        return self._clean_one(cleaner, "value", f"cleaned({self._name('clean', cleaner.call)}, value)")
 
     def _clean_one(self, cleaner: Cleaner, name: str, cleaned_list: str = "") -> str:
         """Clean what a variable holds; `cleaned_list`: what it is if it is a list."""
-        call = f"{self._named('clean', cleaner.call)}({name})"
+        call = f"{self._name('clean', cleaner.call)}({name})"
         if cleaned_list:
             call = f"{cleaned_list} if type({name}) is list else {call}"
         if (k := cleaner.known) is not None:
-            call = f"{self._named('k', k)}({name}) if type({name}) is str and len({name}) <= {KNOWN_CHARS} else {call}"
+            call = f"{self._name('k', k)}({name}) if type({name}) is str and len({name}) <= {KNOWN_CHARS} else {call}"
         if cleaner.keeps_words:
             call = f"{name} if type({name}) is str and {name}.isalnum() and len({name}) < {WORD_CHARS} else {call}"
         return f"{name} = {call}"
@@ -237,16 +237,16 @@ class MappingCode:
     ) -> None:
         path, group = self._inner(field, place, base, item=item)
         if path is None:
-            body.add(f"value = {group.called('node')} or None")
+            body.add(f"value = {group.call_code('node')} or None")
         elif field.each is None:
             self._first(body, code, path)
-            body.add(f"if value is not None: value = {group.called('value')}")
+            body.add(f"if value is not None: value = {group.call_code('value')}")
         else:
             self._items(body, code, path)
             with body.under("if value is not None:"):
                 body.add("made = []")
                 with body.under("for part in value:"):
-                    body.add(f"value = {group.called('part')}")
+                    body.add(f"value = {group.call_code('part')}")
                     body.add("if value: made.append(value)")
                 body.add("value = made or None")
 
@@ -258,9 +258,9 @@ class MappingCode:
             self._items(body, code, path)
             body.add("value = first(value) if value else None")
         else:
-            body.add(f"value = {self._searched(path, self._named('first', path.first))}")
+            body.add(f"value = {self._search_path(path, self._name('first', path.first))}")
 
-    def _collected(
+    def _collect_values(
         self, body: FunctionBody, code: ExpressionCode, field: Field, source: str, base: Steps | None
     ) -> Field:
         """All values of a path that are something, in one loop with the first cleaner; gives the field without that."""
@@ -288,7 +288,7 @@ class MappingCode:
     def _items(self, body: FunctionBody, code: ExpressionCode, path: Path, end: int | None = None) -> None:
         """All values of a path, or of its first steps, as a list."""
         if path.tail is None and (path.steps is None or None not in path.steps):
-            body.add(f"value = {self._searched(path, self._named('find', path.find))}")
+            body.add(f"value = {self._search_path(path, self._name('find', path.find))}")
             return
         spread = path.lead.index(None) if None in path.lead else len(path.lead)
         body.add(f"value = {self._looked_up(code, path.lead[:spread])}")
@@ -303,9 +303,9 @@ class MappingCode:
                 else:
                     body.add("value = spread(value)" if step is None else f"value = along(value, {step!r})")
             if path.tail is not None:  # most have nothing there
-                body.add(f"value = {self._named('walk', path.tail)}(value) if value else None")
+                body.add(f"value = {self._name('walk', path.tail)}(value) if value else None")
 
-    def _searched(self, path: Path, search: str) -> str:
+    def _search_path(self, path: Path, search: str) -> str:
         """Most fields of a pack are not in most records, or are empty lists: these cost one lookup of the first key.
 
         Below what is empty a wildcard or a filter finds nothing; a plain path may end at it.
@@ -353,7 +353,7 @@ class MappingCode:
     def _path(self, text: str) -> Path:
         return compile_path(text, self._format, self._namespaces)
 
-    def _named(self, kind: str, thing: Any) -> str:
+    def _name(self, kind: str, thing: Any) -> str:
         """A name of our own for an object that the text uses."""
         name = f"{kind}{len(self._names)}"
         self._names[name] = thing
@@ -365,7 +365,7 @@ def _without_hidden(names: Iterable[str]) -> list[str]:
 
 
 @lru_cache(maxsize=256)
-def _compiled(text: str) -> CodeType:
+def _compile_code(text: str) -> CodeType:
     """Packs are compiled for each plan, and have the same text each time."""
     return compile(text, "<mapping>", "exec")
 

@@ -87,7 +87,7 @@ class PagePosition(msgspec.Struct, frozen=True, kw_only=True):
     """A page in the midst that looked like the last one: it was empty, or by page shorter than others."""
 
     @property
-    def reached(self) -> int:
+    def places_reached(self) -> int:
         """Places of the list up to here, those of other slices and those that the provider leaves empty among them."""
         return self.before + self.seen + self.suppressed
 
@@ -189,7 +189,7 @@ def with_page_counted(pagination: Pagination, place: PagePosition, page: Page, b
     first = place.total if place.total_first is None else place.total_first
     most = max((one for one in (page.total, place.total_most) if one is not None), default=None)
     rest = page.total is not None and page.total + place.seen == most
-    empty = _suppressed(pagination, place, page, total)
+    empty = _suppressed_places(pagination, place, page, total)
     return replace(
         place,
         index=place.index + 1,
@@ -220,7 +220,7 @@ def _keeps_first(pagination: Pagination, bounds: Range) -> bool:
     return bounds.grows_at_head or pagination.type is PaginationType.TIME
 
 
-def _suppressed(pagination: Pagination, place: PagePosition, page: Page, total: int | None) -> int:
+def _suppressed_places(pagination: Pagination, place: PagePosition, page: Page, total: int | None) -> int:
     """Places of a page that the provider leaves empty, where the pack declares it; none lies beyond the total."""
     if pagination.short_page is not ShortPage.SUPPRESSED or total is None or place.size is None:
         return 0

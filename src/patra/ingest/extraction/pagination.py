@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from patra.ingest.extraction.completeness import (
     Shortfall,
     Walked,
-    counted,
+    counts_records,
     endless,
     fewest,
     looks_behind,
@@ -78,11 +78,11 @@ def follow(pagination: Pagination, place: PagePosition, page: Page, bounds: Rang
         if short and perhaps_capped(pagination, place, page, here) and page.digest == place.trail.recent[-1]:
             return End(RunReason.END_SHORT, place)  # whatever page is asked for, it gives this one
         if not pushed_down(here, page):
-            return _repeated(pagination, place, page, here)
+            return _repeat_page(pagination, place, page, here)
         here = replace(here, slips=here.slips + 1)
     end = _end(pagination, place, page, here)
     if isinstance(end, End):
-        end = doubted(pagination, place, end, page.items)
+        end = doubt_end(pagination, place, end, page.items)
     if end is not None:
         return end
     if why := endless(pagination, here):
@@ -107,7 +107,7 @@ def _range_is_over(following: PagePosition, here: PagePosition, bounds: Range) -
     return bounds.last_page is not None and here.index >= bounds.last_page
 
 
-def doubted(pagination: Pagination, place: PagePosition, end: End, items: int) -> Move | None:
+def doubt_end(pagination: Pagination, place: PagePosition, end: End, items: int) -> Move | None:
     """An end before the total is reached is not believed at once: the same page is asked for again, a few times.
 
     A page that stays short does not end a list by page or offset while its total promises more: None says to go on.
@@ -120,7 +120,7 @@ def doubted(pagination: Pagination, place: PagePosition, end: End, items: int) -
     return None if end.code is RunReason.END_SHORT and pagination.type in kinds and items else end
 
 
-def walked(pagination: Pagination, place: PagePosition, items: int) -> Walked:
+def walk_over(pagination: Pagination, place: PagePosition, items: int) -> Walked:
     """What has been walked over when a page of so many places ended at `place`."""
     by_time = pagination.type in {PaginationType.TIME, None}
     return Walked(
@@ -137,7 +137,7 @@ def short_of(
     pagination: Pagination, place: PagePosition, items: int, distinct_ids: int | None = None
 ) -> Shortfall | None:
     """What a list that ended at `place`, with a page of so many places, lacks of its total."""
-    found = walked(pagination, place, items)
+    found = walk_over(pagination, place, items)
     if pagination.type is PaginationType.TIME:
         return shortfall(pagination, found, place.total) or shortfall_by_time(
             pagination, found, place.total_first, distinct_ids
@@ -146,7 +146,7 @@ def short_of(
     return shortfall(pagination, found, total, distinct_ids) or wrong_total(pagination, place, distinct_ids)
 
 
-def passed(pagination: Pagination, place: PagePosition) -> tuple[int, int | None]:
+def places_before(pagination: Pagination, place: PagePosition) -> tuple[int, int | None]:
     """How many records of the list stand before a place, and how many there are in all as far as a page has said so.
 
     A list by time is requested again from each instant on: what it said of the rest is not comparable.
@@ -183,10 +183,10 @@ def again(pagination: Pagination, end: End, start: PagePosition, *, short: bool 
     once = (short or (end.place.grew and pagination.type in {PaginationType.OFFSET, PaginationType.PAGE})) and (
         not start.passes
     )
-    return replace(start, passes=start.passes + 1) if moved(pagination, end) or once else None
+    return replace(start, passes=start.passes + 1) if has_moved(pagination, end) or once else None
 
 
-def moved(pagination: Pagination, end: End) -> bool:
+def has_moved(pagination: Pagination, end: End) -> bool:
     """Whether a list by page or offset changed while it was read: then records may have been skipped.
 
     Only a total that counts the records says so, and, where none is to be reached, a record that came on two pages.
@@ -212,7 +212,7 @@ def too_deep(total: int | None, max_depth: int | None, place: PagePosition) -> b
     return total is not None and max_depth is not None and total > max_depth and place.index == 0
 
 
-def capped(pagination: Pagination, end: PagePosition, items: int, max_depth: int | None) -> bool:
+def is_capped(pagination: Pagination, end: PagePosition, items: int, max_depth: int | None) -> bool:
     """Whether a list ended where the provider pages no deeper, and nothing says that this is its end.
 
     Asked at the end of a list: `end` is the place behind its last page, which had so many `items`. A total below the
@@ -225,7 +225,7 @@ def capped(pagination: Pagination, end: PagePosition, items: int, max_depth: int
     return end.seen >= max_depth or (items == 0 and end.seen > 0 and end.seen + (end.size or 0) > max_depth)
 
 
-def _repeated(pagination: Pagination, place: PagePosition, page: Page, here: PagePosition) -> Move:
+def _repeat_page(pagination: Pagination, place: PagePosition, page: Page, here: PagePosition) -> Move:
     """A page that was there before: a few times may be a slip of the provider, always is a circle.
 
     It is the end only where the token came back, too, and the pack says that this means so: a circle of tokens is none.
@@ -247,7 +247,7 @@ def _end(pagination: Pagination, place: PagePosition, page: Page, here: PagePosi
     if pagination.short_page is ShortPage.SUPPRESSED and here.total is not None:
         if _all_walked(pagination, here):
             return End(RunReason.END_TOTAL, here)
-        if here.reached < here.total:
+        if here.places_reached < here.total:
             return None
     if page.items == 0:
         return _empty(pagination, place, page, here)
@@ -268,7 +268,7 @@ def _end(pagination: Pagination, place: PagePosition, page: Page, here: PagePosi
 def _all_walked(pagination: Pagination, here: PagePosition) -> bool:
     """Whether the total says that this was all: one that may be too low does not, nor one that was passed already."""
     says = pagination.total in {TotalMeaning.EXACT, TotalMeaning.UPPER_BOUND}
-    return says and here.total is not None and here.reached == here.total
+    return says and here.total is not None and here.places_reached == here.total
 
 
 def _end_of_chain(pagination: Pagination, place: PagePosition, page: Page, here: PagePosition) -> Move | None:
@@ -305,7 +305,7 @@ def _empty(pagination: Pagination, place: PagePosition, page: Page, here: PagePo
             return End(RunReason.END_EMPTY, here) if place.probes else Probe(replace(place, probes=1), RunReason.PROBE)
         case EmptyPage.CONTINUE:
             done = _all_walked(pagination, here)
-            enough = here.total is not None and here.reached >= here.total and here.empties >= MAX_EMPTY
+            enough = here.total is not None and here.places_reached >= here.total and here.empties >= MAX_EMPTY
             return End(RunReason.END_TOTAL, here) if done or enough else None
 
 
@@ -315,7 +315,7 @@ def _doubted_empty(pagination: Pagination, place: PagePosition, page: Page, here
     An empty one behind a short one, or behind another empty one, is the end, as is an empty list.
     """
     full = place.last is not None and place.last >= (place.size or 1)
-    if not full or fewest(pagination, here.total) is not None or counted(pagination, here.total):
+    if not full or fewest(pagination, here.total) is not None or counts_records(pagination, here.total):
         return End(RunReason.END_EMPTY, here)
     if pagination.type in {PaginationType.OFFSET, PaginationType.PAGE}:
         return None
@@ -370,14 +370,14 @@ def _next(pagination: Pagination, place: PagePosition, page: Page, here: PagePos
                 return End(RunReason.TOO_DEEP, here)
             return Next(following)
         case PaginationType.TOKEN:
-            return _chained(here, page.token, "token")
+            return _chain_page(here, page.token, "token")
         case PaginationType.URL:
-            return _chained(here, page.url, "url")
+            return _chain_page(here, page.url, "url")
         case PaginationType.TIME | None:
             return _later(place, page, here, bounds)
 
 
-def _chained(here: PagePosition, following: str | None, name: str) -> Move:
+def _chain_page(here: PagePosition, following: str | None, name: str) -> Move:
     if not following:  # hasMore says yes, and nothing says where
         return Stop(RunReason.LOOP, f"there is more, but no next {name}", here)
     return Next(replace(here, token=following) if name == "token" else replace(here, url=following))

@@ -21,15 +21,15 @@ def wants_of(paths: Iterable[Steps]) -> Wants:
     """What has to be read so that each of these paths finds what it would find in the whole."""
     found: Wants = {}
     for steps in paths:
-        found = _added(found, steps)
+        found = _add_wants(found, steps)
     return found
 
 
-def _added(wants: Wants, steps: Steps) -> Wants:
+def _add_wants(wants: Wants, steps: Steps) -> Wants:
     if wants is None or not steps:
         return None
     key = steps[0] if isinstance(steps[0], str) else None
-    return {**wants, key: _added(wants.get(key, {}), steps[1:])}
+    return {**wants, key: _add_wants(wants.get(key, {}), steps[1:])}
 
 
 def decoder(wants: Wants, place: tuple[str, ...] | None = None) -> Callable[[Any], Any]:

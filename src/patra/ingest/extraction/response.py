@@ -98,10 +98,10 @@ class Reader:
     def page(self, document: Document, headers: Mapping[str, str], url: str) -> Listed:
         """What a document says of its page; `url` is where it came from, for relative next URLs."""
         root = document.root
-        following = linked(headers.get("link", ""), self._link) if self._link else None
+        following = link_target(headers.get("link", ""), self._link) if self._link else None
         if following is None and self._url is not None:
             following = self._url.text(root)
-        items, nulls = self._listed(root) if document.items is None else (list(document.items), 0)
+        items, nulls = self._list_items(root) if document.items is None else (list(document.items), 0)
         return Listed(
             items=items,
             null_items=nulls,
@@ -131,7 +131,7 @@ class Reader:
             if updated_at is None:
                 moment = read_instant(raw, self._formats, self._zone)
                 if moment is None:
-                    detail = f"{_shown(raw)} means no instant"
+                    detail = f"{_display_value(raw)} means no instant"
                     return Polluted(code=RunReason.NO_UPDATED_AT, path=self._updated.source, detail=detail, id=found)
                 updated_at = moment.at
         elif self._timeless:
@@ -143,7 +143,7 @@ class Reader:
         version = self._version.text(item) if self._version else None
         return Identity(id=found, updated_at=updated_at, version=version, deleted=self._is_deleted(item))
 
-    def _listed(self, root: Any) -> tuple[list[Any] | None, int]:
+    def _list_items(self, root: Any) -> tuple[list[Any] | None, int]:
         """The items, and how many nulls stand among them: a null is not a record, but a place of the list."""
         items = items_at(self._items, root)
         if items is None:
@@ -195,7 +195,7 @@ class Reader:
         return None if source is None else self._path(source)
 
 
-def linked(header: str, relation: str) -> str | None:
+def link_target(header: str, relation: str) -> str | None:
     """The URL of a relation in a `Link` header (RFC 8288)."""
     for target, params in re.findall(r"<([^<>]*)>((?:\s*;\s*[^,;=<>]+(?:=(?:\"[^\"]*\"|[^,;]*))?)*)", header):
         named = re.search(r";\s*rel\s*=\s*(?:\"([^\"]*)\"|([^\s;,]*))", params, re.IGNORECASE)
@@ -254,6 +254,6 @@ def _truth(value: Any) -> bool | None:
     return False if text in {"false", "no", "n", "0"} else None
 
 
-def _shown(value: Any) -> str:
+def _display_value(value: Any) -> str:
     text = "nothing" if value is None else repr(value)
     return text if len(text) <= 80 else text[:80] + "…"

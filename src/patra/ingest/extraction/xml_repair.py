@@ -27,7 +27,7 @@ def mended_xml(body: bytes) -> tuple[bytes, int]:
     plain, controls = _NOT_XML.subn("\ufffd", plain)
     references = 0
 
-    def allowed(reference: re.Match[str]) -> str:
+    def allowed_reference(reference: re.Match[str]) -> str:
         nonlocal references
         code = int(reference[1], 16) if reference[1] else int(reference[2])
         if code > 0x10FFFF or 0xD800 <= code < 0xE000 or _NOT_XML.match(chr(code)):
@@ -35,7 +35,7 @@ def mended_xml(body: bytes) -> tuple[bytes, int]:
             return "\ufffd"
         return reference[0]
 
-    plain = _REFERENCE.sub(allowed, plain)
+    plain = _REFERENCE.sub(allowed_reference, plain)
     if declared is not None:
         plain = plain.replace(declared[0].decode("ascii"), '<?xml version="1.0" encoding="utf-8"', 1)
     return plain.encode("utf-8", "replace"), replaced + controls + references

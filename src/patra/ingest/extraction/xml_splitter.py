@@ -44,7 +44,7 @@ def split_of(
     for part in (part.strip() for part in items_path.split("|")):
         if _PLACE(part) is None:
             return None
-        names = [_qualified(name, namespaces) for name in part.lstrip("/").split("/")]
+        names = [_qualify_name(name, namespaces) for name in part.lstrip("/").split("/")]
         if part.startswith("//"):
             if len(names) > 1:
                 return None
@@ -110,6 +110,6 @@ def _local(tag: str) -> str:
     return tag.rpartition("}")[2]
 
 
-def _qualified(name: str, namespaces: Mapping[str, str]) -> str:
+def _qualify_name(name: str, namespaces: Mapping[str, str]) -> str:
     prefix, colon, local = name.rpartition(":")
     return f"{{{namespaces.get(prefix, '')}}}{local}" if colon else name

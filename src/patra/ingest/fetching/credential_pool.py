@@ -22,7 +22,7 @@ def credential_key(line: EndpointClient) -> str:
     return f"{line.source}|{line.leg.auth.credential_ref}"
 
 
-def preferred(s: Runtime, line: EndpointClient) -> EndpointClient:
+def preferred_client(s: Runtime, line: EndpointClient) -> EndpointClient:
     """The client of the first credential of the pool that is not set aside; as it came where all are."""
     now = s.clock.now()
     return next((one for one in line.pool if s.credentials.usable(credential_key(one), now)), line)
@@ -33,7 +33,7 @@ def next_credential(s: Runtime, line: EndpointClient, why: RunReason, rest: int 
     if len(line.pool) == 1 or why not in REST:
         return None
     s.credentials.set_aside(credential_key(line), s.clock.now() + (rest or REST[why]))
-    found = preferred(s, line)
+    found = preferred_client(s, line)
     if found is line:
         return None
     log.warning("credential_set_aside", source=line.source, name=line.leg.auth.credential_ref, why=why.value)

@@ -135,9 +135,9 @@ class EndpointClient:
             max_hops=http.max_redirects,
         )
 
-    def shown(self, at: Position) -> Request | Refused:
+    def masked_request(self, at: Position) -> Request | Refused:
         """The request with `{name}` for every secret: what is stored and compared."""
-        return self.renderer.hidden(at)
+        return self.renderer.masked_request(at)
 
     def without_secret(self, url: str | None) -> str | None:
         """A next URL without our own credential, which some providers copy into it; it is put back when it is asked."""

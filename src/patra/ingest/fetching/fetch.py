@@ -16,12 +16,20 @@ from patra.ingest.extraction.body_parser import Document
 from patra.ingest.extraction.classify import Action, Verdict, excerpt
 from patra.ingest.extraction.response import Listed
 from patra.ingest.fetching import metrics
-from patra.ingest.fetching.credential_pool import credential_key, next_credential, preferred
+from patra.ingest.fetching.credential_pool import credential_key, next_credential, preferred_client
 from patra.ingest.fetching.endpoint_client import EndpointClient, Unsigned
 from patra.ingest.fetching.runtime import Runtime
 from patra.ingest.fetching.sender import Deferred, Sender, Tally, is_outage
 from patra.ingest.http.client import Answer, Exchange, Failure, Fault, Outgoing
-from patra.ingest.http.credentials import NoSecret, Secrets, Token, granted, secrets_of, token_of_hook, token_request
+from patra.ingest.http.credentials import (
+    NoSecret,
+    Secrets,
+    Token,
+    grant_token,
+    secrets_of,
+    token_of_hook,
+    token_request,
+)
 from patra.ingest.http.request import Position, takes_token
 from patra.ingest.ratelimit.limiter import Pause
 from patra.ingest.ratelimit.policy import signal_of
@@ -77,7 +85,7 @@ class _Fetch:
         self, s: Runtime, line: EndpointClient, pause: Pause, task: str, correlation: str, tally: Tally
     ) -> None:
         self._s = s
-        self._line = preferred(s, line)
+        self._line = preferred_client(s, line)
         self._pause = pause
         self._task = task
         self._correlation = correlation
@@ -102,7 +110,7 @@ class _Fetch:
             line.meter(metrics.RETRIES).inc()
             wait = line.backoff.delay(attempt, min(self._s.jitter(), 0.999_999))
             if not self._pause(wait):
-                return self._sender.deferred(RunReason.STOPPED, self._s.clock.now(), "the executor stops")
+                return self._sender.defer_request(RunReason.STOPPED, self._s.clock.now(), "the executor stops")
         raise AssertionError("attempts are bounded")
 
     def _again(self, verdict: Verdict, attempt: int) -> bool:
@@ -123,45 +131,45 @@ class _Fetch:
         circuits, key = self._s.circuits, self._line.circuit_key
         if (open_ := circuits.admit(key, self._s.clock.now())) is not None:
             until = max(open_.until, open_.trying)
-            return self._sender.deferred(RunReason.PUT_BACK_BREAKER, until, f"{open_.failures} failures in a row")
+            return self._sender.defer_request(RunReason.PUT_BACK_BREAKER, until, f"{open_.failures} failures in a row")
         turn = circuits.turn(key)
         if turn:
             self._sender.note_circuit(RunReason.CIRCUIT_PROBE)
         try:
-            return self._asked(at)
+            return self._ask_server(at)
         finally:
             if turn:  # no answer has settled it, then: another may try
                 circuits.withdraw(key, turn, self._s.clock.now())
 
-    def _asked(self, at: Position) -> Fetched | Deferred:
+    def _ask_server(self, at: Position) -> Fetched | Deferred:
         secrets = self._secrets(self._s.clock.now())
         match secrets:
             case Deferred():
                 return secrets
             case NoSecret():
                 if self._other_credential(secrets.code):
-                    return self._asked(at)
-                return self._halted(at, secrets.code, secrets.detail, secrets.advice)
+                    return self._ask_server(at)
+                return self._halt_page(at, secrets.code, secrets.detail, secrets.advice)
             case Failure():
-                return self._judged(at, secrets)
+                return self._judge_exchange(at, secrets)
             case _:
                 pass
         request = self._line.outgoing(at, secrets, self._correlation)
         match request:
             case Refused():
-                return self._refused(at, request)
+                return self._refuse_page(at, request)
             case Unsigned():
-                return self._halted(at, RunReason.SIGNING_FAILED, request.detail, "fix the hook, then lift the halt")
+                return self._halt_page(at, RunReason.SIGNING_FAILED, request.detail, "fix the hook, then lift the halt")
             case Outgoing():
                 pass
         exchange = self._sender.exchange(request, *self._line.gate(secrets))
         if isinstance(exchange, Deferred):
             return exchange
-        return self._judged(at, exchange)
+        return self._judge_exchange(at, exchange)
 
     # --- judging
 
-    def _judged(self, at: Position, exchange: Exchange) -> Fetched:
+    def _judge_exchange(self, at: Position, exchange: Exchange) -> Fetched:
         line = self._line
         now = self._s.clock.now()
         verdict, document = line.classifier.judge(exchange, now)
@@ -169,16 +177,16 @@ class _Fetch:
         listed: Listed | None = None
         if verdict.action is Action.ACCEPT and document is not None and answer is not None:
             listed = line.reader.page(document, answer.headers, answer.url)
-            verdict = line.classifier.listed(listed, at) or verdict
+            verdict = line.classifier.judge_list(listed, at) or verdict
             if verdict.action is not Action.ACCEPT:
                 verdict, listed = replace(verdict, detail=f"{verdict.detail}: {excerpt(answer.body)}"), None
         elif verdict.code is RunReason.NO_CONTENT:
             verdict = line.classifier.silent(at) or verdict
         if verdict.action is Action.RETRY and verdict.retry_after and answer is not None and answer.status < 400:
             self._cool(verdict.retry_after)  # an error inside a 200 that the pack knows: the gate could not
-        return self._fetched(at, verdict, answer, document, listed)
+        return self._make_fetched(at, verdict, answer, document, listed)
 
-    def _fetched(
+    def _make_fetched(
         self,
         at: Position,
         verdict: Verdict,
@@ -196,20 +204,20 @@ class _Fetch:
         signal = Signal(sign=Sign.TRANSIENT_5XX, allowed_at=self._s.clock.now(), retry_after=wait)
         self._s.gate.tell(key, policy, signal)
 
-    def _refused(self, at: Position, refused: Refused) -> Fetched:
+    def _refuse_page(self, at: Position, refused: Refused) -> Fetched:
         detail = f"{refused.place}: {refused.detail}"
         if refused.code is Reason.RENDER_OFF_HOST:
-            return self._halted(
+            return self._halt_page(
                 at, RunReason.HOST_REFUSED, detail, "add the host to the pack's `hosts`, then lift the halt"
             )
         verdict = Verdict(
             action=Action.FAIL, code=RunReason.UNSENDABLE, level="L2", rule=refused.code.value, detail=detail
         )
-        return self._fetched(at, verdict)
+        return self._make_fetched(at, verdict)
 
-    def _halted(self, at: Position, code: RunReason, detail: str, advice: str) -> Fetched:
+    def _halt_page(self, at: Position, code: RunReason, detail: str, advice: str) -> Fetched:
         verdict = Verdict(action=Action.HALT, code=code, level="L4", detail=detail, advice=advice)
-        return self._fetched(at, verdict)
+        return self._make_fetched(at, verdict)
 
     # --- secrets
 
@@ -248,7 +256,7 @@ class _Fetch:
         self._s.gate.tell(permit.key, TOKEN_POLICY, replace(signal, jitter=int(self._s.jitter() * 999)))
         if is_outage(exchange):  # without a token the endpoint is out of reach
             self._sender.settle(failed=True, now=self._s.clock.now())
-        grant = granted(exchange, line.leg.auth.oauth2.expiry_skew, now)
+        grant = grant_token(exchange, line.leg.auth.oauth2.expiry_skew, now)
         match grant:
             case Token():
                 self._s.tokens.keep(self._token_key, grant)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from patra.ingest.fetching import metrics
 from patra.ingest.fetching.endpoint_client import EndpointClient
 from patra.ingest.fetching.runtime import Runtime
-from patra.ingest.http.client import Answer, Exchange, Failure, Fault, Outgoing, redirected
+from patra.ingest.http.client import Answer, Exchange, Failure, Fault, Outgoing, follow_redirect
 from patra.ingest.ratelimit.limiter import Pause, Permit, Refusal, obtain, unsent
 from patra.ingest.ratelimit.policy import signal_of
 from patra.ingest.ratelimit.token_bucket import Policy, Sign, Why
@@ -80,7 +80,7 @@ class Sender:
             booked = self.tally.permits_by_key
             booked[key] = booked.get(key, 0) + permit.cost
             exchange = self.send(request, permit)
-            following = redirected(request, exchange) if isinstance(exchange, Answer) else None
+            following = follow_redirect(request, exchange) if isinstance(exchange, Answer) else None
             if isinstance(following, Failure):
                 exchange = replace(following, elapsed=exchange.elapsed)
             self._tell(permit, policy, exchange)
@@ -121,7 +121,7 @@ class Sender:
                 code = RunReason.PUT_BACK_QUOTA
             case _:
                 code = RunReason.PUT_BACK_RATE
-        return self.deferred(code, refusal.until, f"the rate gate: {refusal.why}")
+        return self.defer_request(code, refusal.until, f"the rate gate: {refusal.why}")
 
     def send(self, request: Outgoing, permit: Permit) -> Exchange:
         tally, labels = self.tally, self.line.labels
@@ -191,7 +191,7 @@ class Sender:
         kind = metrics.CIRCUIT_ACTS[act]
         log.warning("ingest_self_heal", act=act.value, type=kind, task=self._task, error=self._last)
 
-    def deferred(self, code: RunReason, until: int, detail: str) -> Deferred:
+    def defer_request(self, code: RunReason, until: int, detail: str) -> Deferred:
         return Deferred(code=code, until=until, detail=detail, tally=self.tally)
 
 

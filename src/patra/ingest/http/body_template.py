@@ -38,7 +38,7 @@ class BodyRenderer:
                 encode: Callable[[str], str] = xml_text if kind is BodyKind.XML else str
                 place = "http.bodyTemplate.text"
                 try:
-                    text = self._text.encoded(context, encode)
+                    text = self._text.encode_text(context, encode)
                 except Invalid as error:
                     raise Refusal(Reason.RENDER_FAILED, place, error.detail) from error
                 if text is None:
@@ -46,7 +46,7 @@ class BodyRenderer:
                 return ("application/xml" if kind is BodyKind.XML else "text/plain; charset=utf-8"), text.encode()
 
 
-def evaluated(template: Template, context: Context, place: str) -> Any:
+def evaluate_template(template: Template, context: Context, place: str) -> Any:
     """The value of a template. Raises Refusal with the place that it is for."""
     try:
         return template.value(context)
@@ -77,7 +77,7 @@ def _compiled_json(value: Any, compiled: Callable[[str], Template]) -> Any:
 def _json_value(value: Any, context: Context) -> Any:
     match value:
         case Template():
-            found = evaluated(value, context, "http.bodyTemplate.json")
+            found = evaluate_template(value, context, "http.bodyTemplate.json")
             return text_of(found, context.env) if isinstance(found, Instant | Span) else found
         case dict():
             return {key: _json_value(item, context) for key, item in cast("dict[str, Any]", value).items()}

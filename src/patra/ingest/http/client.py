@@ -20,7 +20,7 @@ import msgspec
 import urllib3
 from urllib3 import exceptions as wrong
 
-from patra.ingest.http.content_encoding import TooLargeError, accepted, decoder
+from patra.ingest.http.content_encoding import TooLargeError, accepted_encodings, decoder
 from patra.ingest.packs.checks import on_hosts
 from patra.ingest.ratelimit.limiter import Permit
 from patra.kernel.safety.egress import guard
@@ -73,7 +73,7 @@ class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def shown_url(self) -> str:
-        return redact_url(scrubbed(self.url, self.secrets))
+        return redact_url(scrub_text(self.url, self.secrets))
 
     @property
     def body_hash(self) -> str | None:
@@ -81,7 +81,7 @@ class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
         if self.body is None:
             return None
         return sha256(
-            scrubbed(self.body.decode("utf-8", "surrogateescape"), self.secrets).encode("utf-8", "surrogateescape")
+            scrub_text(self.body.decode("utf-8", "surrogateescape"), self.secrets).encode("utf-8", "surrogateescape")
         ).hexdigest()
 
 
@@ -111,7 +111,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 Exchange: TypeAlias = Answer | Failure
 
 
-def scrubbed(text: str, secrets: Iterable[str]) -> str:
+def scrub_text(text: str, secrets: Iterable[str]) -> str:
     """The text without the secrets, in whatever encoding of URLs they stand."""
     for secret in secrets:
         for form in {secret, quote(secret, safe=""), quote(secret), quote_plus(secret)}:
@@ -129,12 +129,12 @@ def with_tracing(headers: Iterable[tuple[str, str]], correlation: str) -> tuple[
     return (*headers, ("X-Ingest-Correlation-Id", correlation), *context.items())
 
 
-def redirected(request: Outgoing, answer: Answer) -> Outgoing | Failure | None:
+def follow_redirect(request: Outgoing, answer: Answer) -> Outgoing | Failure | None:
     """Where a redirect leads: the next request, why it is not followed, or None where the answer is not a redirect."""
     if answer.status not in {301, 302, 303, 307, 308} or "location" not in answer.headers:
         return None
     location = answer.headers["location"]
-    shown = redact_url(scrubbed(location, request.secrets))
+    shown = redact_url(scrub_text(location, request.secrets))
     try:
         here = parse_http_url(request.url)
         there = parse_http_url(urljoin(str(here), location))
@@ -153,7 +153,7 @@ def redirected(request: Outgoing, answer: Answer) -> Outgoing | Failure | None:
         headers = tuple(
             (name, value)
             for name, value in headers
-            if name.lower() not in {"authorization", "cookie"} and scrubbed(value, request.secrets) == value
+            if name.lower() not in {"authorization", "cookie"} and scrub_text(value, request.secrets) == value
         )
     return msgspec.structs.replace(request, url=str(there), headers=headers, hops=request.hops + 1)
 
@@ -196,7 +196,7 @@ class Transport:
         started = time.monotonic()
 
         def failure(fault: Fault, error: object) -> Failure:
-            detail = redact_text(scrubbed(str(error), request.secrets))[:500]
+            detail = redact_text(scrub_text(str(error), request.secrets))[:500]
             return Failure(fault=fault, detail=detail, elapsed=_micros(started))
 
         try:
@@ -215,7 +215,7 @@ class Transport:
             pool.clear()
 
     def _exchange(self, request: Outgoing, url: HttpUrl, started: float) -> Answer:
-        response = self._opened(request, url, _headers(request))
+        response = self._open_response(request, url, _headers(request))
         try:
             body, wire = _body(response, _pieces(response), request, started)
         except BaseException:
@@ -224,7 +224,9 @@ class Transport:
         response.release_conn()
         return _answer(request, response.status, response.headers.itermerged(), body, wire, started)
 
-    def _opened(self, request: Outgoing, url: HttpUrl, headers: MutableMapping[str, str]) -> urllib3.BaseHTTPResponse:
+    def _open_response(
+        self, request: Outgoing, url: HttpUrl, headers: MutableMapping[str, str]
+    ) -> urllib3.BaseHTTPResponse:
         """Without a proxy the parts that were checked are connected to: no second parser sees the host."""
         pool = self._pool(request.proxy)
         options: dict[str, Any] = {
@@ -257,7 +259,7 @@ def _headers(request: Outgoing) -> MutableMapping[str, str]:
     if len(names) < len(request.headers):
         found = urllib3.HTTPHeaderDict(request.headers)
     if request.compression and "accept-encoding" not in names:
-        found["Accept-Encoding"] = accepted()
+        found["Accept-Encoding"] = accepted_encodings()
     return found
 
 

@@ -105,7 +105,7 @@ def brotli_there() -> bool:
     return hasattr(import_module("brotli").Decompressor, "can_accept_more_data")
 
 
-def accepted() -> str:
+def accepted_encodings() -> str:
     """The value of `Accept-Encoding`."""
     return "gzip, deflate, br" if brotli_there() else "gzip, deflate"
 

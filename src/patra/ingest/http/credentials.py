@@ -222,7 +222,7 @@ class _Grant(msgspec.Struct):
     expires_in: float | str | None = None
 
 
-def granted(exchange: Exchange, skew: str, now: int) -> Token | NoSecret | None:
+def grant_token(exchange: Exchange, skew: str, now: int) -> Token | NoSecret | None:
     """The token of an answer; NoSecret where the client is refused, None where it is worth another attempt."""
     if not isinstance(exchange, Answer) or exchange.status == 429 or exchange.status >= 500:
         return None

@@ -15,7 +15,7 @@ from patra.ingest.expressions.escaping import Pairs, Refusal, Refused, encoded_p
 from patra.ingest.expressions.scopes import request_names
 from patra.ingest.expressions.template import Template, compile_template
 from patra.ingest.expressions.values import Context, Env, Instant
-from patra.ingest.http.body_template import BodyRenderer, evaluated, rendered_text
+from patra.ingest.http.body_template import BodyRenderer, evaluate_template, rendered_text
 from patra.ingest.packs.checks import on_hosts
 from patra.ingest.packs.sections import Auth
 from patra.ingest.packs.spec import Leg
@@ -81,23 +81,26 @@ class Renderer:
         names = dict(request_names(leg.params, secrets, variables, detail=leg.role is Role.DETAIL))
         allowed = leg.expr.allowed_functions
 
-        def compiled(text: str) -> Template:
+        def parse_template(text: str) -> Template:
             return compile_template(text, names, allowed)
 
         def each(values: Mapping[str, Any]) -> list[tuple[str, list[Template]]]:
-            return [(k, [compiled(v)] if isinstance(v, str) else [compiled(i) for i in v]) for k, v in values.items()]
+            return [
+                (k, [parse_template(v)] if isinstance(v, str) else [parse_template(i) for i in v])
+                for k, v in values.items()
+            ]
 
         http = leg.http
-        self._vars = [(name, compiled(text)) for name, text in variables.items()]
-        self._path = compiled(http.path_template)
-        self._agent = compiled(http.user_agent)
-        self._headers = [(name, compiled(text)) for name, text in http.headers_template.items()]
+        self._vars = [(name, parse_template(text)) for name, text in variables.items()]
+        self._path = parse_template(http.path_template)
+        self._agent = parse_template(http.user_agent)
+        self._headers = [(name, parse_template(text)) for name, text in http.headers_template.items()]
         self._query = each(http.query_template)
         self._next_query = each(http.next_query_template) if http.next_query_template is not None else None
         self._form = each(http.body_template.fields) if http.body_template.kind is BodyKind.FORM else []
-        self._body = BodyRenderer(http.body_template, compiled)
+        self._body = BodyRenderer(http.body_template, parse_template)
         self._params = [
-            (p, compiled(p.expr) if p.expr is not None else None, pattern(p.pattern) if p.pattern else None)
+            (p, parse_template(p.expr) if p.expr is not None else None, pattern(p.pattern) if p.pattern else None)
             for p in leg.mapping.request_params
         ]
 
@@ -113,14 +116,14 @@ class Renderer:
             self._last = at, found
         return found
 
-    def hidden(self, at: Position) -> Request | Refused:
+    def masked_request(self, at: Position) -> Request | Refused:
         """The same request with `{name}` for each secret: what may be stored, hashed and compared."""
         names = (*self._secret_names, *(["accessToken"] if takes_token(self.leg.auth) else []))
         return self.render(at, {name: f"{{{name}}}" for name in names})
 
     def _request(self, at: Position, secrets: Mapping[str, str]) -> Request:
         context = self._context(at, secrets)
-        placed = self._placed(context)
+        placed = self._place_parameters(context)
         query = self._pairs(
             context, self._query if at.page_index == 0 or self._next_query is None else self._next_query
         )
@@ -185,15 +188,15 @@ class Renderer:
         }
         context = Context(values, env)
         for name, template in self._vars:  # each once, so that one that uses another twice does not cost double
-            found[name] = evaluated(template, context, f"expr.vars.{name}")
+            found[name] = evaluate_template(template, context, f"expr.vars.{name}")
         return context
 
-    def _placed(self, context: Context) -> list[tuple[ParamLocation, str, str]]:
+    def _place_parameters(self, context: Context) -> list[tuple[ParamLocation, str, str]]:
         """The parameters that place themselves, after their own rules."""
         out: list[tuple[ParamLocation, str, str]] = []
         for param, template, matcher in self._params:
             place = f"params.{param.name}"
-            value = self.leg.params.get(param.name) if template is None else evaluated(template, context, place)
+            value = self.leg.params.get(param.name) if template is None else evaluate_template(template, context, place)
             if value is None:
                 if param.required:
                     raise Refusal(Reason.RENDER_FAILED, place, "the parameter has no value")
@@ -220,7 +223,7 @@ class Renderer:
         for name, values in templates:
             place = f"{section}.{name}"
             for template in values:
-                value = evaluated(template, context, place)
+                value = evaluate_template(template, context, place)
                 if value is None:
                     if self._policy is NullPolicy.FAIL:
                         raise Refusal(
@@ -235,7 +238,7 @@ class Renderer:
 
     def _header(self, context: Context, name: str, template: Template) -> str | None:
         place = f"http.headersTemplate.{name}"
-        value = evaluated(template, context, place)
+        value = evaluate_template(template, context, place)
         if value is None:
             if self._policy is NullPolicy.FAIL:
                 raise Refusal(Reason.RENDER_FAILED, place, f"{template.source!r} has no value, and nullPolicy is fail")
@@ -322,7 +325,7 @@ class Renderer:
             return quote(text, safe=http.path_safe)
 
         try:
-            text = self._path.encoded(context, segment)
+            text = self._path.encode_text(context, segment)
         except Invalid as error:
             raise Refusal(Reason.RENDER_FAILED, place, error.detail) from error
         if text is None:

@@ -24,10 +24,10 @@ def upper_bound(window: Window, at: Position, shown: Callable[[Position], Reques
         return None
     bound = window.until_us(at.window_to)
 
-    def sent(until: int) -> Request | Refused:
+    def sent_bound(until: int) -> Request | Refused:
         return shown(replace(at, window_until=until))
 
-    plain = sent(bound)
-    if sent(window.start_of_unit_us(bound) - 1) != plain:
+    plain = sent_bound(bound)
+    if sent_bound(window.start_of_unit_us(bound) - 1) != plain:
         return bound
-    return next((bound + step for step in STEPS if sent(bound + step) != plain), bound)
+    return next((bound + step for step in STEPS if sent_bound(bound + step) != plain), bound)

@@ -166,7 +166,7 @@ def land(tx: Tx, commit: BatchCommit) -> Committed:
         stats.late_arrivals += late
         done = commit.closing is not None and commit.closing.task is TaskTransition.SUCCEED
         seen = Observed(
-            window=_confirmed(tx, commit),
+            window=_confirmed_span(tx, commit),
             ids=tuple(map(str, landing.growing)) if spec.by_key else tuple(landing.ids),
             newest=landing.newest,
             late=late,
@@ -179,14 +179,14 @@ def land(tx: Tx, commit: BatchCommit) -> Committed:
     )
     checkpoint = replace(commit.checkpoint, ledger=ledger)
     size_report.report(tx, spec, task, ledger.listing, commit.closing, first=batch.no == 1, now=now)
-    params = {"run_id": taken.run_id, "checkpoint": encode_checkpoint(checkpoint), "stats": stats.encoded(), "now": now}
+    params = {"run_id": taken.run_id, "checkpoint": encode_checkpoint(checkpoint), "stats": stats.to_json(), "now": now}
     tx.execute(Q["run_progress"], params)
     if commit.closing is not None:
         _end(tx, work, commit.closing, ledger, now)
     return Committed(sorted=out, stats=stats, ledger=ledger, cursor=moved, quarantined=set_aside)
 
 
-def _confirmed(tx: Tx, commit: BatchCommit) -> Span | None:
+def _confirmed_span(tx: Tx, commit: BatchCommit) -> Span | None:
     """The window that is complete with this batch; that of a list by pages with the last of its slices."""
     closing, task = commit.closing, commit.work.taken.task
     if commit.confirm is not None or closing is None or closing.task is not TaskTransition.SUCCEED:
@@ -232,7 +232,7 @@ def close(tx: Tx, end: RunEnd) -> bool:
     leases.guard(tx, TASKS, [taken.lease])
     if end.used:
         consume(tx, end.used, now)
-    checkpoint, stats = encode_checkpoint(end.checkpoint), end.stats.encoded()
+    checkpoint, stats = encode_checkpoint(end.checkpoint), end.stats.to_json()
     tx.execute(Q["run_progress"], {"run_id": taken.run_id, "checkpoint": checkpoint, "stats": stats, "now": now})
     return _end(tx, end.work, end.closing, end.checkpoint.ledger, now)
 
@@ -242,7 +242,7 @@ def _end(tx: Tx, work: Work, closing: Closing, ledger: Ledger, now: int) -> bool
     task = taken.task
     error = None
     if closing.level is not None or closing.task in {TaskTransition.FAIL, TaskTransition.PART}:
-        error = f"{closing.code.value}: {_advised(closing)}"
+        error = f"{closing.code.value}: {_closing_words(closing)}"
     landing_store.end_run(tx, taken.run_id, closing.run, closing.code, now, error)
     also: dict[str, Any] = {} if closing.task is TaskTransition.DEFER else {"finished_at": now}
     moved = landing_store.move_task(tx, task.task_id, closing.task, closing.code, now, **also)
@@ -261,7 +261,7 @@ def _end(tx: Tx, work: Work, closing: Closing, ledger: Ledger, now: int) -> bool
 def _halt(tx: Tx, spec: Spec, closing: Closing, run_id: str, now: int) -> None:
     """Stop the endpoint until an operator lifts it; the first run that meets the error publishes it."""
     source, endpoint, code = spec.provenance_code, spec.endpoint_code, closing.code.value
-    detail = _advised(closing)
+    detail = _closing_words(closing)
     if operations.halt(tx, source, endpoint, operations.BREAKER, reason=code, detail=detail, by=run_id, now=now):
         said = Halt(
             source=source,
@@ -275,7 +275,7 @@ def _halt(tx: Tx, spec: Spec, closing: Closing, run_id: str, now: int) -> None:
         outbox.append(tx, HALTS, [halt_message(said, now)], now)
 
 
-def _advised(closing: Closing) -> str:
+def _closing_words(closing: Closing) -> str:
     """What is wrong and what to do, each once: a verdict may have said both already."""
     detail = closing.detail or closing.code.text
     return f"{detail} ({closing.advice})" if closing.advice and closing.advice not in detail else detail

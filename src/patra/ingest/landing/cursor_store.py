@@ -91,7 +91,7 @@ def advance_cursor(tx: Tx, here: Here, seen: Observed) -> RunReason | None:
     else:
         return None
     _event(tx, here, seen, turn)
-    observed = _observed(here, seen)
+    observed = _observe_value(here, seen)
     if turn.write:
         _set(tx, here, seen, turn)
     elif turn.there and _latest(here, observed, turn.observed) != turn.observed:
@@ -111,7 +111,7 @@ def _latest(here: Here, one: str | None, other: str | None) -> str | None:
 def _time(tx: Tx, here: Here, seen: Observed) -> Turn:
     direction, task = here.spec.cursor.direction, here.task
     backward = direction is Direction.BACKFILL
-    row = _locked(tx, here) if seen.window else tx.fetch_one(Q["cursor_value"], here.mark)
+    row = _lock_cursor(tx, here) if seen.window else tx.fetch_one(Q["cursor_value"], here.mark)
     present: int | None = row[1] if row else None
     base = _base(tx, task, backward=backward) if present is None else present
     frontier = Frontier(present=base)
@@ -125,13 +125,13 @@ def _time(tx: Tx, here: Here, seen: Observed) -> Turn:
         after=format_instant(after),
         before_instant=present,
         after_instant=after,
-        write=seen.window is not None and (step.moved or present is None),
+        write=seen.window is not None and (step.has_moved or present is None),
         there=row is not None,
         observed=row[2] if row else None,
     )
 
 
-def _locked(tx: Tx, here: Here) -> Row | None:
+def _lock_cursor(tx: Tx, here: Here) -> Row | None:
     """The cursor, held until the commit. A row that is not there cannot be held: two would overwrite each other."""
     row = tx.fetch_one(Q["cursor_for_update"], here.mark)
     if row is None:
@@ -142,7 +142,7 @@ def _locked(tx: Tx, here: Here) -> Row | None:
 
 def _key(tx: Tx, here: Here, seen: Observed) -> Turn:
     """HARVEST by key: the largest key, once the list with it is read to its end; never a smaller one."""
-    row = _locked(tx, here)
+    row = _lock_cursor(tx, here)
     before, _, observed = row or (None, None, None)
     after = later_id(before, [str(seen.highest)] if seen.highest is not None else [])
     return _forward(before, after, there=row is not None, observed=observed)
@@ -150,7 +150,7 @@ def _key(tx: Tx, here: Here, seen: Observed) -> Turn:
 
 def _progress(tx: Tx, here: Here, seen: Observed) -> Turn:
     """UPDATE: the last id that was looked at, or the instant of the last look."""
-    row = _locked(tx, here)
+    row = _lock_cursor(tx, here)
     before, was, observed = row or (None, None, None)
     if here.spec.cursor.type is CursorType.TIME:
         instant = max(here.now, was or 0)
@@ -193,7 +193,7 @@ def _base(tx: Tx, task: TaskRow, *, backward: bool) -> int:
     return edge if edge is not None else own or 0
 
 
-def _observed(here: Here, seen: Observed) -> str | None:
+def _observe_value(here: Here, seen: Observed) -> str | None:
     if seen.newest is not None and not here.spec.by_key:
         return format_instant(seen.newest)
     return max(seen.ids, key=ordered_id) if seen.ids and here.spec.cursor.type is CursorType.ID else None
@@ -210,7 +210,7 @@ def _event(tx: Tx, here: Here, seen: Observed, turn: Turn) -> None:
         turn.after,
         turn.before_instant,
         turn.after_instant,
-        _observed(here, seen),
+        _observe_value(here, seen),
         seen.window.start if seen.window else None,
         seen.window.end if seen.window else None,
         turn.code.value,
@@ -225,7 +225,7 @@ def _event(tx: Tx, here: Here, seen: Observed, turn: Turn) -> None:
 def _set(tx: Tx, here: Here, seen: Observed, turn: Turn) -> None:
     kind = here.spec.cursor.type
     value = turn.after or ""
-    observed = _latest(here, _observed(here, seen), turn.observed)
+    observed = _latest(here, _observe_value(here, seen), turn.observed)
     if here.spec.by_key:  # the largest key came with an earlier page, where it comes first
         observed = _latest(here, observed, value)
     if not turn.there and kind is CursorType.TIME:  # what was seen before there was a row is in the events

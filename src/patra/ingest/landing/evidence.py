@@ -30,7 +30,7 @@ _HINTS = ("retry-after", "x-ratelimit-remaining", "x-ratelimit-limit", "x-rateli
 
 def request_digest(line: EndpointClient, at: Position) -> str:
     """`request_digest`: the request as it may be shown, the hash of all of it, and the place it was rendered at."""
-    shown = line.shown(at)
+    shown = line.masked_request(at)
     tree: dict[str, Any] = {"at": msgspec.to_builtins(at), "leg": line.leg.endpoint_code}
     if isinstance(shown, Refused):
         tree["refused"] = f"{shown.place}: {shown.detail}"

@@ -17,7 +17,7 @@ from patra.ingest.extraction.mapping import Flaw, raw_of
 from patra.ingest.extraction.page_moves import Page
 from patra.ingest.extraction.response import Identity, Listed, Polluted, page_digest
 from patra.ingest.fetching.endpoint_client import EndpointClient
-from patra.ingest.landing.records import Bad, Draft, Incoming, alias, all_incoming, bad, gone
+from patra.ingest.landing.records import Bad, Draft, Incoming, alias, all_incoming, bad, gone_record
 from patra.ingest.planning.slicing.windows import Span
 from patra.ingest.vocabulary.codes import MissingIds
 from patra.ingest.vocabulary.run_reasons import RunReason
@@ -67,7 +67,7 @@ class GrowingKey(msgspec.Struct, frozen=True, kw_only=True):
             return None
         return number if (number := int(text)) <= MAX_KEY else None
 
-    def known(self, key: int) -> bool:
+    def was_read(self, key: int) -> bool:
         """Whether all records with this key were read before; ids do not repeat, other numbers may."""
         if self.after is None:
             return False
@@ -108,7 +108,7 @@ def ids_of(line: EndpointClient, items: Sequence[Any], growing: GrowingKey | Non
                 continue
             came.append(key)
         seen.add(hash(identifier))
-        if growing is not None and growing.known(came[-1]):  # it stands in the list and is not asked for
+        if growing is not None and growing.was_read(came[-1]):  # it stands in the list and is not asked for
             outside += 1
             continue
         ids.append(identifier)
@@ -171,7 +171,7 @@ def records_of(
                 outside += 1
                 continue
             kept.append((one, item, found))
-        _pack(_mapped(line, kept, now, plan, growing, came), line.leg.response.items_path, records, wrong)
+        _pack(_map_items(line, kept, now, plan, growing, came), line.leg.response.items_path, records, wrong)
     return Landing(
         records=records,
         bad=wrong,
@@ -191,7 +191,7 @@ Kept = tuple[Any, Any, Identity]
 """An item as it came and as it was read, and which record it is."""
 
 
-def _mapped(
+def _map_items(
     line: EndpointClient,
     kept: Sequence[Kept | Bad],
     now: int,
@@ -304,7 +304,7 @@ def with_missing(landing: Landing, asked: Sequence[str], policy: MissingIds, *, 
         more = [] if found is None else [found]
         return msgspec.structs.replace(landing, records=[record, *more], ids=[*landing.ids, asked[0]])
     if policy is MissingIds.DELETED and told_empty and not landing.ids:
-        return msgspec.structs.replace(landing, records=[gone(one) for one in asked], ids=list(asked))
+        return msgspec.structs.replace(landing, records=[gone_record(one) for one in asked], ids=list(asked))
     return with_lost(landing, [one for one in asked if one not in came])
 
 

@@ -174,7 +174,7 @@ def all_incoming(drafts: Sequence[Draft]) -> list[Incoming | None]:
     small = [len(body) <= MAX_CONTENT for body in bodies]
     identifiers = _all_identifiers(drafts)
     hashes = [sha256(body).hexdigest() for body in bodies]
-    contents = [packed(body) if fits else b"" for body, fits in zip(bodies, small, strict=True)]
+    contents = [pack_body(body) if fits else b"" for body, fits in zip(bodies, small, strict=True)]
     return [
         Incoming(
             id=one.id,
@@ -199,7 +199,7 @@ def _body(one: Draft) -> bytes:
         raw = one.raw if type(one.raw) is Raw else _encode(one.raw)
         body = b"".join((b'{"fields":', fields, b',"raw":', raw, b"}"))
     if holds_secret(body):  # a provider that repeats our key does not get it stored
-        body = _encode(_scrubbed(msgspec.json.decode(body)))
+        body = _encode(_scrub_value(msgspec.json.decode(body)))
     return body
 
 
@@ -248,27 +248,27 @@ def alias(asked: str, record: Incoming) -> Incoming | None:
     return incoming(asked, record.updated_at, record.version, fields, None, deleted=False)
 
 
-def gone(identifier: str) -> Incoming:
+def gone_record(identifier: str) -> Incoming:
     """A record that the provider says it has no more: it takes the time of the stored one, which it deletes."""
     return Incoming(
         id=identifier, updated_at=0, version=None, deleted=True, content=GONE_CONTENT, content_hash=GONE_HASH, gone=True
     )
 
 
-def _scrubbed(value: Any) -> Any:
+def _scrub_value(value: Any) -> Any:
     """The value with every known secret masked in its texts and names."""
     match value:
         case str():
             return scrub_known(value)
         case list():
-            return [_scrubbed(item) for item in cast("list[Any]", value)]
+            return [_scrub_value(item) for item in cast("list[Any]", value)]
         case dict():
-            return {scrub_known(name): _scrubbed(item) for name, item in cast("dict[str, Any]", value).items()}
+            return {scrub_known(name): _scrub_value(item) for name, item in cast("dict[str, Any]", value).items()}
         case _:
             return value
 
 
-def packed(body: bytes) -> bytes:
+def pack_body(body: bytes) -> bytes:
     """The bytes, smaller where that pays."""
     if len(body) < PACK_FROM_BYTES:
         return body

@@ -113,7 +113,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     at: int = 0
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         return self.over and not self.pending
 
 
@@ -201,7 +201,7 @@ class Stats(msgspec.Struct, kw_only=True, rename="camel"):
         )
         self.errors = (*others, latest)[-MAX_RUN_ERRORS:]
 
-    def encoded(self) -> str:
+    def to_json(self) -> str:
         tree: dict[str, Any] = msgspec.to_builtins(self)
         tree["remarks"] = f"online-reslice-suggested:{str('reslice' in self.healed).lower()}"
         tree["avgLatencyMs"] = self.total_latency_ms // self.req_count if self.req_count else 0
@@ -225,12 +225,14 @@ class Closing(msgspec.Struct, frozen=True, kw_only=True):
     level: str | None = None
 
 
-def deferred(code: RunReason, due: int, detail: str) -> Closing:
+def defer_task(code: RunReason, due: int, detail: str) -> Closing:
     """The task goes back into the queue and on from its checkpoint."""
     return Closing(run=RunTransition.PART, task=TaskTransition.DEFER, code=code, due=due, detail=detail)
 
 
-def failed(code: RunReason, detail: str, *, level: str | None = None, advice: str = "", halt: bool = False) -> Closing:
+def fail_task(
+    code: RunReason, detail: str, *, level: str | None = None, advice: str = "", halt: bool = False
+) -> Closing:
     """The task is over and leaves a hole, which a later plan finds."""
     return Closing(
         run=RunTransition.FAIL,

@@ -16,7 +16,7 @@ from patra.ingest.landing.run_state import (
     decode_checkpoint,
     encode_checkpoint,
 )
-from patra.ingest.landing.watermark import Frontier, merged
+from patra.ingest.landing.watermark import Frontier, merge_spans
 from patra.ingest.planning import store
 from patra.ingest.planning.slicing.windows import Span
 from patra.ingest.planning.states import TASK, TASKS, TaskStatus, TaskTransition
@@ -269,7 +269,7 @@ def store_records(
         seen = tx.fetch(Q["records_seen"], key, rows=[(one,) for one in sorted({r.id for r in records})])
         known = {one[0]: Stored(*one[1:]) for one in seen}
         out = sort_out(records, known, place.expr_hash, remap=remap, by_content=by_content)
-        inserted = _inserted(tx, params, out.new)
+        inserted = _insert_new(tx, params, out.new)
         rows = [(*_row(r), was.updated_at) for r, was in out.newer]
         changed = {one for (one,) in tx.fetch(Q["records_update"], params, rows=rows)}
         new += [r for r in out.new if r.id in inserted]
@@ -287,7 +287,7 @@ def store_records(
     raise StoreBusy("records_contended", f"others write the same records of {place.source}/{place.endpoint}")
 
 
-def _inserted(tx: Tx, params: Mapping[str, Any], records: Sequence[Incoming]) -> set[str]:
+def _insert_new(tx: Tx, params: Mapping[str, Any], records: Sequence[Incoming]) -> set[str]:
     """Insert records that were not there; which of them were, is asked only where another executor was first."""
     count = tx.execute(Q["records_insert"], params, rows=[_row(r) for r in records])
     if count == len(records):
@@ -348,7 +348,7 @@ def done_within(tx: Tx, whose: Mapping[str, Any], window: Span) -> list[Span]:
     """What tasks of a source, endpoint and operation have finished of a window, joined."""
     row = tx.fetch_one(Q["widest_window"], {"namespace": whose["namespace"]})
     bounds = {"low": window.start - (row[0] if row else 0), "since": window.start, "until": window.end}
-    return merged([Span(start, end) for start, end in tx.fetch(Q["windows_done_within"], {**whose, **bounds})])
+    return merge_spans([Span(start, end) for start, end in tx.fetch(Q["windows_done_within"], {**whose, **bounds})])
 
 
 def frontier(tx: Tx, whose: Mapping[str, Any], present: int, window: Span, *, backward: bool = False) -> Frontier:
@@ -365,21 +365,21 @@ def frontier(tx: Tx, whose: Mapping[str, Any], present: int, window: Span, *, ba
     done: list[Span] = []
     limit = FIRST_WINDOWS_READ
     while True:
-        reach = _reached(reach, window, sign)
+        reach = _reach_with(reach, window, sign)
         asked = {**whose, "low": low, "present": present, "limit": limit}
         found = [Span(start, end) for start, end in tx.fetch(Q[name], asked)]
         for span in found:
             if sign * (span.end if backward else span.start) > sign * reach:
-                return Frontier(present=present, done=tuple(merged(done)))
+                return Frontier(present=present, done=tuple(merge_spans(done)))
             done.append(span)
-            reach = _reached(_reached(reach, span, sign), window, sign)
+            reach = _reach_with(_reach_with(reach, span, sign), window, sign)
         if len(found) < limit:
-            return Frontier(present=present, done=tuple(merged(done)))
+            return Frontier(present=present, done=tuple(merge_spans(done)))
         low = found[-1].end if backward else found[-1].start  # of those that begin together the widest came first
         limit = WINDOWS_READ
 
 
-def _reached(reach: int, span: Span, sign: int) -> int:
+def _reach_with(reach: int, span: Span, sign: int) -> int:
     """How far it is done if this span is."""
     near, far = (span.start, span.end) if sign > 0 else (span.end, span.start)
     return far if sign * near <= sign * reach < sign * far else reach

@@ -30,7 +30,7 @@ class Advance(msgspec.Struct, frozen=True, kw_only=True):
     code: RunReason
 
     @property
-    def moved(self) -> bool:
+    def has_moved(self) -> bool:
         return self.after.present != self.before.present
 
 
@@ -43,7 +43,7 @@ def finish(frontier: Frontier, window: Span, direction: Direction = Direction.FO
         return Advance(before=frontier, after=frontier, code=RunReason.NOT_FORWARD)
     present = frontier.present
     kept: list[Span] = []
-    for span in merged([*frontier.done, window]):
+    for span in merge_spans([*frontier.done, window]):
         if span.start <= present:
             present = max(present, span.end)
         else:
@@ -56,7 +56,7 @@ def finish(frontier: Frontier, window: Span, direction: Direction = Direction.FO
     )
 
 
-def merged(spans: Iterable[Span]) -> list[Span]:
+def merge_spans(spans: Iterable[Span]) -> list[Span]:
     """The same windows sorted, those that touch or overlap joined, empty ones left out."""
     out: list[Span] = []
     for span in sorted(span for span in spans if span.start < span.end):
@@ -68,7 +68,7 @@ def merged(spans: Iterable[Span]) -> list[Span]:
     return out
 
 
-def confirmed(
+def confirm_window(
     window: Span, *, over: bool, ascending: bool, newest: int | None, since: int | None = None
 ) -> Span | None:
     """What a batch confirms of its slice's window.

@@ -112,7 +112,7 @@ def _sum_of_all(tx: Tx, source: str, endpoint: str, operation: str) -> Sum:
     """The sum of all windows: those that add up by the sums that are kept, the few that do not one by one."""
     params = {"source": source, "endpoint": endpoint, "operation": operation}
     done = tx.fetch_dicts(Q["ledger_sum"], params)[0]
-    rest = summed([_window(tx, row) for row in tx.fetch_dicts(Q["ledger_open"], params)])
+    rest = sum_windows([_window(tx, row) for row in tx.fetch_dicts(Q["ledger_open"], params)])
     return Sum(
         windows=int(done["windows"]) + rest.windows,
         complete=int(done["windows"]),
@@ -148,10 +148,10 @@ def _page(tx: Tx, source: str, endpoint: str, operation: str, limit: int, after:
     windows = [_window(tx, row) for row in shown]
     last = shown[-1] if len(rows) > limit else None
     following = "" if last is None else f"{last['window_from'] or 0}|{last['task_id']}{last['leg_code']}"
-    return Coverage(windows=windows, sum=summed(windows), after=following)
+    return Coverage(windows=windows, sum=sum_windows(windows), after=following)
 
 
-def summed(windows: list[Window]) -> Sum:
+def sum_windows(windows: list[Window]) -> Sum:
     """The lists of all windows that stand: those whose rest went to smaller ones, or that were read again, do not."""
     lists = [one for one in windows if one.leg == "LIST"]
     stand = [one for one in lists if one.status == WindowState.COMPLETE or (_is_open(one) and not one.made_good)]
@@ -190,7 +190,7 @@ def certificate(tx: Tx, source: str, endpoint: str = "", *, now: int) -> dict[st
         "endpoint": endpoint,
         "made": format_instant(now),
         "windows": windows,
-        "sum": msgspec.to_builtins(summed(found)),
+        "sum": msgspec.to_builtins(sum_windows(found)),
         "rereads": msgspec.to_builtins(rereads(tx, source, endpoint)),
     }
     return {**body, "hash": fingerprint(body)}
@@ -209,7 +209,7 @@ def verify(text: bytes | str) -> Verified:
         problems.append("the hash does not fit: the certificate was changed")
     if tree.get("certificate") not in KNOWN_CERTIFICATES:
         problems.append(f"version {tree.get('certificate')} is not known here")
-    sums = msgspec.to_builtins(summed(windows))
+    sums = msgspec.to_builtins(sum_windows(windows))
     if tree.get("certificate") == 1:  # did not count them
         del sums["unproven"]
     if sums != tree.get("sum"):

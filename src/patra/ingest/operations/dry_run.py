@@ -48,7 +48,7 @@ def rehearse(
     """Go the whole way, and undo it."""
 
     def work(tx: Tx) -> None:
-        raise _Undone(_gone(tx, place, before_key, records, now, remap=remap, by_content=by_content))
+        raise _Undone(_rehearse_gone(tx, place, before_key, records, now, remap=remap, by_content=by_content))
 
     try:
         db.run(work)
@@ -57,7 +57,7 @@ def rehearse(
     raise AssertionError("unreachable")
 
 
-def _gone(
+def _rehearse_gone(
     tx: Tx,
     place: RecordOrigin,
     before_key: str | None,

@@ -12,7 +12,7 @@ import msgspec
 from patra.ingest.operations.trial.bounds import UNCLEAR
 from patra.ingest.operations.trial.request import Wanted
 from patra.ingest.operations.try_source import Tried
-from patra.ingest.packs.compiler import LoadedPack, offered
+from patra.ingest.packs.compiler import LoadedPack, offered_operations
 from patra.ingest.packs.merge import merge
 from patra.ingest.packs.schema import Sections
 from patra.ingest.vocabulary.codes import MissingIds, Operation, TotalMeaning
@@ -30,7 +30,7 @@ class LiveCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 def live_checks(loaded: LoadedPack, wanted: Wanted, found: Tried, pack: str) -> list[LiveCheck]:
     """What to look at before a harvest of this endpoint is trusted; `pack` is how the command was given it."""
-    operations = offered(loaded.pack, wanted.endpoint)
+    operations = offered_operations(loaded.pack, wanted.endpoint)
     at = merge(loaded.tree, wanted.endpoint, operations[0] if operations else Operation.HARVEST).sections
     times = [str(record["updated"]) for record in found.records if "updated" in record]
     said = loaded.pack.semantics

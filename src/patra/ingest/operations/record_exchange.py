@@ -16,9 +16,9 @@ from patra.ingest.fetching.endpoint_client import EndpointClient
 from patra.ingest.fetching.fetch import Fetched, fetch
 from patra.ingest.fetching.runtime import Runtime
 from patra.ingest.fetching.sender import Deferred
-from patra.ingest.http.client import Answer, scrubbed
+from patra.ingest.http.client import Answer, scrub_text
 from patra.ingest.http.request import Position, Request
-from patra.ingest.operations.trial.request import Ready, Wanted, at_place, prepared
+from patra.ingest.operations.trial.request import Ready, Wanted, at_place, prepare_trial
 from patra.ingest.packs.compiler import LoadedPack
 from patra.ingest.packs.problems import Problem
 from patra.ingest.packs.secret_grants import Grant
@@ -44,11 +44,11 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     tree: dict[str, Any]
 
 
-def recorded(
+def record_exchanges(
     loaded: LoadedPack, wanted: Wanted, services: Runtime, pages: int, pause: Pause, grants: Sequence[Grant] = ()
 ) -> list[Exchange] | tuple[Problem, ...]:
     """Up to so many pages of a list, or what was asked for by id; the problems where the pack does not compile."""
-    ready = prepared(loaded, wanted, services.clock.now(), grants)
+    ready = prepare_trial(loaded, wanted, services.clock.now(), grants)
     if not isinstance(ready, Ready):
         return ready
     found = list(_walk(ready.line, ready.at, services, pages, pause))
@@ -101,24 +101,24 @@ def _next(line: EndpointClient, place: PagePosition, found: Fetched) -> PagePosi
 
 
 def _tree(line: EndpointClient, at: Position, answer: Answer, now: int) -> dict[str, Any]:
-    shown = line.shown(at)
+    shown = line.masked_request(at)
     who = [str(value) for name, value in line.leg.params.items() if name in TELLING_PARAMS and value]
     request: dict[str, Any] = {}
     if isinstance(shown, Request):
         request = {
             "method": shown.method,
-            "url": _masked(shown.url, who),
+            "url": _mask_text(shown.url, who),
             "headers": _headers(dict(shown.headers), who),
         }
         if shown.body is not None:
-            request["body"] = _masked(shown.body.decode("utf-8", "replace"), who)
+            request["body"] = _mask_text(shown.body.decode("utf-8", "replace"), who)
     return {
         "provider": line.source,
         "request": request,
         "response": {
             "status": answer.status,
             "headers": _headers(answer.headers, who),
-            "body": _masked(answer.body.decode("utf-8", "replace"), who),
+            "body": _mask_text(answer.body.decode("utf-8", "replace"), who),
         },
         "recorded_at": format_instant(now),
         "source_repo": "",
@@ -131,12 +131,14 @@ def _tree(line: EndpointClient, at: Position, answer: Answer, now: int) -> dict[
 
 
 def _headers(headers: Mapping[str, str], who: Sequence[str]) -> dict[str, str]:
-    return {name: MASK if name.lower() in TELLING_HEADERS else _masked(value, who) for name, value in headers.items()}
+    return {
+        name: MASK if name.lower() in TELLING_HEADERS else _mask_text(value, who) for name, value in headers.items()
+    }
 
 
-def _masked(text: str, who: Sequence[str]) -> str:
+def _mask_text(text: str, who: Sequence[str]) -> str:
     """Without secrets, which the shown request has by name, and without the requester's address."""
-    text = scrubbed(scrub_known(text), who)
+    text = scrub_text(scrub_known(text), who)
     for name in ("apiKey", "token", "accessToken", "clientId", "clientSecret", "password", "username"):
         text = text.replace(f"%7B{name}%7D", MASK).replace(f"{{{name}}}", MASK)
     return text

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from patra.ingest.execution.executor import compiled
+from patra.ingest.execution.executor import compile_snapshot
 from patra.ingest.expressions.escaping import Refused
 from patra.ingest.extraction.body_parser import Document
 from patra.ingest.extraction.classify import Action
@@ -38,7 +38,7 @@ from patra.ingest.operations.replay_comparison import (
     conclusion_of,
     moved_ids,
 )
-from patra.ingest.packs.spec import Spec, decode_spec, sealed
+from patra.ingest.packs.spec import Spec, decode_spec, seal_spec
 from patra.ingest.planning.slicing.windows import Span
 from patra.ingest.ratelimit.limiter import Pause
 from patra.ingest.vocabulary.codes import OnEqual, Operation, RetryPolicy
@@ -99,7 +99,7 @@ def replay(
     if kept and body is None:
         advice = "set `ingest.keep_bodies`, or replay over the network"
         raise Invalid("body_not_kept", f"the body of batch {batch_no} of run {run_id} is not kept", advice=advice)
-    shown = batch.line.shown(batch.at)
+    shown = batch.line.masked_request(batch.at)
     request = _request(batch, shown)
     before = _from_body(batch, body) if body is not None else None
     detail = ""
@@ -145,7 +145,7 @@ def replay(
         missing_ids=missing,
         added_ids=added,
         would=_would(db, batch, seen) if seen is not None else {},
-        written=_written(db, batch, seen, now) if full and seen is not None else [],
+        written=_write_and_undo(db, batch, seen, now) if full and seen is not None else [],
         detail=detail,
     )
 
@@ -162,7 +162,7 @@ def _load(db: Database, run_id: str, batch_no: int) -> ReplayedBatch | None:
         raise Invalid("plan_missing", f"the plan {evidence['plan_id']} is gone, and with it the snapshot")
     spec = decode_spec(row[0])
     once = replace(spec, retry=_once(spec), detail=_once_detail(spec))
-    course = compiled(db, once)
+    course = compile_snapshot(db, once)
     phase = Phase(evidence["phase_code"])
     return ReplayedBatch(
         evidence=evidence,
@@ -208,14 +208,14 @@ def _request(batch: ReplayedBatch, shown: Any) -> dict[str, Any]:
 
 def _snapshot(batch: ReplayedBatch) -> Compared:
     """Whether the plan's snapshot still has its fingerprint; a newer program may know fields that it has not."""
-    then, now = batch.fingerprint, sealed(batch.spec).spec_fingerprint
+    then, now = batch.fingerprint, seal_spec(batch.spec).spec_fingerprint
     return Compared(what="snapshot", then=then, now=now, same=then == now, weight=Weight.INFORMATIVE)
 
 
 def _from_body(batch: ReplayedBatch, body: bytes) -> SeenBatch:
     """What this program makes of the body that was kept."""
-    then = batch.answered
-    shown = batch.line.shown(batch.at)
+    then = batch.all_answered
+    shown = batch.line.masked_request(batch.at)
     answer = Answer(
         status=then["status"],
         headers=then.get("headerHints", {}),
@@ -228,7 +228,7 @@ def _from_body(batch: ReplayedBatch, body: bytes) -> SeenBatch:
     listed = None
     if verdict.action is Action.ACCEPT and isinstance(document, Document):
         listed = batch.line.reader.page(document, answer.headers, answer.url)
-        verdict = batch.line.classifier.listed(listed, batch.at) or verdict
+        verdict = batch.line.classifier.judge_list(listed, batch.at) or verdict
         listed = listed if verdict.action is Action.ACCEPT else None
     elif verdict.code is RunReason.NO_CONTENT:
         verdict = batch.line.classifier.silent(batch.at) or verdict
@@ -269,7 +269,7 @@ def _would(db: Database, batch: ReplayedBatch, seen: SeenBatch) -> dict[str, int
     }
 
 
-def _written(db: Database, batch: ReplayedBatch, seen: SeenBatch, now: int) -> list[Compared]:
+def _write_and_undo(db: Database, batch: ReplayedBatch, seen: SeenBatch, now: int) -> list[Compared]:
     """The way into the store, gone once more and undone."""
     evidence, spec = batch.evidence, batch.spec
     place = RecordOrigin(

@@ -60,12 +60,12 @@ class ReplayedBatch(msgspec.Struct, frozen=True, kw_only=True):
     phase: Phase
 
     @property
-    def answered(self) -> dict[str, Any]:
+    def all_answered(self) -> dict[str, Any]:
         return self.evidence["response_digest"]
 
 
 def compared_lines(batch: ReplayedBatch, seen: SeenBatch) -> list[Compared]:
-    then, listed = batch.answered, seen.listed
+    then, listed = batch.all_answered, seen.listed
     token, url = (listed.token, listed.url) if listed is not None else (None, None)
     landed = batch.evidence["status_code"] == "SUCCEEDED"
 
@@ -102,7 +102,7 @@ def conclusion_of(compared: list[Compared], seen: SeenBatch | None, batch: Repla
         return RunReason.REPLAY_UNANSWERED
     if all(one.same is not False for one in compared if one.weight is Weight.DECISIVE):
         return RunReason.REPLAY_EQUAL
-    answered = seen.verdict.level is None or batch.answered["verdict"]["level"] is not None
+    answered = seen.verdict.level is None or batch.all_answered["verdict"]["level"] is not None
     return RunReason.REPLAY_CHANGED if answered else RunReason.REPLAY_UNANSWERED
 
 

@@ -28,7 +28,7 @@ class TaskFilter(msgspec.Struct, frozen=True, kw_only=True):
     operation: str = ""
     plan: str = ""
 
-    def wanted(self) -> dict[str, Any]:
+    def wanted_fields(self) -> dict[str, Any]:
         """As the list of tasks takes it. Raises Invalid where no field is given: nothing is done to everything."""
         given = {name: value for name, value in msgspec.structs.asdict(self).items() if value}
         if not given:
@@ -53,12 +53,12 @@ class RequeuePreview(msgspec.Struct, frozen=True, kw_only=True):
 
 def preview(tx: Tx, wanted: TaskFilter) -> RequeuePreview:
     """The failed tasks that a requeue would take, counted by reason and by source."""
-    found, more, left_out = _failed(tx, wanted)
+    found, more, left_out = _failed_tasks(tx, wanted)
     return RequeuePreview(
         tasks=len(found),
         more=more,
-        by_reason=_counted(row["reason_code"] or "" for row in found),
-        by_source=_counted(f"{row['provenance_code']}/{row['endpoint_name']}" for row in found),
+        by_reason=_count_names(row["reason_code"] or "" for row in found),
+        by_source=_count_names(f"{row['provenance_code']}/{row['endpoint_name']}" for row in found),
         sample=[row["task_id"] for row in found[:SAMPLE_TASKS]],
         left_out=left_out,
     )
@@ -69,7 +69,7 @@ def requeue_failed(tx: Tx, wanted: TaskFilter, *, why: str, now: int) -> Act:
 
     Those of plans that were cancelled or failed are left out, unless their plan is named.
     """
-    found, more, left_out = _failed(tx, wanted)
+    found, more, left_out = _failed_tasks(tx, wanted)
     moves = [
         TASK.move(row["task_id"], TaskStatus.FAILED, TaskTransition.REQUEUE, reason=Reason.OPERATOR, at=now)
         for row in found
@@ -98,11 +98,11 @@ def _subject(tasks: Sequence[str]) -> str:
     return tasks[0] if len(tasks) == 1 else plans.pop() if len(plans) == 1 else f"{len(plans)} plans"
 
 
-def _failed(tx: Tx, wanted: TaskFilter) -> tuple[list[dict[str, Any]], bool, int]:
+def _failed_tasks(tx: Tx, wanted: TaskFilter) -> tuple[list[dict[str, Any]], bool, int]:
     """The failed tasks in the order of their names, whether there are more than are taken, how many are left out."""
     found: list[dict[str, Any]] = []
     left_out = 0
-    for rows, following in _pages(tx, wanted.wanted()):
+    for rows, following in _pages(tx, wanted.wanted_fields()):
         given_up = set[str]() if wanted.plan else _given_up(tx, {row["plan_id"] for row in rows})
         kept = [row for row in rows if row["plan_id"] not in given_up]
         left_out += len(rows) - len(kept)
@@ -128,5 +128,5 @@ def _pages(tx: Tx, wanted: dict[str, Any]) -> Iterator[tuple[list[dict[str, Any]
         after = one.next
 
 
-def _counted(names: Iterator[str]) -> dict[str, int]:
+def _count_names(names: Iterator[str]) -> dict[str, int]:
     return dict(Counter(names).most_common())

@@ -37,7 +37,7 @@ class Reread(msgspec.Struct, frozen=True, kw_only=True):
 def rereads(tx: Tx, source: str, endpoint: str = "") -> list[Reread]:
     """The rolling re-reads that the pack of a source declares, with their results."""
     return [
-        _reread(
+        _reread_of(
             one.name,
             one.schedule.endpoint,
             one.schedule.last or "",
@@ -49,7 +49,7 @@ def rereads(tx: Tx, source: str, endpoint: str = "") -> list[Reread]:
     ]
 
 
-def _reread(name: str, endpoint: str, last: str, row: dict[str, Any], *, enabled: bool) -> Reread:
+def _reread_of(name: str, endpoint: str, last: str, row: dict[str, Any], *, enabled: bool) -> Reread:
     declared = Reread(schedule=name, endpoint=endpoint, last=last, enabled=enabled)
     if not row["windows"]:
         return declared

@@ -19,7 +19,7 @@ from patra.ingest.fetching.runtime import Runtime
 from patra.ingest.operations.trial.bounds import BoundsProbe, Dated, can_probe, probe_bounds
 from patra.ingest.operations.trial.notes import notes_of, tried_record
 from patra.ingest.operations.trial.pages import ListWalk, TriedPage, fetch_details, is_accepted, walk_list
-from patra.ingest.operations.trial.request import Ready, Wanted, prepared
+from patra.ingest.operations.trial.request import Ready, Wanted, prepare_trial
 from patra.ingest.packs.compiler import LoadedPack
 from patra.ingest.packs.problems import Problem
 from patra.ingest.packs.secret_grants import Grant
@@ -63,7 +63,7 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.pages) and answered and not self.incomplete and not (self.bounds and self.bounds.loses)
 
 
-def tried(
+def try_endpoint(
     loaded: LoadedPack, wanted: Wanted, services: Runtime, grants: Sequence[Grant] = (), *, pause: Pause | None = None
 ) -> Tried | tuple[Problem, ...]:
     """Send the requests; the problems where the pack does not compile. Secrets are those that `grants` allow.
@@ -71,11 +71,11 @@ def tried(
     `pause` waits as the rate of the pack asks; without it a second request that may not go out at once is not sent.
     """
     now = services.clock.now()
-    ready = prepared(loaded, wanted, now, grants)
+    ready = prepare_trial(loaded, wanted, now, grants)
     if not isinstance(ready, Ready):
         return ready
     line, at = ready.line, ready.at
-    shown = line.shown(at)
+    shown = line.masked_request(at)
     if isinstance(shown, Refused):
         return Tried(verdict=str(shown.code), detail=f"{shown.place}: {shown.detail}")
     asked = Tried(

@@ -16,10 +16,10 @@ from patra.ingest.packs.checks import BUILT_IN, DEFAULT_TYPE, FITS, ITEM_ID, Dic
 from patra.ingest.packs.checks.given_params import given_param, given_params
 from patra.ingest.packs.checks.windows import by_key, no_list
 from patra.ingest.packs.merge import Merged, Origin, Tree, merge
-from patra.ingest.packs.problems import Problem, Severity, Source, TreePath, errors, ordered, unknown_name
+from patra.ingest.packs.problems import Problem, Severity, Source, TreePath, errors, order_problems, unknown_name
 from patra.ingest.packs.schema import MAX_JITTER, MAX_LOOK_BACK, Pack, Schedule
 from patra.ingest.packs.sections import Field, NamedRule, Output, Param
-from patra.ingest.packs.spec import CursorSpec, Leg, RequestParam, Spec, priority_of, reading_hash, sealed
+from patra.ingest.packs.spec import CursorSpec, Leg, RequestParam, Spec, priority_of, reading_hash, seal_spec
 from patra.ingest.packs.spec import Mapping as SpecMapping
 from patra.ingest.packs.yaml.yaml_document import Document
 from patra.ingest.vocabulary.codes import (
@@ -93,13 +93,13 @@ def check_pack(loaded: LoadedPack, dictionary: Dictionary = BUILT_IN) -> list[Pr
     """Every problem of every endpoint and operation that the pack offers, and of its references."""
     pack, found = loaded.pack, list(_references(loaded))
     for name in pack.endpoints:
-        for operation in offered(pack, name):
+        for operation in offered_operations(pack, name):
             draft = _draft(loaded, name, operation, Overrides(), complete=False)
             found += check(draft, dictionary)
-    return ordered(found)
+    return order_problems(found)
 
 
-def offered(pack: Pack, name: str) -> tuple[Operation, ...]:
+def offered_operations(pack: Pack, name: str) -> tuple[Operation, ...]:
     """Those that it names; else HARVEST and, by time, BACKFILL for lists, UPDATE where details are linked."""
     endpoint = pack.endpoints[name]
     if endpoint.supports:
@@ -145,12 +145,12 @@ def compile_spec(
     if (no := no_list(loaded.pack, endpoint, operation)) is not None:
         return Compiled(spec=None, problems=(no,), origins={})
     draft = _draft(loaded, endpoint, operation, given, complete=True)
-    problems = ordered([*given_params(draft, given.params), *check(draft, dictionary)])
+    problems = order_problems([*given_params(draft, given.params), *check(draft, dictionary)])
     if errors(problems):
         return Compiled(spec=None, problems=tuple(problems), origins=draft.merged.origins, tree=draft.merged.tree)
     degradations = sorted({problem.code.value for problem in problems})
-    spec = sealed(_spec(loaded, draft, degradations))
-    if operation is Operation.BACKFILL and Operation.HARVEST in offered(loaded.pack, endpoint):
+    spec = seal_spec(_spec(loaded, draft, degradations))
+    if operation is Operation.BACKFILL and Operation.HARVEST in offered_operations(loaded.pack, endpoint):
         forward = _draft(loaded, endpoint, Operation.HARVEST, given, complete=True)
         spec = msgspec.structs.replace(spec, harvest_cursor=_spec(loaded, forward, []).cursor)
     if operation is Operation.UPDATE:
@@ -214,12 +214,12 @@ def check_schedule(loaded: LoadedPack, name: str, schedule: Schedule) -> Iterato
             unknown_name(schedule.endpoint, pack.endpoints),
         )
         return
-    if schedule.operation not in offered(pack, schedule.endpoint):
+    if schedule.operation not in offered_operations(pack, schedule.endpoint):
         yield source.problem(
             Reason.OPERATION_UNSUPPORTED,
             ("schedules", name, "operation"),
             f"{pack.source} {schedule.endpoint} does not offer {schedule.operation}",
-            f"it offers: {', '.join(offered(pack, schedule.endpoint)) or 'nothing'}",
+            f"it offers: {', '.join(offered_operations(pack, schedule.endpoint)) or 'nothing'}",
         )
         return
     draft = _draft(loaded, schedule.endpoint, schedule.operation, Overrides(), complete=False)
@@ -323,7 +323,7 @@ def _of_refresh(loaded: LoadedPack, spec: Spec) -> Spec:
     linking = [name for name in others if _links(loaded, name, spec.endpoint_code)]
     home = linking[0] if spec.role is Role.DETAIL and len(linking) == 1 else ""
     hashes = {spec.record_expr_hash}
-    for operation in offered(loaded.pack, home or spec.endpoint_code):
+    for operation in offered_operations(loaded.pack, home or spec.endpoint_code):
         draft = _draft(loaded, home or spec.endpoint_code, operation, Overrides(), complete=False)
         detailed = draft.at.two_phase.enabled or operation is Operation.UPDATE
         hashes.add(reading_hash(_leg(draft.detail if draft.detail is not None and detailed else draft)))

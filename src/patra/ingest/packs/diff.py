@@ -7,7 +7,7 @@ from typing import Any, cast
 import msgspec
 
 from patra.ingest.packs.merge import Tree
-from patra.ingest.packs.problems import TreePath, dotted
+from patra.ingest.packs.problems import TreePath, dotted_path
 
 
 class Kind(StrEnum):
@@ -34,13 +34,13 @@ def _compare(before: Tree, after: Tree, path: TreePath) -> Iterator[Change]:
     for key, value in after.items():
         place = (*path, key)
         if key not in before:
-            yield Change(kind=Kind.ADDED, path=dotted(place), after=value)
+            yield Change(kind=Kind.ADDED, path=dotted_path(place), after=value)
             continue
         was: Any = before[key]
         if isinstance(value, dict) and isinstance(was, dict):
             yield from _compare(cast("Tree", was), cast("Tree", value), place)
         elif value != was or isinstance(value, bool) is not isinstance(was, bool):
-            yield Change(kind=Kind.CHANGED, path=dotted(place), before=was, after=value)
+            yield Change(kind=Kind.CHANGED, path=dotted_path(place), before=was, after=value)
     for key, value in before.items():
         if key not in after:
-            yield Change(kind=Kind.REMOVED, path=dotted((*path, key)), before=value)
+            yield Change(kind=Kind.REMOVED, path=dotted_path((*path, key)), before=value)

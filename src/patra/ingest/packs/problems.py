@@ -62,7 +62,7 @@ class Source(msgspec.Struct, frozen=True):
             code=code,
             message=message,
             advice=advice,
-            path=dotted(path),
+            path=dotted_path(path),
             file=self.file,
             line=mark.line,
             column=mark.column,
@@ -70,7 +70,7 @@ class Source(msgspec.Struct, frozen=True):
         )
 
 
-def dotted(path: TreePath) -> str:
+def dotted_path(path: TreePath) -> str:
     """A path as people write it: `endpoints.search.errors[2].path`."""
     out = ""
     for part in path:
@@ -89,6 +89,6 @@ def errors(problems: Sequence[Problem]) -> list[Problem]:
     return [problem for problem in problems if problem.severity is Severity.ERROR]
 
 
-def ordered(problems: Sequence[Problem]) -> list[Problem]:
+def order_problems(problems: Sequence[Problem]) -> list[Problem]:
     """Each problem once, in the order of the file."""
     return sorted(dict.fromkeys(problems), key=lambda p: (p.file, p.line, p.column, p.path, p.code))

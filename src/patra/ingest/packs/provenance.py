@@ -7,7 +7,7 @@ import msgspec
 
 from patra.ingest.packs.compiler import Compiled
 from patra.ingest.packs.merge import Level, origin_of
-from patra.ingest.packs.problems import Source, TreePath, dotted
+from patra.ingest.packs.problems import Source, TreePath, dotted_path
 from patra.ingest.packs.schema import Sections
 
 
@@ -32,11 +32,11 @@ def _value(path: TreePath, value: Any, compiled: Compiled, source: Source) -> Va
     if origin.level is Level.PLATFORM:
         place = ""
     elif origin.level is Level.TRIGGER:
-        place = dotted(origin.path)
+        place = dotted_path(origin.path)
     else:
         mark = source.mark(origin.path)
-        place = f"{source.file}:{mark.line}" if mark.line else dotted(origin.path)
-    return Value(path=dotted(path), value=value, level=origin.level.value, place=place)
+        place = f"{source.file}:{mark.line}" if mark.line else dotted_path(origin.path)
+    return Value(path=dotted_path(path), value=value, level=origin.level.value, place=place)
 
 
 def _leaves(value: Any, path: TreePath) -> Iterator[tuple[TreePath, Any]]:

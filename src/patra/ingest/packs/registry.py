@@ -113,7 +113,7 @@ def version_pack(tx: Tx, source: str, version_no: int) -> LoadedPack | None:
         tree: Tree = without_removed_fields(msgspec.json.decode(row[4]))
         pack = msgspec.convert(tree, Pack)
     except (msgspec.MsgspecError, KeyError, TypeError) as error:
-        raise _broken(source, error) from error
+        raise _broken_tables(source, error) from error
     return LoadedPack(tree=tree, pack=pack, hash=fingerprint(tree), source=Source(row[3], _marks(row[5])))
 
 
@@ -135,7 +135,7 @@ def read_tree(tx: Tx, source: str) -> Tree | None:
     try:
         return without_removed_fields(tree_of(rows))
     except (msgspec.MsgspecError, KeyError, TypeError) as error:
-        raise _broken(source, error) from error
+        raise _broken_tables(source, error) from error
 
 
 def read_pack(tx: Tx, source: str) -> LoadedPack | None:
@@ -150,11 +150,11 @@ def read_pack(tx: Tx, source: str) -> LoadedPack | None:
     try:
         pack = msgspec.convert(tree, Pack)
     except msgspec.ValidationError as error:
-        raise _broken(source, error) from error
+        raise _broken_tables(source, error) from error
     return LoadedPack(tree=tree, pack=pack, hash=fingerprint(tree), source=places)
 
 
-def _broken(source: str, error: Exception) -> Permanent:
+def _broken_tables(source: str, error: Exception) -> Permanent:
     """The tables were edited by hand."""
     return Permanent("i_registry_broken", f"the registry of {source} cannot be read ({error}); load its pack again")
 

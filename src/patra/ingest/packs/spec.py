@@ -190,7 +190,7 @@ def reading_hash(leg: Leg) -> str:
     return fingerprint([records["response"], records["mapping"]["output"], records["expr"]])
 
 
-def sealed(spec: Spec) -> Spec:
+def seal_spec(spec: Spec) -> Spec:
     """The snapshot with its three hashes."""
     tree: dict[str, Any] = {k: v for k, v in msgspec.to_builtins(spec).items() if k not in _HASHES}
     proto = {name: tree[name] for name in (*_EXPRESSIVE, "provenanceCode", "operation", "hosts", "window", "twoPhase")}

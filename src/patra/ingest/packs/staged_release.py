@@ -51,7 +51,7 @@ def stage(tx: Tx, loaded: LoadedPack, share: int, *, by: str, now: int) -> int:
     return version_no
 
 
-def staged(tx: Tx, source: str) -> Staged | None:
+def staged_version(tx: Tx, source: str) -> Staged | None:
     """The version of a source that is on trial."""
     row = tx.fetch_one(Q["stage_of"], {"source": source})
     if row is None:
@@ -68,7 +68,7 @@ def takes_part(found: Staged, what: str) -> bool:
 
 def promote(tx: Tx, source: str, *, by: str, now: int, version: int | None = None) -> RegistryEntry:
     """The version on trial is in force for all plans to come; with `version` only if it is the one on trial."""
-    found = _known(tx, source)
+    found = _known_version(tx, source)
     if version is not None and version != found.version_no:
         raise _other(source, version, found.version_no)
     _end(tx, source, found)
@@ -77,14 +77,14 @@ def promote(tx: Tx, source: str, *, by: str, now: int, version: int | None = Non
 
 def roll_back(tx: Tx, source: str) -> Staged:
     """The trial is over; plans to come are made from the version in force."""
-    found = _known(tx, source)
+    found = _known_version(tx, source)
     _end(tx, source, found)
     return found
 
 
 def compare(tx: Tx, source: str) -> list[Results]:
     """The results of both versions since the trial began."""
-    found = _known(tx, source)
+    found = _known_version(tx, source)
     current = registry.read_pack(tx, source)
     current_no = tx.fetch_dicts(Q["registry_source"], {"source": source})[0]["version_no"]
     sides = [("in force", current_no, current), ("on trial", found.version_no, found.pack)]
@@ -107,8 +107,8 @@ def _results(tx: Tx, role: str, version_no: int, pack: LoadedPack, since: int) -
     )
 
 
-def _known(tx: Tx, source: str) -> Staged:
-    found = staged(tx, source)
+def _known_version(tx: Tx, source: str) -> Staged:
+    found = staged_version(tx, source)
     if found is None:
         if not tx.fetch(Q["registry_source"], {"source": source}):
             raise registry.unknown_source(tx, source)
@@ -121,7 +121,7 @@ def _known(tx: Tx, source: str) -> Staged:
 def _end(tx: Tx, source: str, found: Staged) -> None:
     """The trial of just this version is over: another one may have been put on trial since it was read."""
     if not tx.execute(Q["unstage_pack"], {"source": source, "version_no": found.version_no}):
-        now = staged(tx, source)
+        now = staged_version(tx, source)
         raise _other(source, found.version_no, now.version_no if now is not None else None)
 
 

@@ -44,18 +44,18 @@ def plain(shape: t.Type) -> t.Type:
 
 def kind(shape: t.Type) -> str | None:
     """What a text stands for (`bits.base.Kind`)."""
-    return _said(shape, "extra").get("kind")
+    return _attribute_schema(shape, "extra").get("kind")
 
 
 def description(shape: t.Type) -> str:
     """The text of a field."""
-    return _said(shape, "extra_json_schema").get("description", "")
+    return _attribute_schema(shape, "extra_json_schema").get("description", "")
 
 
 def examples(shape: t.Type) -> list[Any]:
     """The examples of a field."""
-    return _said(shape, "extra_json_schema").get("examples") or []
+    return _attribute_schema(shape, "extra_json_schema").get("examples") or []
 
 
-def _said(shape: t.Type, attribute: str) -> dict[str, Any]:
+def _attribute_schema(shape: t.Type, attribute: str) -> dict[str, Any]:
     return cast("dict[str, Any]", getattr(shape, attribute) or {}) if isinstance(shape, t.Metadata) else {}

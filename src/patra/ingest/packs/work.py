@@ -277,14 +277,14 @@ def check_shape(output: Output) -> Iterator[Misfit]:
                     known, path = ", ".join(sorted(_PARTS[name])), ("fields", name, "fields", inner)
                     advice = f"{name} have {known}; _{inner} is for the fields below it only"
                     yield Misfit(path=path, message=f"{name} have no field {inner!r}", advice=advice)
-        elif name == "issued" and not _dated(field):
+        elif name == "issued" and not _is_dated(field):
             yield Misfit(path=("fields", name), message="issued is a date with its precision", advice="type: DATE")
     if not {*IDENTIFIERS, "title", "ids"} & set(output.fields):
         message = "a work needs at least an identifier or a title"
         yield Misfit(path=("fields",), message=message, advice=f"one of {', '.join(IDENTIFIERS)}, ids, title")
 
 
-def _dated(field: Field | str) -> bool:
+def _is_dated(field: Field | str) -> bool:
     """Whether what a field gives can be a date: typed so, or put together by hand."""
     return isinstance(field, Field) and (field.type is FieldType.DATE or bool(field.fields) or field.expr is not None)
 

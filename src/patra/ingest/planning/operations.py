@@ -55,14 +55,14 @@ def pause(tx: Tx, source: str, endpoint: str, *, by: str, why: str, now: int) ->
 
 
 def resume(tx: Tx, source: str, endpoint: str) -> Act:
-    _known(tx, source, endpoint)
+    _check_known(tx, source, endpoint)
     changed = tx.execute(Q["unhalt"], {"source": source, "endpoint": endpoint, "kind": PAUSE})
     return Act(act="ingest.resume", subject=_subject(source, endpoint), changed=changed, detail={})
 
 
 def signal(tx: Tx, source: str, endpoint: str, ids: Sequence[str], *, by: str, why: str, now: int) -> Act:
     """Records that the next UPDATE of an endpoint fetches again."""
-    _known(tx, source, endpoint)
+    _check_known(tx, source, endpoint)
     raised = store.raise_signals(tx, source, endpoint, ids, reason=Reason.OPERATOR.value, detail=why, by=by, now=now)
     detail = {"why": why, "ids": list(ids)[:100]}
     return Act(act="ingest.signal", subject=_subject(source, endpoint), changed=raised, detail=detail)
@@ -88,7 +88,7 @@ def known_schedule(tx: Tx, job: str) -> Scheduled:
 
 def lift_breaker(tx: Tx, source: str, endpoint: str, *, why: str) -> Act:
     """Let a source or endpoint go on that a fatal error (L4) has halted."""
-    _known(tx, source, endpoint)
+    _check_known(tx, source, endpoint)
     changed = tx.execute(Q["unhalt"], {"source": source, "endpoint": endpoint, "kind": BREAKER})
     detail = {"why": why, "reason": RunReason.LIFTED.value}
     return Act(act="ingest.lift", subject=_subject(source, endpoint), changed=changed, detail=detail)
@@ -99,7 +99,7 @@ def halt(tx: Tx, source: str, endpoint: str, kind: str, *, reason: str, detail: 
 
     Executors call it with BREAKER for a fatal error.
     """
-    _known(tx, source, endpoint)
+    _check_known(tx, source, endpoint)
     return len(tx.fetch(Q["halt"], rows=[(source, endpoint, kind, reason, detail, by, now)]))
 
 
@@ -107,7 +107,7 @@ def cancel_plan(tx: Tx, plan_id: str, *, why: str, now: int) -> Act:
     """The plan, its slices and all tasks that have not ended. Workers that hold one find their lease lost."""
     plan = store.plan_row(tx, plan_id)
     if plan is None:
-        raise store.unknown(Reason.PLAN_UNKNOWN, plan_id)
+        raise store.unknown_name(Reason.PLAN_UNKNOWN, plan_id)
     stopped, tasks = 0, 0
     if PLAN.allows(plan.status_code, PlanTransition.CANCEL):
         moves = [PLAN.move(plan_id, plan.status_code, PlanTransition.CANCEL, reason=Reason.OPERATOR, at=now)]
@@ -141,7 +141,7 @@ def fail_plan(tx: Tx, plan_id: str, *, why: str, now: int) -> bool:
 def cancel_slice(tx: Tx, slice_id: str, *, why: str, now: int) -> Act:
     state = tx.fetch_one(Q["slice_state"], {"slice_id": slice_id})
     if state is None:
-        raise store.unknown(Reason.SLICE_UNKNOWN, slice_id)
+        raise store.unknown_name(Reason.SLICE_UNKNOWN, slice_id)
     plan_id, status = state
     rows = tx.fetch(Q["live_tasks_of_slice"], {"plan_id": plan_id, "slice_id": slice_id})
     changed = _cancel_tasks(tx, [(str(task), str(was)) for task, was in rows], now)
@@ -153,7 +153,7 @@ def cancel_slice(tx: Tx, slice_id: str, *, why: str, now: int) -> Act:
 def cancel_task(tx: Tx, task_id: str, *, why: str, now: int) -> Act:
     state = tx.fetch_one(Q["task_state"], {"task_id": task_id})
     if state is None:
-        raise store.unknown(Reason.TASK_UNKNOWN, task_id)
+        raise store.unknown_name(Reason.TASK_UNKNOWN, task_id)
     status: str = state[2]
     live = TASK.allows(status, TaskTransition.CANCEL)
     changed = _cancel_tasks(tx, [(task_id, status)], now) if live else 0
@@ -164,7 +164,7 @@ def requeue_task(tx: Tx, task_id: str, *, why: str, now: int) -> Act:
     """Let a task that failed be tried again, now."""
     state = tx.fetch_one(Q["task_state"], {"task_id": task_id})
     if state is None:
-        raise store.unknown(Reason.TASK_UNKNOWN, task_id)
+        raise store.unknown_name(Reason.TASK_UNKNOWN, task_id)
     status: str = state[2]
     changed = 0
     if TASK.allows(status, TaskTransition.REQUEUE):
@@ -220,7 +220,7 @@ def _subject(source: str, endpoint: str) -> str:
     return f"{source}/{endpoint}" if endpoint else source
 
 
-def _known(tx: Tx, source: str, endpoint: str) -> None:
+def _check_known(tx: Tx, source: str, endpoint: str) -> None:
     if not tx.fetch(Q["known_endpoint"], {"source": source, "endpoint": endpoint}):
         if not endpoint or not tx.fetch(Q["known_endpoint"], {"source": source, "endpoint": ""}):
             raise registry.unknown_source(tx, source)

@@ -20,10 +20,10 @@ from patra.kernel.errors import Invalid
 from patra.kernel.pattern import pattern
 
 
-def scheduled(job: str, said: dict[str, Any], then: ScheduledExport | None, topic: str = "") -> Scheduled:
+def schedule_of(job: str, said: dict[str, Any], then: ScheduledExport | None, topic: str = "") -> Scheduled:
     """What an operator said, as a schedule; `said` has the names of the pack format."""
     source, _, name = job.partition("/")
-    if not name or not pattern(NAME).found(name):
+    if not name or not pattern(NAME).matches_part(name):
         raise Invalid(Reason.SCHEDULE_INVALID, f"{job!r} is not a SOURCE/NAME", advice="crossref/nightly, say")
     for field, kind in (("cron", "cron"), ("jitter", "duration"), ("last", "duration")):
         if field in said:
@@ -44,7 +44,7 @@ def add(tx: Tx, entry: Scheduled, *, by: str, now: int, why: str = "") -> Act:
     if any(known.job == entry.job for known in store.all_schedules(tx)):
         raise Invalid(Reason.SCHEDULE_EXISTS, f"there is a schedule {entry.job}", advice=_how_to_change(tx, entry.job))
     store.add_schedule(tx, entry, by=by, now=now)
-    return Act(act="ingest.add_schedule", subject=entry.job, changed=1, detail={**_told(entry), "why": why})
+    return Act(act="ingest.add_schedule", subject=entry.job, changed=1, detail={**_entry_fields(entry), "why": why})
 
 
 def change(tx: Tx, entry: Scheduled, *, by: str, now: int, why: str, keep_export: bool = False) -> Act:
@@ -54,7 +54,7 @@ def change(tx: Tx, entry: Scheduled, *, by: str, now: int, why: str, keep_export
     _check(tx, changed)
     store.change_schedule(tx, changed, by=by, now=now)
     _unfollow(tx, known)
-    detail = {**_told(changed), "was": _told(known), "why": why}
+    detail = {**_entry_fields(changed), "was": _entry_fields(known), "why": why}
     return Act(act="ingest.change_schedule", subject=entry.job, changed=1, detail=detail)
 
 
@@ -70,10 +70,10 @@ def _check(tx: Tx, entry: Scheduled) -> None:
         raise registry.unknown_source(tx, entry.source)
     said_here = msgspec.structs.replace(loaded, source=Source())
     _refuse(errors(list(check_schedule(said_here, entry.name, entry.schedule))), f"schedules.{entry.name}.")
-    _refuse(errors(_compiled(tx, loaded, entry.schedule).problems))
+    _refuse(errors(_compile_schedule(tx, loaded, entry.schedule).problems))
 
 
-def _compiled(tx: Tx, loaded: LoadedPack, schedule: Schedule) -> Compiled:
+def _compile_schedule(tx: Tx, loaded: LoadedPack, schedule: Schedule) -> Compiled:
     given = Overrides(params=schedule.params, sections={})
     return compile_spec(loaded, schedule.endpoint, schedule.operation, given, registry.dictionary(tx))
 
@@ -81,7 +81,7 @@ def _compiled(tx: Tx, loaded: LoadedPack, schedule: Schedule) -> Compiled:
 def _selection(tx: Tx, entry: Scheduled) -> str | None:
     """What a schedule searches for; None where its pack no longer says so."""
     loaded = registry.read_pack(tx, entry.source)
-    spec = _compiled(tx, loaded, entry.schedule).spec if loaded is not None else None
+    spec = _compile_schedule(tx, loaded, entry.schedule).spec if loaded is not None else None
     return spec.selection_key if spec is not None else None
 
 
@@ -98,7 +98,7 @@ def _unfollow(tx: Tx, was: Scheduled) -> None:
         store.unfollow_topic(tx, was.topic, selection)
 
 
-def _told(entry: Scheduled) -> dict[str, Any]:
+def _entry_fields(entry: Scheduled) -> dict[str, Any]:
     then = msgspec.to_builtins(entry.then)
     return {"schedule": msgspec.to_builtins(entry.schedule), "then": then, "topic": entry.topic}
 

@@ -48,7 +48,7 @@ def write_instance(
             "provenance_code": trigger.source,
             "endpoint_name": trigger.endpoint,
             "operation_code": trigger.operation.value,
-            "trigger_params": _json(trigger.described),
+            "trigger_params": _json(trigger.describe_trigger),
             "expr_proto_hash": spec.expr_proto_hash if spec else None,
             "spec_fingerprint": spec.spec_fingerprint if spec else None,
             "outcome_code": outcome.value,

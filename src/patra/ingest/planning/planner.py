@@ -59,7 +59,7 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
     """The window of the plan, and why it ends before now."""
 
     @property
-    def refused(self) -> bool:
+    def is_refused(self) -> bool:
         """Whether the trigger could not be planned, other than for want of work."""
         return self.plan_id is None and self.outcome not in NOTHING_TO_PLAN
 
@@ -80,7 +80,7 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
 
     @property
-    def refused(self) -> bool:
+    def is_refused(self) -> bool:
         """Whether the trigger could not be planned, other than for want of work."""
         return self.spec is None and self.outcome not in NOTHING_TO_PLAN
 
@@ -157,7 +157,7 @@ class Planner:
 
             def groups() -> Iterator[Group]:
                 for group in self._cutter.groups(
-                    tx, spec, slicer, decided.window, "", decided.namespace, store.NO_PLAN_ID, trigger.described
+                    tx, spec, slicer, decided.window, "", decided.namespace, store.NO_PLAN_ID, trigger.describe_trigger
                 ):
                     found.extend(islice(group.slices, max(limit + 1 - len(found), 0)))
                     yield group
@@ -201,7 +201,7 @@ class Planner:
         """The pack and the codes, with the key of just these: a trial may begin or end between two reads."""
 
         def read(tx: Tx) -> tuple[str | None, LoadedPack | None, Dictionary]:
-            trial = staged_release.staged(tx, trigger.source)
+            trial = staged_release.staged_version(tx, trigger.source)
             tick = trigger.log or str(self._clock.now() // MINUTE)
             what = f"{trigger.source}/{trigger.endpoint}/{trigger.operation.value}/{trigger.job}/{tick}"
             if trial is not None and staged_release.takes_part(trial, what):
@@ -236,7 +236,7 @@ class Planner:
         if trigger.log and (seen := store.instance_of_tick(tx, trigger)) and seen.plan_id:
             return self._existing(tx, seen)
         decided = self._decide(tx, trigger, compiled, now)
-        if trigger.topic and compiled.spec is not None and (isinstance(decided, Intent) or not decided.refused):
+        if trigger.topic and compiled.spec is not None and (isinstance(decided, Intent) or not decided.is_refused):
             store.follow_topic(tx, trigger.topic, compiled.spec.selection_key)
         if isinstance(decided, Planned):
             remarks = {"detail": decided.detail, "problems": [str(problem) for problem in decided.problems]}
@@ -301,7 +301,7 @@ class Planner:
         if spec.dimension is Dimension.PAGE:
             todo = () if store.under_way(tx, spec, namespace) else (window,)
         else:
-            todo = tuple(gaps(window, store.covered(tx, spec, namespace, window)))
+            todo = tuple(gaps(window, store.covered_spans(tx, spec, namespace, window)))
         if not todo:
             return Planned(outcome=Reason.WINDOW_COVERED, detail="every part of the window is done or under way")
         key = trigger_key(trigger, namespace, store.generation(tx, spec, namespace), todo)
@@ -384,7 +384,7 @@ class Planner:
                     counts,
                     triggered=counts.triggered + 1,
                     planned=counts.planned + int(made.outcome is Reason.PLANNED),
-                    refused=counts.refused + int(made.refused),
+                    refused=counts.refused + int(made.is_refused),
                     slices=counts.slices + made.slices,
                 )
         resliced, added = answer_reslices(self._db, self._clock)

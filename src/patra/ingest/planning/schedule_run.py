@@ -21,5 +21,5 @@ def run_schedule(db: Database, clock: Clock, entry: Scheduled) -> Planned:
 def note_run(tx: Tx, entry: Scheduled, made: Planned, tick: int, now: int) -> None:
     """The line in the history; one that was refused writes no file."""
     said = "; ".join(filter(None, (made.detail, made.note)))
-    then = None if made.refused else entry.then
+    then = None if made.is_refused else entry.then
     store.write_schedule_history(tx, entry.job, tick, made.outcome.value, said, made.plan_id, then, now)

@@ -132,7 +132,7 @@ class PlanSlicer:
             return page_groups(spec, slicer, progress, window, store.last_total(tx, spec.selection_key))
         density = Density(store.reports(tx, spec.selection_key, window))
         rest = store.rest_of(window, progress, backward=spec.operation is Operation.BACKFILL)
-        covered = store.covered(tx, spec, namespace, rest, except_plan=plan_id)
+        covered = store.covered_spans(tx, spec, namespace, rest, except_plan=plan_id)
         return time_groups(spec, slicer, rest, covered, density)
 
     def _write(self, tx: Tx, plan_id: str, spec: Spec, batch: list[Group], progress: str) -> tuple[int, int] | None:
@@ -145,7 +145,9 @@ class PlanSlicer:
         if plan.status_code not in {PlanStatus.SLICING, PlanStatus.PARTIAL}:
             return None
         limit = spec.planning.inventory_limit
-        room = limit - store.queued(tx, partition_of(plan.provenance_code, plan.endpoint_name, spec.operation), limit)
+        room = limit - store.count_queued(
+            tx, partition_of(plan.provenance_code, plan.endpoint_name, spec.operation), limit
+        )
         rest = rate_budget(tx, spec, now).blocked_until  # nothing is due while the provider rests
         quotas = LegQuotas(spec, taken_of(tx, spec, now), now, max(now, rest or now))
         fitting = _fitting(batch, room)
@@ -157,7 +159,7 @@ class PlanSlicer:
             slices = [one for group in kept for one in group.slices]
             new = plan_rows.write_slices(tx, plan, spec, slices, plan.next_slice_no, due, now)
             plan_rows.note_progress(tx, plan_id, kept, plan.next_slice_no + len(slices), now)
-            for key, added in sorted(quotas.added.items()):
+            for key, added in sorted(quotas.added_permits.items()):
                 quota_store.reserve_quota(tx, key, added, now)
             if spec.operation is Operation.UPDATE:
                 ids = [one for group in kept for part in group.slices for one in _ids(part)]

@@ -108,7 +108,7 @@ def last_key(tx: Tx, spec: Spec) -> int | None:
     return row[0] if row else None
 
 
-def covered(tx: Tx, spec: Spec, namespace: str, span: Span, *, except_plan: str = NO_PLAN_ID) -> list[Span]:
+def covered_spans(tx: Tx, spec: Spec, namespace: str, span: Span, *, except_plan: str = NO_PLAN_ID) -> list[Span]:
     """Parts of a window that tasks have done or will do, and those that plans still have to cut."""
     params: dict[str, Any] = {
         **_place(spec, namespace),
@@ -151,7 +151,7 @@ def _place(spec: Spec, namespace: str) -> dict[str, str]:
     }
 
 
-def queued(tx: Tx, partition: str, limit: int) -> int:
+def count_queued(tx: Tx, partition: str, limit: int) -> int:
     """How many tasks of a partition wait, counted up to a limit."""
     row = tx.fetch_one(Q["queued"], {"partition": partition, "limit": limit})
     return row[0] if row else 0
@@ -204,7 +204,7 @@ def instance_of_tick(tx: Tx, trigger: Trigger) -> Instance | None:
         "log": trigger.log,
         "endpoint": trigger.endpoint,
         "operation": trigger.operation.value,
-        "said": msgspec.json.encode(trigger.described).decode(),
+        "said": msgspec.json.encode(trigger.describe_trigger).decode(),
     }
     row = tx.fetch_one(Q["instance_of_tick"], asked)
     return Instance(*row) if row else None
@@ -334,19 +334,19 @@ def take_signals(tx: Tx, spec: Spec, ids: Sequence[str], plan_id: str) -> None:
 
 def release_signals(tx: Tx, tasks: Sequence[str]) -> None:
     """Tasks that will not fetch their records give back the signals of those they have not looked at."""
-    for plan_id, source, _, ids in _signalled(tx, tasks):
+    for plan_id, source, _, ids in _signalled_ids(tx, tasks):
         params = {"source": source, "plan_id": plan_id}
         tx.execute(Q["release_signals"], params, rows=[(one,) for one in ids])
 
 
 def retake_signals(tx: Tx, tasks: Sequence[str]) -> None:
     """Tasks that are tried again take up what they had given back."""
-    for plan_id, source, endpoint, ids in _signalled(tx, tasks):
+    for plan_id, source, endpoint, ids in _signalled_ids(tx, tasks):
         params = {"source": source, "endpoint": endpoint, "plan_id": plan_id}
         tx.execute(Q["take_signals"], params, rows=[(one,) for one in ids])
 
 
-def _signalled(tx: Tx, tasks: Sequence[str]) -> list[tuple[str, str, str, list[str]]]:
+def _signalled_ids(tx: Tx, tasks: Sequence[str]) -> list[tuple[str, str, str, list[str]]]:
     rows = tx.fetch(Q["id_slices_of"], rows=[(task,) for task in tasks])
     return [
         (plan_id, source, endpoint, msgspec.json.decode(text)["bounds"]["id"]["ids"])
@@ -369,7 +369,7 @@ _WHERE = {
 }
 
 
-def unknown(code: Reason, name: str) -> Invalid:
+def unknown_name(code: Reason, name: str) -> Invalid:
     """What is said of a plan, a slice or a task that is not there."""
     return Invalid(code, f"{code.text}: {name}", advice=_WHERE[code])
 

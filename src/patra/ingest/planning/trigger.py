@@ -42,7 +42,7 @@ class Trigger(msgspec.Struct, frozen=True, kw_only=True):
     log: str = ""
 
     @property
-    def described(self) -> dict[str, Any]:
+    def describe_trigger(self) -> dict[str, Any]:
         """As it is kept with the schedule instance; without what was not said."""
         said: dict[str, Any] = {
             "from": None if self.since is None else format_instant(self.since),
@@ -69,7 +69,7 @@ _USED: dict[str, frozenset[Operation]] = {
 
 def unused_options(trigger: Trigger) -> str | None:
     """What is wrong with a trigger that says something its operation would ignore; None where all of it is used."""
-    said = [name for name in trigger.described if name in _USED and trigger.operation not in _USED[name]]
+    said = [name for name in trigger.describe_trigger if name in _USED and trigger.operation not in _USED[name]]
     if not said:
         return None
     uses = sorted(name for name, operations in _USED.items() if trigger.operation in operations)
@@ -92,7 +92,7 @@ def trigger_key(trigger: Trigger, namespace: str, generation: int, todo: Sequenc
             namespace,
             generation,
             [[span.start, span.end] for span in todo],
-            trigger.described,
+            trigger.describe_trigger,
         ]
     )
 

@@ -8,7 +8,7 @@ from patra.kernel.db import Tx
 
 def update_candidates(tx: Tx, spec: Spec, limit: int, now: int) -> tuple[list[str], list[str]]:
     """Ids that a refresh at `now` would take, each once: signalled ones, and those found by hash or age."""
-    signalled = _signalled(tx, spec, limit) if spec.update.signals else []
+    signalled = _signalled_records(tx, spec, limit) if spec.update.signals else []
     found: dict[str, None] = {}
     if spec.update.expr_change:
         found |= dict.fromkeys(_of_other_expressions(tx, spec, limit))
@@ -18,7 +18,7 @@ def update_candidates(tx: Tx, spec: Spec, limit: int, now: int) -> tuple[list[st
     return signalled, [one for one in found if one not in known][: max(limit - len(signalled), 0)]
 
 
-def _signalled(tx: Tx, spec: Spec, limit: int) -> list[str]:
+def _signalled_records(tx: Tx, spec: Spec, limit: int) -> list[str]:
     """Records that a signal asks for and no plan has taken."""
     return [row[0] for row in tx.fetch(Q["candidates_signalled"], {**_place(spec), "limit": limit})]
 

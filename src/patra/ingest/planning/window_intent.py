@@ -3,7 +3,7 @@
 import msgspec
 
 from patra.ingest.packs.spec import Spec
-from patra.ingest.planning.slicing.windows import Span, aligned, grid_of
+from patra.ingest.planning.slicing.windows import Span, align_span, grid_of
 from patra.ingest.planning.trigger import Trigger
 from patra.ingest.vocabulary.codes import Align, Operation, Overshoot
 from patra.ingest.vocabulary.reasons import Reason
@@ -68,7 +68,7 @@ def window_of(spec: Spec, trigger: Trigger, watermark: int | None, now: int, add
         until = watermark if to_watermark and watermark is not None else latest
     if trigger.since is not None and trigger.until is not None and trigger.since >= trigger.until:
         return Idle(code=Reason.WINDOW_INVALID, detail="the window must begin before it ends", refused=True)
-    found = aligned(Span(since, max(until, since)), grid, latest)
+    found = align_span(Span(since, max(until, since)), grid, latest)
     if found is None:
         return Idle(
             code=Reason.WINDOW_EMPTY,

@@ -20,7 +20,7 @@ from patra.ingest.ratelimit.token_bucket import (
     Signal,
     State,
     advance,
-    cooled,
+    cool_down,
     decide,
     feedback,
     fresh,
@@ -62,7 +62,7 @@ class DatabaseGate:
         brief = replace(policy, lease=min(policy.lease, LOT_LIFE))
 
         def work(tx: Tx) -> Answered:
-            state, now = self._locked(tx, key, first)
+            state, now = self._lock_state(tx, key, first)
             decision, after = decide(brief, state, question, now)
             _keep(tx, key, after, now)
             return Answered(decision=decision, state=after, now=now)
@@ -83,7 +83,7 @@ class DatabaseGate:
         first = self._first(key, policy)
 
         def work(tx: Tx) -> State:
-            state, now = self._locked(tx, key, first)
+            state, now = self._lock_state(tx, key, first)
             if over is not None:
                 state = give_back(policy, state, over.permit, over.left * over.cost, now)
             after = feedback(policy, state, signal, now)
@@ -99,7 +99,7 @@ class DatabaseGate:
         first = self._first(key, policy)
 
         def work(tx: Tx) -> State:
-            state, now = self._locked(tx, key, first)
+            state, now = self._lock_state(tx, key, first)
             return advance(policy, state, now)
 
         return self._db.run(work)
@@ -115,7 +115,7 @@ class DatabaseGate:
         first = self._first(key, policy)
 
         def work(tx: Tx) -> None:
-            state, now = self._locked(tx, key, first)
+            state, now = self._lock_state(tx, key, first)
             _keep(tx, key, give_back(policy, state, lot.permit, lot.left * lot.cost, now), now)
 
         self._db.run(work)
@@ -132,10 +132,10 @@ class DatabaseGate:
         now = self._db.read(self._now)
         state = fresh(policy, now)
         if self._memory is not None and (cooldown := self._memory.cooldown(key)) > now:
-            state = cooled(policy, state, cooldown)
+            state = cool_down(policy, state, cooldown)
         return state
 
-    def _locked(self, tx: Tx, key: str, first: State) -> tuple[State, int]:
+    def _lock_state(self, tx: Tx, key: str, first: State) -> tuple[State, int]:
         found = tx.fetch_one(Q["rate_state"], {"key": key})
         if found is None:
             tx.execute(Q["rate_state_make"], rows=[(key, msgspec.json.encode(first).decode(), self._now(tx))])

@@ -25,7 +25,7 @@ from patra.ingest.ratelimit.token_bucket import (
     Wait,
     Why,
     advance,
-    cooled,
+    cool_down,
     decide,
     feedback,
     fresh,
@@ -60,7 +60,7 @@ class Gate(Protocol):
 class Memory(Protocol):
     """What a gate's process leaves behind for the next."""
 
-    def spent(self, key: str, now: int) -> tuple[int, int]:
+    def quota_use(self, key: str, now: int) -> tuple[int, int]:
         """What was used of a key's quotas in this hour and on this day."""
         ...
 
@@ -130,9 +130,9 @@ class LocalGate:
         if self._memory is None:
             return state
         if (cooldown := self._memory.cooldown(key)) > now:
-            state = cooled(policy, state, cooldown)
+            state = cool_down(policy, state, cooldown)
         if policy.quota_hour or policy.quota_day:
-            hour, day = self._memory.spent(key, now)
+            hour, day = self._memory.quota_use(key, now)
             state = replace(state, hour_used=hour, day_used=day)
         return state
 

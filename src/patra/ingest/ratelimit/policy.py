@@ -90,9 +90,9 @@ def signal_of(
     retry_after = retry_after_of(headers, now) if refused else None
     if not adaptive:
         return Signal(sign=sign, permit=permit, allowed_at=allowed_at, retry_after=_or(retry_after))
-    structured = _structured(headers)
-    remaining = _count(_said(headers, spelling.remaining, _REMAINING))
-    reset = _reset(_said(headers, spelling.reset, _RESET), spelling.reset_kind, now)
+    structured = _parse_structured(headers)
+    remaining = _count(_header_value(headers, spelling.remaining, _REMAINING))
+    reset = _reset(_header_value(headers, spelling.reset, _RESET), spelling.reset_kind, now)
     return Signal(
         sign=sign,
         permit=permit,
@@ -101,8 +101,8 @@ def signal_of(
         remaining=_or(remaining if remaining is not None else structured.get("remaining")),
         reset=_or(reset if reset is not None else _after(structured.get("reset"), now)),
         limit=_or(_limit(headers, spelling)),
-        concurrency=_or(_count(_said(headers, spelling.concurrency, _CONCURRENCY))),
-        cost=max((_count(_said(headers, spelling.cost, ())) or 1) - 1, 0),
+        concurrency=_or(_count(_header_value(headers, spelling.concurrency, _CONCURRENCY))),
+        cost=max((_count(_header_value(headers, spelling.cost, ())) or 1) - 1, 0),
     )
 
 
@@ -125,7 +125,7 @@ def _after(seconds: int | None, now: int) -> int | None:
     return None if seconds is None else now + seconds * SECOND
 
 
-def _said(headers: Headers, named: str | None, common: tuple[str, ...]) -> str | None:
+def _header_value(headers: Headers, named: str | None, common: tuple[str, ...]) -> str | None:
     for name in ((named.lower(),) if named else ()) + common:
         if (text := headers.get(name)) is not None and text.strip():
             return text.strip()
@@ -153,8 +153,8 @@ def _reset(text: str | None, kind: ResetKind, now: int) -> int | None:
 
 def _limit(headers: Headers, spelling: RateHeaders) -> int | None:
     """Requests per interval as thousandths of a request a second; a limit without its interval says nothing."""
-    count = _count(_said(headers, spelling.limit, _LIMIT))
-    interval = _said(headers, spelling.interval, _INTERVAL)
+    count = _count(_header_value(headers, spelling.limit, _LIMIT))
+    interval = _header_value(headers, spelling.interval, _INTERVAL)
     match = re.fullmatch(r"([0-9]{1,6})\s*(ms|s|sec|m|min|h|d)?", (interval or "").lower())
     if not count or not match or not int(match[1]):
         return None
@@ -162,7 +162,7 @@ def _limit(headers: Headers, spelling: RateHeaders) -> int | None:
     return max(count * 1_000_000 // (int(match[1]) * unit[match[2]]), 1)
 
 
-def _structured(headers: Headers) -> dict[str, int]:
+def _parse_structured(headers: Headers) -> dict[str, int]:
     """The IETF draft's single header: `limit=100, remaining=50, reset=5`, or `"default";r=50;t=30`."""
     text = headers.get("ratelimit", "")
     named = {"r": "remaining", "t": "reset", "remaining": "remaining", "reset": "reset"}

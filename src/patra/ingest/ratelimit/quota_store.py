@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from patra.ingest.ratelimit.token_bucket import Policy, State, cooled, fresh
+from patra.ingest.ratelimit.token_bucket import Policy, State, cool_down, fresh
 from patra.kernel.clock import DAY, HOUR
 from patra.kernel.db import Database, Queries, Tx
 
@@ -30,7 +30,7 @@ def rate_state(tx: Tx, rate_key: str, policy: Policy, now: int) -> State:
     state = msgspec.json.decode(kept[0], type=State) if kept else fresh(policy, now)
     row = tx.fetch_one(Q["cooldown_of"], {"rate_key": rate_key})
     if row and row[0] > max(now, state.cooldown):
-        state = cooled(policy, state, row[0])
+        state = cool_down(policy, state, row[0])
     if not kept and (policy.quota_hour or policy.quota_day):
         hour, day = quota_spent(tx, rate_key, now)
         state = msgspec.structs.replace(state, hour_used=hour, day_used=day)
@@ -43,7 +43,7 @@ class RateMemory:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def spent(self, key: str, now: int) -> tuple[int, int]:
+    def quota_use(self, key: str, now: int) -> tuple[int, int]:
         return self._db.read(lambda tx: quota_spent(tx, key, now))
 
     def cooldown(self, key: str) -> int:

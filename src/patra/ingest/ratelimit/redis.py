@@ -112,14 +112,14 @@ class RedisGate:
                 self._tell_rests()
             reply: Any = self._script(keys=[self._prefix + key], args=[verb, _pack(policy), _pack(request)])
         except self._errors as error:
-            self._lost(error)
+            self._note_loss(error)
             return None
         if self.away:
             self.away = False
             log.warning("rate_gate_recovered", url=self._url)
         kind, permits, until, why, now, packed = reply
         state = _state(packed)
-        self._known[key] = _shifted(state, self._clock.now() - now)
+        self._known[key] = _shift_state(state, self._clock.now() - now)
         return Answered(decision=_decision(kind, permits, until, why, now), state=state, now=now)
 
     def _tell_rests(self) -> None:
@@ -136,7 +136,7 @@ class RedisGate:
                 self._local.take_over(key, known)
         return self._local
 
-    def _lost(self, error: Exception) -> None:
+    def _note_loss(self, error: Exception) -> None:
         self._away_until = self._clock.now() + RECONNECT_INTERVAL
         FALLBACKS.inc()
         if not self.away:
@@ -154,7 +154,7 @@ class RedisGate:
         return replace(policy, rate=max(min(policy.rate, DEFAULT_RATE, tenth), 1), burst=1, concurrency=1)
 
 
-def _shifted(s: State, by: int) -> State:
+def _shift_state(s: State, by: int) -> State:
     """The same state by another clock."""
     return replace(
         s,

@@ -171,23 +171,23 @@ def fresh(policy: Policy, now: int) -> State:
 
 def decide(policy: Policy, state: State, ask: Ask, now: int) -> tuple[Decision, State]:
     """One `acquire` (4.10.2)."""
-    s = advance(policy, _returned(state, ask), now)
-    if (block := _blocked(policy, s, ask, now)) is not None:
+    s = advance(policy, _return_permits(state, ask), now)
+    if (block := _blocked_until(policy, s, ask, now)) is not None:
         why, until = block
         s = replace(s, queue=without_task(s.queue, ask.task))
         if until - now > ask.deadline:
             return Reject(why=why, until=until), s
-        return Wait(until=now + _jittered(until - now, ask.jitter), why=why), s
+        return Wait(until=now + _jitter_span(until - now, ask.jitter), why=why), s
     ahead = cost_ahead(s.queue, ask.task)
-    crowded = _crowded(policy, s)
+    crowded = _is_crowded(policy, s)
     if not ahead and not crowded and s.tokens >= ask.cost * PERMIT_UNITS:
-        return _allowed(policy, s, ask, now)
+        return _allow_request(policy, s, ask, now)
     missing = (ahead + ask.cost) * PERMIT_UNITS - s.tokens
     wait = -(-missing // warm_rate(policy, s, now)) if missing > 0 else 0
     if wait > ask.deadline:
         return Reject(why=Why.OVER_DEADLINE, until=now + wait), replace(s, queue=without_task(s.queue, ask.task))
     why = Why.CONCURRENCY if crowded else Why.TURN if wait == 0 else Why.TOKENS
-    until = now + _jittered(max(wait, POLL_INTERVAL) if wait == 0 or crowded else wait, ask.jitter)
+    until = now + _jitter_span(max(wait, POLL_INTERVAL) if wait == 0 or crowded else wait, ask.jitter)
     return Wait(until=until, why=why), replace(
         s, queue=placed_in_line(s.queue, Waiter(ask.task, ask.cost, until + WAITER_GRACE))
     )
@@ -199,24 +199,24 @@ def feedback(policy: Policy, state: State, signal: Signal, now: int) -> State:
     s = replace(s, flights=tuple(f for f in s.flights if f.permit != signal.permit))
     match signal.sign:
         case Sign.NOT_SENT:
-            return _refunded(policy, s, signal.cost)
+            return _refund_permits(policy, s, signal.cost)
         case Sign.DOWNSHIFT:  # 12.2: to no less than 30 % of what the pack allows
-            return _demoted(policy, s, now, floor=max(policy.floor, policy.rate * 3 // 10))
+            return _demote_rate(policy, s, now, floor=max(policy.floor, policy.rate * 3 // 10))
         case Sign.HTTP_429 | Sign.TRANSIENT_5XX:
             if signal.allowed_at > s.demoted:  # those in flight when the rate was cut last say nothing new
-                s = _demoted(policy, s, now, floor=policy.floor)
+                s = _demote_rate(policy, s, now, floor=policy.floor)
             if signal.sign is Sign.HTTP_429:
                 s = replace(s, tokens=min(s.tokens, 0))
         case Sign.OK:
             pass
     if signal.retry_after > 0:
-        s = cooled(policy, s, now + _jittered(signal.retry_after, signal.jitter))
-    return _told(s, signal, now)
+        s = cool_down(policy, s, now + _jitter_span(signal.retry_after, signal.jitter))
+    return _apply_signal(s, signal, now)
 
 
 def give_back(policy: Policy, state: State, permit: str, unused: int, now: int) -> State:
     """A prefetched lot is over."""
-    return advance(policy, _returned(state, Ask(task="", permit="", returns=permit, unused=unused)), now)
+    return advance(policy, _return_permits(state, Ask(task="", permit="", returns=permit, unused=unused)), now)
 
 
 def advance(policy: Policy, state: State, now: int) -> State:
@@ -273,12 +273,12 @@ def _ceiling(policy: Policy, state: State) -> int:
     return min(policy.rate, state.ceiling) if state.ceiling else policy.rate
 
 
-def _crowded(policy: Policy, state: State) -> bool:
+def _is_crowded(policy: Policy, state: State) -> bool:
     bounds = [bound for bound in (policy.concurrency, state.concurrency) if bound]
     return bool(bounds) and len(state.flights) >= min(bounds)
 
 
-def _blocked(policy: Policy, s: State, ask: Ask, now: int) -> tuple[Why, int] | None:
+def _blocked_until(policy: Policy, s: State, ask: Ask, now: int) -> tuple[Why, int] | None:
     """What no waiting in the queue helps against, and until when."""
     for quota, used, end in (
         (policy.quota_day, s.day_used, (s.day + 1) * DAY),
@@ -295,7 +295,7 @@ def _blocked(policy: Policy, s: State, ask: Ask, now: int) -> tuple[Why, int] | 
     return None
 
 
-def _allowed(policy: Policy, s: State, ask: Ask, now: int) -> tuple[Decision, State]:
+def _allow_request(policy: Policy, s: State, ask: Ask, now: int) -> tuple[Decision, State]:
     bounds = [ask.want, policy.quantum, s.tokens // (ask.cost * PERMIT_UNITS)]
     if policy.quota_hour:
         bounds.append((policy.quota_hour * ask.share // 1000 - s.hour_used) // ask.cost)
@@ -320,12 +320,12 @@ def _allowed(policy: Policy, s: State, ask: Ask, now: int) -> tuple[Decision, St
     return Allow(at=now, permits=permits, until=until), s
 
 
-def _demoted(policy: Policy, s: State, now: int, *, floor: int) -> State:
+def _demote_rate(policy: Policy, s: State, now: int, *, floor: int) -> State:
     rate = min(s.rate, max(s.rate * 1000 // policy.demote, floor, 1))
     return replace(s, rate=rate, demoted=now, calm_from=now)
 
 
-def cooled(policy: Policy, s: State, until: int) -> State:
+def cool_down(policy: Policy, s: State, until: int) -> State:
     """After the pause one permit may be there, not a burst: refill for the time of the pause, up to one."""
     until = max(s.cooldown, until, s.at)
     tokens = min(s.tokens, PERMIT_UNITS)
@@ -335,7 +335,7 @@ def cooled(policy: Policy, s: State, until: int) -> State:
     )
 
 
-def _refunded(policy: Policy, s: State, cost: int) -> State:
+def _refund_permits(policy: Policy, s: State, cost: int) -> State:
     room = (policy.burst - sum(lot.permits for lot in s.lots)) * PERMIT_UNITS
     return replace(
         s,
@@ -346,7 +346,7 @@ def _refunded(policy: Policy, s: State, cost: int) -> State:
     )
 
 
-def _told(s: State, signal: Signal, now: int) -> State:
+def _apply_signal(s: State, signal: Signal, now: int) -> State:
     """The provider's own words go before our inference."""
     if signal.limit > 0:
         s = replace(s, ceiling=signal.limit)
@@ -364,7 +364,7 @@ def _told(s: State, signal: Signal, now: int) -> State:
     return replace(s, left=left, reset=max(s.reset, signal.reset) if same else signal.reset)
 
 
-def _returned(s: State, ask: Ask) -> State:
+def _return_permits(s: State, ask: Ask) -> State:
     lots = tuple(lot for lot in s.lots if lot.permit != ask.returns)
     if not ask.returns or len(lots) == len(s.lots):
         return s  # none, or it ran out: then its permits count as used
@@ -378,6 +378,6 @@ def _returned(s: State, ask: Ask) -> State:
     )
 
 
-def _jittered(span: int, jitter: int) -> int:
+def _jitter_span(span: int, jitter: int) -> int:
     """5 to 15 % longer, so that those who wait do not come back as a herd (4.10.4)."""
     return span + span * (50 + jitter // 10) // 1000

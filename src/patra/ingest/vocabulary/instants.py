@@ -51,7 +51,7 @@ def read_instant(value: Any, formats: Sequence[str] = ("AUTO",), zone: str = "UT
             case "DATE_PARTS":
                 found = _structure(value, zone)
             case _:
-                found = _patterned(value, name, zone) if isinstance(value, str) else None
+                found = _parse_pattern(value, name, zone) if isinstance(value, str) else None
         if found is not None:
             return found
     return None
@@ -148,7 +148,7 @@ def _reader(fmt: str) -> tuple[re.Pattern[str], tuple[str, ...]]:
     return re.compile(out), tuple(kinds)
 
 
-def _patterned(value: str, fmt: str, zone: str) -> Moment | None:
+def _parse_pattern(value: str, fmt: str, zone: str) -> Moment | None:
     pattern, kinds = _reader(fmt)
     match = pattern.fullmatch(value.strip()[:_MAX_DATE_CHARS])
     if match is None:
@@ -174,7 +174,7 @@ def _auto(value: Any, zone: str) -> Moment | None:
     if type(value) is dict:
         return _structure(value, zone)
     if isinstance(value, str):
-        return _iso(value, zone) or _worded(value, zone)
+        return _iso(value, zone) or _parse_words(value, zone)
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, (int, float)):
@@ -215,7 +215,7 @@ _SEASONS = {"winter": 1, "spring": 3, "summer": 6, "autumn": 9, "fall": 9}
 _WORD = re.compile(r"[A-Za-z]+|\d+")
 
 
-def _worded(value: str, zone: str) -> Moment | None:
+def _parse_words(value: str, zone: str) -> Moment | None:
     """`2013 Mar-Apr`, `5 March 2013`, `Winter-Spring 2013`, `2013 Mar 5-12`: the earliest day of what is named."""
     if len(value) > _MAX_DATE_CHARS or not any(char.isalpha() for char in value):
         return None

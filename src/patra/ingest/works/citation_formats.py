@@ -105,7 +105,7 @@ def _keywords(row: Row) -> list[str]:
     return list(dict.fromkeys([*(row.get("keywords") or ()), *(row.get("mesh") or ())]))
 
 
-def _listed(words: list[str]) -> str:
+def _list_words(words: list[str]) -> str:
     """As one text; a word with a comma of its own (`Crosses, Genetic`) makes semicolons of the commas between them."""
     return ("; " if any("," in word for word in words) else ", ").join(words)
 
@@ -134,7 +134,7 @@ def csl(row: Row) -> dict[str, Any]:
         "ISSN": _first(row, "issn"),
         "ISBN": _first(row, "isbn"),
         "URL": row.get("url"),
-        "keyword": _listed(_keywords(row)),
+        "keyword": _list_words(_keywords(row)),
         "status": "retracted" if row.get("retracted") else None,
     }
     return {name: value for name, value in item.items() if value not in (None, "", [])}
@@ -209,12 +209,12 @@ def bibtex(row: Row) -> str:
     fields: list[tuple[str, Any]] = [
         ("author", _bibtex_authors(row)),
         ("editor", " and ".join(map(_bibtex_name, _editors(row)))),
-        ("title", f"{{{_escaped(row['title'])}}}" if row.get("title") else None),
-        *_published(row, kind),
+        ("title", f"{{{_escape_value(row['title'])}}}" if row.get("title") else None),
+        *_publication_fields(row, kind),
         ("year", parts[0] if parts else None),
-        ("volume", _escaped(row.get("volume"))),
-        ("number", _escaped(row.get("issue"))),
-        ("pages", _escaped(_bibtex_pages(row))),
+        ("volume", _escape_value(row.get("volume"))),
+        ("number", _escape_value(row.get("issue"))),
+        ("pages", _escape_value(_bibtex_pages(row))),
         ("doi", _link(row.get("doi"))),
         ("eprint", row.get("arxiv")),
         ("archiveprefix", "arXiv" if row.get("arxiv") else None),
@@ -222,8 +222,8 @@ def bibtex(row: Row) -> str:
         ("isbn", _first(row, "isbn")),
         ("language", row.get("language")),
         ("url", _link(row.get("url"))),
-        ("keywords", _escaped(_listed(_keywords(row)))),
-        ("abstract", _escaped(row.get("abstract"))),
+        ("keywords", _escape_value(_list_words(_keywords(row)))),
+        ("abstract", _escape_value(row.get("abstract"))),
         ("note", "Retracted" if row.get("retracted") else None),
     ]
     lines = [f"  {name} = {{{value}}}" for name, value in fields if value not in (None, "")]
@@ -235,9 +235,9 @@ def bibtex(row: Row) -> str:
     return f"@{kind}{{{citation_key(row)},\n" + ",\n".join(lines) + "\n}\n"
 
 
-def _published(row: Row, kind: str) -> list[tuple[str, str]]:
+def _publication_fields(row: Row, kind: str) -> list[tuple[str, str]]:
     """Where it stands and who published it; a thesis has a school, and a report an institution, if either is known."""
-    container, publisher = _escaped(row.get("container")), _escaped(row.get("publisher"))
+    container, publisher = _escape_value(row.get("container")), _escape_value(row.get("publisher"))
     owner = {"phdthesis": "school", "techreport": "institution"}.get(kind)
     if owner is not None:
         return [
@@ -263,13 +263,13 @@ def _bibtex_name(author: Row) -> str:
     """Family name first; a name whose parts are not known is BibTeX's to part, unless it looks like that of a group."""
     family, given = str(author.get("family") or ""), str(author.get("given") or "")
     if family and given and " and " not in f"{family} {given}" and "," not in family:
-        return _escaped(", ".join(filter(None, [family, author.get("suffix"), given])))
+        return _escape_value(", ".join(filter(None, [family, author.get("suffix"), given])))
     name = without_degrees(str(author.get("name") or " ".join(filter(None, [given, family]))))
     if family or not _is_person(name):
-        return f"{{{_escaped(name)}}}"
+        return f"{{{_escape_value(name)}}}"
     if (parts := _name_parts(author)).get("suffix"):
-        return _escaped(f"{parts['family']}, {parts['suffix']}, {parts['given']}")
-    return _escaped(name)
+        return _escape_value(f"{parts['family']}, {parts['suffix']}, {parts['given']}")
+    return _escape_value(name)
 
 
 _MAX_LONG_WORDS = 5
@@ -305,7 +305,7 @@ def _link(value: Any) -> str | None:
     return None if value is None else str(value).replace("{", "%7B").replace("}", "%7D").replace("\\", "%5C")
 
 
-def _escaped(value: Any) -> str:
+def _escape_value(value: Any) -> str:
     if value is None:
         return ""
     text = " ".join(str(value).split())

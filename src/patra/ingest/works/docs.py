@@ -6,13 +6,13 @@ from typing import Any, get_type_hints
 import msgspec
 
 from patra.ingest.packs import bundled
-from patra.ingest.packs.compiler import LoadedPack, offered
+from patra.ingest.packs.compiler import LoadedPack, offered_operations
 from patra.ingest.packs.merge import merge
 from patra.ingest.packs.schema import Sections
 from patra.ingest.packs.sections import Field
 from patra.ingest.packs.work import RELATIONS, Author, Citations, Funder, Link, Notice, Relation, Work
 from patra.ingest.vocabulary.codes import MissingIds, Operation, PaginationType, Role
-from patra.ingest.works.semantics_table import declared, semantics_lines
+from patra.ingest.works.semantics_table import semantics_codes, semantics_lines
 
 RECORDED: Mapping[str, tuple[str, ...]] = {
     "ads": ("search",),
@@ -146,7 +146,7 @@ def _row(loaded: LoadedPack, endpoint: str) -> str:
     pack = loaded.pack
     at = _sections(loaded, endpoint)
     detail = pack.endpoints[endpoint].role is Role.DETAIL
-    operations = ", ".join(operation.value for operation in offered(pack, endpoint))
+    operations = ", ".join(operation.value for operation in offered_operations(pack, endpoint))
     cells = [
         f"[{pack.source}](#{_anchor(pack.title)})",
         f"`{endpoint}`",
@@ -185,7 +185,7 @@ def _semantics(loaded: LoadedPack, endpoint: str) -> str | None:
         f"`{_cell(response.version_path)}`" if response.version_path else "",
         gone,
         ", ".join(again),
-        *declared(loaded, endpoint, at),
+        *semantics_codes(loaded, endpoint, at),
     ]
     return "| " + " | ".join(cells) + " |"
 
@@ -254,7 +254,7 @@ def pack_section(loaded: LoadedPack) -> Iterator[str]:
 
 
 def _sections(loaded: LoadedPack, endpoint: str) -> Sections:
-    operations = offered(loaded.pack, endpoint)
+    operations = offered_operations(loaded.pack, endpoint)
     return merge(loaded.tree, endpoint, operations[0] if operations else Operation.HARVEST).sections
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from patra.ingest.packs.work import Work
 from patra.ingest.works.file_writers import Json, Progress, Table
-from patra.ingest.works.join import joined
+from patra.ingest.works.join import join_works
 from patra.ingest.works.merge import Merged
 from patra.ingest.works.read import pages, record_of, stored_work
 from patra.kernel.db import Database
@@ -150,11 +150,11 @@ def joined_rows(
 ) -> Iterator[list[Json]]:
     """Works joined over sources, one row per work; `progress` is called with how many records were read."""
 
-    def shaped() -> Iterator[list[Work]]:
+    def shape_pages() -> Iterator[list[Work]]:
         for rows in pages(db, sources, topic=topic):
             yield [work for row in rows if (work := stored_work(row)) is not None]
             if progress is not None:
                 progress(len(rows))
 
-    for page in joined(shaped(), folder):
+    for page in join_works(shape_pages(), folder):
         yield [row_of(work) for work in page]

@@ -166,7 +166,7 @@ class _Jsonl(_File):
     """One JSON object a line; compressed where the name ends in .gz."""
 
     def _open(self) -> None:
-        self._out = _opened(self._partial, packed=self._path.name.endswith(".gz"))
+        self._out = _open_file(self._partial, packed=self._path.name.endswith(".gz"))
 
     def write(self, rows: Sequence[Json]) -> int:
         self._out.write(_lines(rows))
@@ -217,7 +217,7 @@ class _Csv(_File):
         self._columns = list(table.columns)
 
     def _open(self) -> None:
-        out = _opened(self._partial, packed=self._path.name.endswith(".gz"))
+        out = _open_file(self._partial, packed=self._path.name.endswith(".gz"))
         self._out = io.TextIOWrapper(out, encoding="utf-8", newline="")
         self._csv = csv.writer(self._out, lineterminator="\r\n")
         self._csv.writerow(self._columns)
@@ -242,7 +242,7 @@ class _DuckDb(_File):
     def _open(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix=".patra-export-", dir=self._path.parent))
         self._database = self._folder / "rows.duckdb"
-        self._con = connected(self._database, self._folder)
+        self._con = connect_duckdb(self._database, self._folder)
         columns = ", ".join(f'"{name}" {kind}' for name, kind in self._table.columns.items())
         self._con.execute(f'CREATE TABLE "{self._table.name}" ({columns})')
         self._batch = 0
@@ -264,7 +264,7 @@ class _DuckDb(_File):
     def _load(self) -> None:
         """Hand the gathered lines to DuckDB; it is done with those before them by then."""
         self._out.close()
-        self._loaded()
+        self._await_load()
         file, longest = self._file(self._batch), max(self._longest + 1024, MIN_OBJECT_BYTES)
         if file.stat().st_size:
             self._loading = self._loader.submit(self._insert, file, longest)
@@ -280,7 +280,7 @@ class _DuckDb(_File):
             [str(file), dict(self._table.columns), longest],
         )
 
-    def _loaded(self) -> None:
+    def _await_load(self) -> None:
         """Wait for what was handed over; its errors are ours."""
         if self._loading is not None:
             self._loading.result()
@@ -290,7 +290,7 @@ class _DuckDb(_File):
         try:
             if whole:
                 self._load()
-                self._loaded()
+                self._await_load()
                 self._finish()
         finally:
             self._loader.shutdown()
@@ -315,12 +315,12 @@ class _Parquet(_DuckDb):
         )
 
 
-def _opened(path: Path, *, packed: bool) -> BinaryIO:
+def _open_file(path: Path, *, packed: bool) -> BinaryIO:
     """Open for writing; the caller closes it."""
     return cast("BinaryIO", gzip.open(path, "wb", compresslevel=3)) if packed else path.open("wb")
 
 
-def connected(database: Path, spill: Path) -> Any:
+def connect_duckdb(database: Path, spill: Path) -> Any:
     """A DuckDB file with bounded memory that spills beside itself. Raises Invalid where duckdb is not installed."""
     try:
         import duckdb  # noqa: PLC0415  an extra of 60 MB, and only for these two formats

@@ -18,7 +18,7 @@ from struct import Struct
 import msgspec
 
 from patra.ingest.packs.work import Work
-from patra.ingest.works.merge import PRECEDENCE, Merged, keys_of, merged
+from patra.ingest.works.merge import PRECEDENCE, Merged, keys_of, merge_works
 
 PAGE_WORKS = 1_000
 PARTS = 256
@@ -30,16 +30,16 @@ _met = Struct("<16sI")
 """An identifier, hashed, and the number of a work that has it."""
 
 
-def joined(
+def join_works(
     pages: Iterable[Sequence[Work]], folder: Path, precedence: Sequence[str] = PRECEDENCE
 ) -> Iterator[list[Merged]]:
     """The works, joined; `folder` is where the working files may grow."""
     scratch = Path(tempfile.mkdtemp(prefix=".patra-join-", dir=folder))
     try:
         places = _gather(pages, scratch)
-        following = _united(scratch, len(places) - 1)
+        following = _unite_groups(scratch, len(places) - 1)
         with (scratch / "works").open("rb", buffering=0) as works:
-            yield from _merged(works.fileno(), places, following, precedence)
+            yield from _merge_groups(works.fileno(), places, following, precedence)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
@@ -75,7 +75,7 @@ def _flush(scratch: Path, name: int, part: bytearray) -> None:
         part.clear()
 
 
-def _united(scratch: Path, count: int) -> "array[int]":
+def _unite_groups(scratch: Path, count: int) -> "array[int]":
     """For each work the next one of its group in their order, or 0; a work that follows another is marked in itself."""
     leader = array("I", range(count))
 
@@ -104,7 +104,7 @@ def _united(scratch: Path, count: int) -> "array[int]":
     return following
 
 
-def _merged(
+def _merge_groups(
     works: int, places: "array[int]", following: "array[int]", precedence: Sequence[str]
 ) -> Iterator[list[Merged]]:
     """Groups in the order of their first work."""
@@ -123,7 +123,7 @@ def _merged(
             group.append(work(then))
             done[then] = 1
             at = then
-        page.append(merged(group, precedence))
+        page.append(merge_works(group, precedence))
         if len(page) >= PAGE_WORKS:
             yield page
             page = []

@@ -210,9 +210,9 @@ def retractions_of(works: Sequence[Work]) -> list[Retraction]:
     return found
 
 
-def merged(works: Sequence[Work], precedence: Sequence[str] = PRECEDENCE) -> Merged:
+def merge_works(works: Sequence[Work], precedence: Sequence[str] = PRECEDENCE) -> Merged:
     """One work of several; the order in which they come does not matter."""
-    ordered = works if len(works) == 1 else _ranked(works, precedence)
+    ordered = works if len(works) == 1 else _rank_works(works, precedence)
     cited = _articles_first(ordered)
     chosen: dict[str, Any] = {}
     given: dict[str, str] = {}
@@ -311,7 +311,7 @@ def _each_once(parts: Iterable[_Part]) -> list[_Part]:
     return found
 
 
-def _ranked(works: Sequence[Work], precedence: Sequence[str]) -> list[Work]:
+def _rank_works(works: Sequence[Work], precedence: Sequence[str]) -> list[Work]:
     rank = {source: place for place, source in enumerate(precedence)}
     last = len(rank)
     return sorted(works, key=lambda w: (w.deleted, _is_alias(w), rank.get(w.source, last), w.source, w.endpoint, w.id))
@@ -322,7 +322,7 @@ def _is_alias(work: Work) -> bool:
     return work.title is None and any(one.type == "is-identical-to" for one in work.relations)
 
 
-def grouped(works: Iterable[Work]) -> list[list[Work]]:
+def group_works(works: Iterable[Work]) -> list[list[Work]]:
     """The works, those that are the same together, in the order in which each was first met."""
     parent: list[int] = []
     owner: dict[str, int] = {}

@@ -83,7 +83,7 @@ def pages(
 def count(db: Database, sources: Sequence[str] = (), *, since: int | None = None, topic: str = "") -> int:
     """How many records there are, for a progress bar."""
 
-    def counted(source: str | None) -> int:
+    def count_works(source: str | None) -> int:
         stmt = Q["works_count"] if source is None else Q["works_count_of_source"]
         params: dict[str, Any] = {"since": EVER if since is None else since}
         if topic:
@@ -93,7 +93,7 @@ def count(db: Database, sources: Sequence[str] = (), *, since: int | None = None
         found = db.read(lambda tx: tx.fetch_one(stmt, params))
         return int(found[0]) if found else 0
 
-    return sum(counted(source) for source in sorted(set(sources)) or [None])
+    return sum(count_works(source) for source in sorted(set(sources)) or [None])
 
 
 def _whole(body: bytes) -> Content:
@@ -126,20 +126,20 @@ def stored_work(row: Row, *, raw: bool = False) -> Work | None:
     try:
         if raw:
             found = _whole(body)
-            return _counted(work_of(found.fields, origin, found.raw), changed_at)
-        return _counted(_described(bytes(_fields(body).fields), origin), changed_at)
+            return _date_count(work_of(found.fields, origin, found.raw), changed_at)
+        return _date_count(_describe_work(bytes(_fields(body).fields), origin), changed_at)
     except msgspec.ValidationError:
         return None
 
 
-def _counted(work: Work, changed_at: int) -> Work:
+def _date_count(work: Work, changed_at: int) -> Work:
     """A count of citations has an instant: where the source reports none, when this content was taken in."""
     if work.citations is None or work.citations.at is not None:
         return work
     return replace(work, citations=replace(work.citations, at=format_instant(changed_at)))
 
 
-def _described(fields: bytes, origin: Origin) -> Work:
+def _describe_work(fields: bytes, origin: Origin) -> Work:
     """`work_of` for fields as they are stored: nearly all are those of a work already, and are read as one at once."""
     head = {"source": origin.source, "endpoint": origin.endpoint, "id": origin.id, "deleted": origin.deleted}
     if origin.updated_at:  # 0: unknown

@@ -76,7 +76,7 @@ class ScheduledExports:
 
     def write_after_run(self, entry: Scheduled, made: Planned, tick: int, *, failed: int) -> tuple[str, str] | None:
         """Note a run by hand whose work is over, and write its file; gives the status and what was written."""
-        now, wanted = self._clock.now(), None if made.refused else entry.then
+        now, wanted = self._clock.now(), None if made.is_refused else entry.then
         claim = {"job": entry.job, "tick": tick, "now": now, "lost": now - CLAIM_TIMEOUT}
 
         def note(tx: Tx) -> None:

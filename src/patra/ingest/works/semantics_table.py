@@ -37,7 +37,7 @@ def _row(name: str, found: Semantics) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def declared(loaded: LoadedPack, endpoint: str, at: Sections) -> list[str]:
+def semantics_codes(loaded: LoadedPack, endpoint: str, at: Sections) -> list[str]:
     """The codes of an endpoint that lists: what its total promises, how it is cut."""
     if loaded.pack.endpoints[endpoint].role is Role.DETAIL:
         return ["", "", ""]

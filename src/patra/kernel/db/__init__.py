@@ -16,7 +16,7 @@
 | `migrate` | `sql/migrations/*.sql` of each package | the tables, and a checksum of what made them |
 """
 
-from patra.kernel.db.api import Database, Row, Tx, Value, taken
+from patra.kernel.db.api import Database, Row, Tx, Value, claim_taken
 from patra.kernel.db.migrate import Migration, migrate, pending_migrations
 from patra.kernel.db.opening import open_database
 from patra.kernel.db.queries import Dialect, Queries, Statement
@@ -30,8 +30,8 @@ __all__ = [
     "Statement",
     "Tx",
     "Value",
+    "claim_taken",
     "migrate",
     "open_database",
     "pending_migrations",
-    "taken",
 ]

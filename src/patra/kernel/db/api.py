@@ -59,7 +59,7 @@ class Tx(ABC):
         statement says ON CONFLICT DO NOTHING, on PostgreSQL it must not: its unique index decides, and sooner.
         """
         if self.execute(stmt, params, rows=rows) != len(rows):
-            raise taken()
+            raise claim_taken()
 
     def flow(self) -> AbstractContextManager[None]:
         """Inside, `write`, `claim`, `insert` and `insert_tuples` are not waited for, where waiting costs something.
@@ -92,7 +92,7 @@ class Tx(ABC):
             self._after = []
         self._after.append(call)
 
-    def committed(self) -> None:
+    def note_commit(self) -> None:
         """Said by the database, once nothing of the transaction is held any more."""
         for call in self._after or ():
             call()
@@ -114,7 +114,7 @@ class Tx(ABC):
         if not rows:
             return []
         columns = tuple(rows[0])
-        stmt = self._built(
+        stmt = self._build_statement(
             f"insert_absent:{table}:{','.join(columns)}:{','.join(key)}:{','.join(returning)}",
             lambda: (
                 f"INSERT INTO {identifier(table)} ({identifiers(columns)}) "
@@ -143,7 +143,7 @@ class Tx(ABC):
             return []
         columns = tuple(rows[0])
         rows = _newest(rows, key, newer)
-        stmt = self._built(
+        stmt = self._build_statement(
             f"upsert_newer:{table}:{','.join(columns)}:{','.join(key)}:{newer}:{','.join(returning)}",
             lambda: (
                 f"INSERT INTO {identifier(table)} ({identifiers(columns)}) "
@@ -161,7 +161,7 @@ class Tx(ABC):
         """The given columns of the rows whose key is in a list, in no particular order."""
         if not keys:
             return []
-        stmt = self._built(
+        stmt = self._build_statement(
             f"lookup:{table}:{','.join(columns)}:{','.join(key)}",
             lambda: (
                 f"SELECT {', '.join(f't.{identifier(c)}' for c in columns)} FROM rows "
@@ -172,7 +172,7 @@ class Tx(ABC):
         )
         return self.fetch(stmt, rows=keys)
 
-    def _built(self, name: str, text: Callable[[], str], table: str, columns: Sequence[str]) -> Statement:
+    def _build_statement(self, name: str, text: Callable[[], str], table: str, columns: Sequence[str]) -> Statement:
         built = self.built_statements()
         if (stmt := built.get(name)) is None:
             types = self.column_types(table)
@@ -188,7 +188,7 @@ class Tx(ABC):
         """The statements built so far from tables' columns, kept by the database."""
 
 
-def taken() -> StoreBusy:
+def claim_taken() -> StoreBusy:
     """What a claim raises that came second."""
     return StoreBusy("store_busy", "another writer was first with a key")
 

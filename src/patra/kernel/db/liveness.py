@@ -18,7 +18,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from patra.kernel.errors import Transient
-from patra.kernel.safety.threads import started
+from patra.kernel.safety.threads import start_thread
 from patra.kernel.telemetry import get_logger
 
 log = get_logger()
@@ -73,7 +73,7 @@ class Watchdog:
         with self._lock:
             self._busy[connection] = (time.monotonic(), server)
             with suppress(Transient):  # no thread for it now: the next connection in use asks again
-                self._thread = started(self._thread, self._run, "postgres watchdog")
+                self._thread = start_thread(self._thread, self._run, "postgres watchdog")
 
     def end(self, connection: Connection) -> None:
         with self._lock:

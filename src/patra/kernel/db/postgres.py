@@ -13,7 +13,7 @@ from psycopg import errors
 from psycopg.errors import Diagnostic
 from psycopg.rows import dict_row
 
-from patra.kernel.db.api import Database, Over, Params, Row, TransactionGuard, Tx, identifier, identifiers, taken
+from patra.kernel.db.api import Database, Over, Params, Row, TransactionGuard, Tx, claim_taken, identifier, identifiers
 from patra.kernel.db.pool import SILENT_SECONDS, Connection, Pool
 from patra.kernel.db.postgres_parameters import bind
 from patra.kernel.db.queries import ColumnType, Statement, statement
@@ -96,7 +96,7 @@ class PostgresTx(Tx):
 
     def insert_tuples(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         names = identifiers(columns)
-        stmt = self._built(
+        stmt = self._build_statement(
             f"insert:{table}:{names}",
             lambda: f"INSERT INTO {identifier(table)} ({names}) SELECT {names} FROM rows",
             table,
@@ -135,7 +135,7 @@ class PostgresTx(Tx):
         try:
             self.write(stmt, params, rows=rows)
         except errors.UniqueViolation as error:
-            raise taken() from error
+            raise claim_taken() from error
 
     @contextmanager
     def flow(self) -> Generator[None]:
@@ -198,7 +198,7 @@ class PostgresTx(Tx):
         try:
             yield
         except errors.UniqueViolation as error:
-            self._give_up(taken() if self._claims else error)
+            self._give_up(claim_taken() if self._claims else error)
             raise self._broken or error from error
         except BaseException as error:
             self._give_up(error)
@@ -269,7 +269,7 @@ class PostgresDatabase(Database):
                     raise
                 self._before_another(attempt, error)
             else:
-                tx.committed()
+                tx.note_commit()
                 return result
         raise AssertionError("unreachable")
 
@@ -347,15 +347,15 @@ def _commit(connection: Connection) -> None:
     """
     warnings: list[str] = []
 
-    def heard(notice: Diagnostic) -> None:
+    def hear_notice(notice: Diagnostic) -> None:
         if notice.sqlstate == _WARNING and notice.severity_nonlocalized == "WARNING":
             warnings.append(notice.message_primary or "")
 
-    connection.add_notice_handler(heard)
+    connection.add_notice_handler(hear_notice)
     try:
         status = connection.execute(b"COMMIT").statusmessage
     finally:
-        connection.remove_notice_handler(heard)
+        connection.remove_notice_handler(hear_notice)
     if status != "COMMIT":
         raise Permanent("store_aborted", "a statement failed and its error was swallowed: nothing was written")
     if warnings:

@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar, cast
 from patra.kernel.db.api import Database, Over, Params, Row, TransactionGuard, Tx, identifier, identifiers
 from patra.kernel.db.queries import ColumnType, Statement, not_a_statement
 from patra.kernel.errors import PatraError, Permanent, StoreBusy, StoreUnavailable, Transient
-from patra.kernel.safety.threads import started
+from patra.kernel.safety.threads import start_thread
 
 T = TypeVar("T")
 
@@ -82,7 +82,7 @@ class SQLiteTx(Tx):
     def savepoint(self) -> Generator[None]:
         self._connection.execute("SAVEPOINT inner_step")
         try:
-            with translated():
+            with translate_errors():
                 yield
         except BaseException:
             if self._connection.in_transaction:  # some failures, such as a full disk, end the whole transaction
@@ -164,7 +164,7 @@ class SQLiteDatabase(Database):
                     raise
                 time.sleep(random.random() * 0.01 * 2**attempt)
             else:
-                tx.committed()
+                tx.note_commit()
                 return result
         raise AssertionError("unreachable")
 
@@ -197,7 +197,7 @@ class SQLiteDatabase(Database):
         self._check_open()
         connection = self._writer
         tx = SQLiteTx(connection, self)
-        with translated():
+        with translate_errors():
             self._wait_for_disk(connection, wait=durable)
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -225,7 +225,7 @@ class SQLiteDatabase(Database):
 
     def _look(self, connection: sqlite3.Connection, work: Callable[[Tx], T]) -> T:
         tx = SQLiteTx(connection, self)
-        with translated(reading=True):
+        with translate_errors(reading=True):
             connection.execute("BEGIN")
             try:
                 return work(tx)
@@ -261,7 +261,7 @@ class SQLiteDatabase(Database):
             self._readers.pop().close()
 
     def _connect(self) -> sqlite3.Connection:
-        with translated():
+        with translate_errors():
             connection = sqlite3.connect(
                 self._path,
                 isolation_level=None,
@@ -313,7 +313,7 @@ class Checkpointer:
     def wake(self) -> None:
         """Raises Transient when there is no thread and none can be started."""
         self._woken.set()
-        self._thread = started(self._thread, self._run, "sqlite checkpointer")
+        self._thread = start_thread(self._thread, self._run, "sqlite checkpointer")
 
     def close(self) -> None:
         self._closing = True
@@ -337,7 +337,7 @@ class Checkpointer:
 
 
 @contextmanager
-def translated(*, reading: bool = False) -> Generator[None]:
+def translate_errors(*, reading: bool = False) -> Generator[None]:
     """Errors of SQLite become errors of a store."""
     try:
         yield

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from patra.kernel.db.api import Database, Tx
 from patra.kernel.db.queries import Statement
-from patra.kernel.db.sqlite import SQLiteTx, translated
+from patra.kernel.db.sqlite import SQLiteTx, translate_errors
 from patra.kernel.errors import Permanent, StoreUnavailable
 
 T = TypeVar("T")
@@ -24,7 +24,7 @@ class SQLiteFile(Database):
         self.url = f"sqlite:///{path}"
         self.built: dict[str, Statement] = {}
         self._lock = threading.Lock()
-        with translated():
+        with translate_errors():
             uri = f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
             self._connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
 
@@ -34,7 +34,7 @@ class SQLiteFile(Database):
 
     def read(self, work: Callable[[Tx], T]) -> T:
         try:
-            with self._lock, translated(reading=True):
+            with self._lock, translate_errors(reading=True):
                 return work(SQLiteTx(self._connection, self))
         except sqlite3.OperationalError as error:  # in a store of ours a bug; in a file of others it lacks a table
             raise StoreUnavailable("store_unavailable", f"the file is no store of Patra: {error}") from error

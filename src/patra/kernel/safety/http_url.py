@@ -54,8 +54,8 @@ class HttpUrl(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def request_uri(self) -> str:
         """Path and query as they go over the wire."""
-        path = _encoded(self.path or "/", _SAFE)
-        return path if self.query is None else f"{path}?{_encoded(self.query, _SAFE + '?')}"
+        path = _encode_text(self.path or "/", _SAFE)
+        return path if self.query is None else f"{path}?{_encode_text(self.query, _SAFE + '?')}"
 
     def __str__(self) -> str:
         return f"{self.scheme}://{self.netloc}{self.request_uri}"
@@ -105,5 +105,5 @@ def _host(text: str) -> str:
     return host
 
 
-def _encoded(text: str, safe: str) -> str:
+def _encode_text(text: str, safe: str) -> str:
     return quote(_LONE_PERCENT.sub("%25", text), safe=safe)

@@ -121,7 +121,7 @@ def redact_text(text: str) -> str:
     """The text without what identifies a person or opens a door, and without any secret of this process."""
     # A secret that is a word goes last: masked first, it could hide the name that says what to mask behind it.
     text = scrub_known(text, WORDLIKE_CHARACTERS)
-    return scrub_known(_settled(_text_once, text) if _SUSPECT(text) else text)
+    return scrub_known(_settle_text(_text_once, text) if _SUSPECT(text) else text)
 
 
 def redact_published(text: str) -> str:
@@ -158,7 +158,7 @@ def _holds_address_or_key(text: str) -> bool:
     )
 
 
-def _settled(once: Callable[[str], str], text: str) -> str:
+def _settle_text(once: Callable[[str], str], text: str) -> str:
     # A mask may uncover what its neighbour hid (a number right behind a word is none, right behind a mask it is).
     for _ in range(8):
         found = once(text)
@@ -201,7 +201,7 @@ def _named_values(text: str) -> str:
     out: list[str] = []
     done = 0
     for start, end, quote in _named_spans(text):
-        out += (text[done:start], _masked(text[start:end], quote))
+        out += (text[done:start], _mask_value(text[start:end], quote))
         done = end
     return "".join(out) + text[done:] if out else text
 
@@ -249,7 +249,7 @@ def _closing(text: str, start: int) -> int:
     return len(text)
 
 
-def _masked(value: str, quote: str) -> str:
+def _mask_value(value: str, quote: str) -> str:
     """The mask, in the quotes of the value or else of its name, so that JSON stays JSON."""
     match = re.match(r"\\*[\"']", value)
     if match is None:
@@ -284,7 +284,7 @@ _PARAMETER = re.compile(r"([?&#;])([^=&#;\s]*)=([^&#\s]*)")
 
 def redact_url(url: str) -> str:
     """The URL without user and password, and without the values of sensitive parameters."""
-    return scrub_known(_settled(_url_once, scrub_known(url, WORDLIKE_CHARACTERS)))
+    return scrub_known(_settle_text(_url_once, scrub_known(url, WORDLIKE_CHARACTERS)))
 
 
 def _url_once(url: str) -> str:
@@ -326,7 +326,7 @@ def _text_or_same(text: str) -> str:
     return text if found == text else found
 
 
-def _hidden(text: str) -> str:
+def _hide_text(text: str) -> str:
     return MASK if text else text
 
 
@@ -334,7 +334,7 @@ def _data(value: Any, on_text: Callable[[str], str], depth: int) -> Any:
     if isinstance(value, str):
         return on_text(value)
     if isinstance(value, _UNTOUCHED):
-        if on_text is _hidden and not isinstance(value, bool | None):
+        if on_text is _hide_text and not isinstance(value, bool | None):
             return MASK
         return value
     if depth >= _MAX_DEPTH:
@@ -356,14 +356,14 @@ def _mapping(value: Mapping[Any, Any], on_text: Callable[[str], str], depth: int
         shown = _data(key, _text_or_same, depth) if named else key
         while shown in out:
             shown += "'" if isinstance(shown, str) else b"'"
-        out[shown] = _data(item, _hidden if telling else on_text, depth)
+        out[shown] = _data(item, _hide_text if telling else on_text, depth)
     return out
 
 
 def _items(value: Iterable[Any], on_text: Callable[[str], str], depth: int) -> Any:
     items = list(value)
     if len(items) == 2 and isinstance(items[0], str) and _FIELD(items[0]) and is_telling(items[0]):  # a header, say
-        found = [on_text(items[0]), _data(items[1], _hidden, depth)]
+        found = [on_text(items[0]), _data(items[1], _hide_text, depth)]
     else:
         found = [_data(item, on_text, depth) for item in items]
     if isinstance(value, list):

@@ -8,7 +8,7 @@ from time import monotonic
 from patra.kernel.errors import Transient
 
 
-def started(known: Thread | None, work: Callable[[], object], name: str) -> Thread:
+def start_thread(known: Thread | None, work: Callable[[], object], name: str) -> Thread:
     """The thread that does some work: the known one while it lives, else a new one.
 
     Raises Transient when the machine gives no further thread now; the caller keeps what it had and asks again at the
@@ -32,7 +32,7 @@ class Threads:
         self._threads: dict[str, Thread] = {}
 
     @property
-    def begun(self) -> bool:
+    def has_begun(self) -> bool:
         return bool(self._threads)
 
     def begin(self) -> None:
@@ -41,7 +41,7 @@ class Threads:
             return
         for name in [name for name in self._duties if name not in self._threads]:
             try:
-                self._threads[name] = started(None, self._duties[name], name)
+                self._threads[name] = start_thread(None, self._duties[name], name)
             except Transient:
                 if not self._threads:
                     raise

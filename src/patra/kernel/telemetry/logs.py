@@ -98,7 +98,7 @@ class _LazyLog:
     def __init__(self) -> None:
         self._log: Log | None = None
 
-    def _made(self) -> Log:
+    def _make_log(self) -> Log:
         if self._log is None:
             structlog = _structlog.load()
             if not structlog.is_configured():  # in a program of others, whose standard output is its own
@@ -109,28 +109,28 @@ class _LazyLog:
     def debug(self, event: str, **fields: Any) -> Any:
         if not _structlog.drops("debug"):
             with suppress(*EXHAUSTION):
-                self._made().debug(event, **fields)
+                self._make_log().debug(event, **fields)
 
     def info(self, event: str, **fields: Any) -> Any:
         if not _structlog.drops("info"):
             with suppress(*EXHAUSTION):
-                self._made().info(event, **fields)
+                self._make_log().info(event, **fields)
 
     def warning(self, event: str, **fields: Any) -> Any:
         if not _structlog.drops("warning"):
             with suppress(*EXHAUSTION):
-                self._made().warning(event, **fields)
+                self._make_log().warning(event, **fields)
 
     def error(self, event: str, **fields: Any) -> Any:
         with suppress(*EXHAUSTION):
-            self._made().error(event, **fields)
+            self._make_log().error(event, **fields)
 
     def exception(self, event: str, **fields: Any) -> Any:
         with suppress(*EXHAUSTION):
-            self._made().exception(event, **fields)
+            self._make_log().exception(event, **fields)
 
     def bind(self, **fields: Any) -> Log:
-        return self._made().bind(**fields)
+        return self._make_log().bind(**fields)
 
 
 def get_logger() -> Log:

@@ -59,7 +59,7 @@ def sounds_of(picture: Picture) -> dict[str, float]:
     return found
 
 
-def mixed(timeline: Timeline) -> Iterator[bytes]:
+def mix_samples(timeline: Timeline) -> Iterator[bytes]:
     """The samples of all shots with what is heard beside speech, a shot at a time."""
     rate = timeline.clips[0].timing.rate
     before: Mapping[str, float] = {}

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from patra.kernel.errors import Permanent
-from patra.studio.film.ambience import mixed
+from patra.studio.film.ambience import mix_samples
 from patra.studio.film.chapters import ChapterMark, ffmetadata
 from patra.studio.film.ffmpeg import Stop, lengths, run
 from patra.studio.film.loudness import gain_to_target, level
@@ -42,12 +42,12 @@ def compose(
     stream = work / "stream.srt"
     stream.write_text(srt([msgspec.structs.replace(cue, text=plain(cue.text)) for cue in timeline.cues]), "utf-8")
     joined = work / "clips.txt"
-    joined.write_text("".join(f"file '{_quoted(clip.video)}'\n" for clip in timeline.clips), "utf-8")
+    joined.write_text("".join(f"file '{_quote_path(clip.video)}'\n" for clip in timeline.clips), "utf-8")
     marks = work / "chapters.txt"
     marks.write_text(ffmetadata(chapters), "utf-8")
     film = work / "film.mp4"
     rate = timeline.clips[0].timing.rate
-    sound = f"{level(gain_to_target(lambda: mixed(timeline), rate, stop))},aresample=48000"
+    sound = f"{level(gain_to_target(lambda: mix_samples(timeline), rate, stop))},aresample=48000"
     picture = ["-c:v", "copy"]
     if burn:
         (work / "film.ass").write_text(ass(timeline.cues, quality.width, quality.height), "utf-8")
@@ -78,13 +78,13 @@ def compose(
             *("-disposition:s:0", "0" if burn else "default"),
             *("-movflags", "+faststart", "-fflags", "+bitexact", "-flags:a", "+bitexact", "-f", "mp4", str(film)),
         ],
-        mixed(timeline),
+        mix_samples(timeline),
         stop,
     )
     return film, subtitles, web_subtitles
 
 
-def _quoted(path: str) -> str:
+def _quote_path(path: str) -> str:
     return path.replace("'", "'\\''")
 
 

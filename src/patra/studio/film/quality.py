@@ -18,7 +18,7 @@ FORMATS = ("16:9", "9:16", "1:1")
 """Wide for screens, upright for phones, square for both."""
 
 
-def shaped(quality: Quality, form: str) -> Quality:
+def shape_quality(quality: Quality, form: str) -> Quality:
     """The quality in another format: the short side is always the height of the wide one."""
     match form:
         case "9:16":

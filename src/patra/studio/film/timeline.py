@@ -97,13 +97,13 @@ def lines_of(text: str, language: str) -> list[tuple[int, int]]:
     most = MAX_LINE_CHARACTERS["zh" if language == "zh" else "en"]
     count = max(1, -(-len(text.strip()) // most))
     while True:
-        lines = _broken(text, min(most, -(-len(text) // count) + (2 if language == "zh" else 8)), language)
+        lines = _break_text(text, min(most, -(-len(text) // count) + (2 if language == "zh" else 8)), language)
         if len(lines) <= count or count > len(text):
             return lines
         count += 1
 
 
-def _broken(text: str, most: int, language: str) -> list[tuple[int, int]]:
+def _break_text(text: str, most: int, language: str) -> list[tuple[int, int]]:
     """Lines filled up to a length, broken after a space or, in Chinese, between words, best after punctuation."""
     lines: list[tuple[int, int]] = []
     at = 0

@@ -54,15 +54,15 @@ class Camera:
         self._steady = first.size == last.size
         if self._steady:
             self._still = (first.x == last.x, first.y == last.y)
-            self._back = _scaled(layers.back, first.size, Image.Resampling.LANCZOS)
+            self._back = _scale_image(layers.back, first.size, Image.Resampling.LANCZOS)
             if layers.front is not None and layers.mask is not None:
                 near = first.size * NEARER
-                self._front = _scaled(layers.front, near), _scaled(layers.mask, near)
+                self._front = _scale_image(layers.front, near), _scale_image(layers.mask, near)
 
     def at(self, t: float) -> Image.Image:
         """The picture at a moment, `t` from 0 to 1."""
         view = view_at(self._move, t)
-        return self._shifted(view) if self._steady else self._zoomed(view)
+        return self._shift_view(view) if self._steady else self._zoom_view(view)
 
     def in_front(self, t: float, x: float, y: float) -> tuple[float, float, float]:
         """Where a place of the front layer is seen at a moment, and how much larger than it was painted."""
@@ -70,7 +70,7 @@ class Camera:
         scale = self._w / (right - left)
         return (x - left) * scale, (y - top) * self._h / (bottom - top), scale
 
-    def _zoomed(self, view: View) -> Image.Image:
+    def _zoom_view(self, view: View) -> Image.Image:
         layers, size = self._layers, (self._w, self._h)
         frame = layers.back.resize(size, Image.Resampling.BILINEAR, box=_box(view, *size, 1.0))
         if layers.front is None or layers.mask is None:
@@ -91,11 +91,11 @@ class Camera:
             frame.paste(front, (x0, y0), mask)
         return frame
 
-    def _shifted(self, view: View) -> Image.Image:
+    def _shift_view(self, view: View) -> Image.Image:
         layers = self._layers
         x, y = self._place(_box(view, self._w, self._h, 1.0), view.size, 0, 0)
         x, y = min(x, self._back.width - self._w), min(y, self._back.height - self._h)
-        frame = _moved(self._back, x, y, self._w, self._h)
+        frame = _move_image(self._back, x, y, self._w, self._h)
         if layers.front is None:
             return frame
         front, mask = self._front
@@ -104,7 +104,7 @@ class Camera:
         if (seen := self._part(x, y, front.width, front.height)) is not None:
             x0, y0, x1, y1 = seen
             shift = (x + x0, y + y0, x1 - x0, y1 - y0)
-            frame.paste(_moved(front, *shift), (x0, y0), _moved(mask, *shift))
+            frame.paste(_move_image(front, *shift), (x0, y0), _move_image(mask, *shift))
         return frame
 
     def _place(self, box: _Box, scale: float, left: int, top: int) -> tuple[float, float]:
@@ -119,11 +119,13 @@ class Camera:
         return (x0, y0, x1, y1) if x1 > x0 and y1 > y0 else None
 
 
-def _scaled(image: Image.Image, size: float, resampling: Image.Resampling = Image.Resampling.BILINEAR) -> Image.Image:
+def _scale_image(
+    image: Image.Image, size: float, resampling: Image.Resampling = Image.Resampling.BILINEAR
+) -> Image.Image:
     return image.resize((math.ceil(image.width / size), math.ceil(image.height / size)), resampling)
 
 
-def _moved(image: Image.Image, x: float, y: float, width: int, height: int) -> Image.Image:
+def _move_image(image: Image.Image, x: float, y: float, width: int, height: int) -> Image.Image:
     """A part of an image from a place between its pixels."""
     left, top = math.floor(x), math.floor(y)
     dx, dy = x - left, y - top

@@ -138,7 +138,7 @@ class Canvas:
         fresh.rng = self.rng
         return fresh
 
-    def blurred(self, radius: float) -> None:
+    def blur(self, radius: float) -> None:
         self.image = self.image.filter(ImageFilter.GaussianBlur(radius * self.h))
         self.pen = ImageDraw.Draw(self.image)
 

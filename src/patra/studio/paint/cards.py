@@ -9,8 +9,8 @@ import math
 from PIL import ImageDraw
 
 from patra.studio.paint.canvas import Canvas
-from patra.studio.paint.lettering import font, wrapped
-from patra.studio.paint.palette import Colour, hued, mix, scaled
+from patra.studio.paint.lettering import font, wrap_lines
+from patra.studio.paint.palette import Colour, hue_colour, mix, scale_colour
 from patra.studio.paint.pictogram import MOTIF_GLYPHS, PAPER, has_glyph, plate
 from patra.studio.script.certainty.exact import is_exact
 from patra.studio.script.facts import Card
@@ -29,7 +29,7 @@ def shrink(c: Canvas) -> float:
 
 
 def accent_of(picture: Picture) -> Colour:
-    return hued((picture.seed % 97) / 97, 0.5, 0.46)
+    return hue_colour((picture.seed % 97) / 97, 0.5, 0.46)
 
 
 def paint_card(c: Canvas, picture: Picture) -> None:
@@ -74,7 +74,7 @@ def paint_paper(c: Canvas, accent: Colour) -> None:
     for k in range(5):  # quiet rings, so that the paper is no blank card
         r = 0.16 + 0.09 * k
         c.oval(0.95, 0.06, r, r, mix(PAPER, accent, 0.5), 16)
-        c.oval(0.03, 0.98, r * 0.9, r * 0.9, scaled(accent, 0.8), 14)
+        c.oval(0.03, 0.98, r * 0.9, r * 0.9, scale_colour(accent, 0.8), 14)
     c.line([(0.05, 0.9), (0.95, 0.9)], mix(PAPER, accent, 0.35), 0.003)
 
 
@@ -86,7 +86,7 @@ def text_at(c: Canvas, x: float, y: float, words: str, size: float, colour: Colo
 def _lines(c: Canvas, words: str, width: float, size: float, most: int, height: float = 1.0) -> tuple[list[str], float]:
     """The words in lines of a width (of the canvas), in letters that become smaller until they fit."""
     while True:
-        lines = wrapped(words, width * c.w, max(8, round(size * c.h)), most + 1)
+        lines = wrap_lines(words, width * c.w, max(8, round(size * c.h)), most + 1)
         if (len(lines) <= most and len(lines) * size * 1.32 <= height) or size < 0.034:
             return lines[:most], size
         size *= 0.9
@@ -149,7 +149,14 @@ def _definition(c: Canvas, card: Card, glyphs: list[str], accent: Colour) -> Non
     if glyphs:
         plate(c, glyphs[0], LEFT + 0.09, 0.42, 0.15 * shrink(c), accent)
         left = LEFT + 0.21
-    block(c, card.title[:1].upper() + card.title[1:], (left, TOP + 0.02, RIGHT, 0.36), 0.095, scaled(accent, 0.72), 2)
+    block(
+        c,
+        card.title[:1].upper() + card.title[1:],
+        (left, TOP + 0.02, RIGHT, 0.36),
+        0.095,
+        scale_colour(accent, 0.72),
+        2,
+    )
     c.line([(left, 0.375), (left + 0.2, 0.375)], accent, 0.006)
     block(c, card.items[0], (left, 0.39, RIGHT, BOTTOM), 0.07, INK, 4)
 
@@ -167,7 +174,7 @@ def _number(c: Canvas, card: Card, glyphs: list[str], accent: Colour) -> None:
     elif glyphs:
         plate(c, glyphs[0], LEFT + 0.09, 0.42, 0.15 * shrink(c), accent)
         left = LEFT + 0.21
-    block(c, card.title, (left, TOP, RIGHT, 0.43), 0.13, scaled(accent, 0.72), 2)
+    block(c, card.title, (left, TOP, RIGHT, 0.43), 0.13, scale_colour(accent, 0.72), 2)
     block(c, card.items[0], (left, 0.44, RIGHT, BOTTOM), 0.066, INK, 3)
 
 
@@ -183,7 +190,7 @@ def _date(c: Canvas, card: Card, glyphs: list[str], accent: Colour) -> None:
         x = 0.1 + 0.1 * k
         c.line([(x, 0.487), (x, 0.513)], mix(PAPER, INK, 0.5), 0.004)
     c.oval(0.3, 0.5, 0.022, 0.022, accent)
-    text_at(c, 0.3, 0.44, card.title, 0.15 * shrink(c), scaled(accent, 0.72), "ms")
+    text_at(c, 0.3, 0.44, card.title, 0.15 * shrink(c), scale_colour(accent, 0.72), "ms")
     if glyphs:
         plate(c, glyphs[0], 0.7, 0.32, 0.13 * shrink(c), accent)
     block(c, card.items[0], (LEFT, 0.54, RIGHT, BOTTOM + 0.04), 0.048, INK, 3)
@@ -200,7 +207,7 @@ def _bars(c: Canvas, card: Card, accent: Colour) -> None:
         length = max(0.012, (RIGHT - LEFT - 0.2) * value / most)
         tone = accent if value == most else mix(accent, PAPER, 0.45)
         c.box(LEFT, y + step * 0.42, length * c.aspect, step * 0.34, tone, round_=0.012)
-        text_at(c, LEFT + length + 0.015, y + step * 0.59, shown, 0.046 * shrink(c), scaled(accent, 0.7), "lm")
+        text_at(c, LEFT + length + 0.015, y + step * 0.59, shown, 0.046 * shrink(c), scale_colour(accent, 0.7), "lm")
 
 
 def _list(c: Canvas, card: Card, accent: Colour) -> None:

@@ -5,7 +5,7 @@ A name gives the same coat, hair and face in every picture of the film.
 
 from patra.kernel.canonical import sha256_hex
 from patra.studio.paint.canvas import Canvas
-from patra.studio.paint.palette import Colour, hued, mix, scaled
+from patra.studio.paint.palette import Colour, hue_colour, mix, scale_colour
 from patra.studio.script.shots import Figure
 
 SKIN: tuple[Colour, ...] = ((238, 200, 172), (226, 182, 150), (206, 160, 126), (244, 212, 186))
@@ -26,15 +26,15 @@ class Look:
         digest = sha256_hex(f"{figure.name}|{figure.kind}")
         dice = [int(digest[k : k + 2], 16) / 255 for k in range(0, 24, 2)]
         place = figure.number % len(COAT_HUES) if figure.number >= 0 else int(dice[0] * (len(COAT_HUES) - 0.01))
-        self.coat = hued(COAT_HUES[place] + 0.02 * dice[1], 0.42, 0.36 + 0.12 * dice[2])
+        self.coat = hue_colour(COAT_HUES[place] + 0.02 * dice[1], 0.42, 0.36 + 0.12 * dice[2])
         self.coat = COATS.get(figure.coat, self.coat)
-        self.trousers = hued(0.6 + 0.1 * dice[3], 0.16, 0.22 + 0.1 * dice[4])
+        self.trousers = hue_colour(0.6 + 0.1 * dice[3], 0.16, 0.22 + 0.1 * dice[4])
         self.skin = SKIN[int(dice[5] * 3.99)]
         old = figure.kind in {"old", "granny"}
         self.hair: Colour = (
             (212, 210, 208) if old else ((40, 30, 30), (72, 46, 34), (28, 24, 28), (104, 68, 44))[int(dice[6] * 3.99)]
         )
-        self.scarf = hued(dice[7], 0.55, 0.5) if dice[8] > 0.35 else None
+        self.scarf = hue_colour(dice[7], 0.55, 0.5) if dice[8] > 0.35 else None
         self.long_hair = figure.kind in {"woman", "girl"} or (figure.kind == "child" and dice[9] > 0.5)
         self.bun = figure.kind == "granny"
         self.bald = figure.kind == "old" and dice[10] > 0.55
@@ -49,12 +49,12 @@ def person(
     look = Look(figure)
     dim = (0.5 if p.dark else 0.14) + 0.3 * (1 - near)
 
-    def seen(colour: Colour) -> Colour:
+    def daylight_colour(colour: Colour) -> Colour:
         return mix(colour, mix(p.near, p.horizon, 0.25 * (1 - near) + 0.08), dim)
 
     h = s * HEIGHT.get(figure.kind, 1.0)
     big = 1.3 if figure.kind in YOUNG else 1.08
-    coat, skin, hair = seen(look.coat), seen(look.skin), seen(look.hair)
+    coat, skin, hair = daylight_colour(look.coat), daylight_colour(look.skin), daylight_colour(look.hair)
     lit = mix(coat, p.light, 0.22)
     skirt = figure.kind in {"woman", "girl", "granny"}
     sit = pose == "sit"
@@ -63,7 +63,7 @@ def person(
     def q(dx: float, y: float) -> tuple[float, float]:
         return x + facing * dx * h / a, y
 
-    c.oval(x, base, 0.17 * h, 0.02 * h, scaled(p.near, 0.7), 90)
+    c.oval(x, base, 0.17 * h, 0.02 * h, scale_colour(p.near, 0.7), 90)
     if sit:
         c.poly(
             [
@@ -74,21 +74,23 @@ def person(
                 q(0.15, hip + 0.1 * h),
                 q(-0.1, hip + 0.1 * h),
             ],
-            seen(look.trousers),
+            daylight_colour(look.trousers),
         )
     elif skirt:
-        c.line([q(-0.04, hip), q(-0.04, base)], seen(scaled(look.skin, 0.85)), 0.045 * h)
-        c.line([q(0.05, hip), q(0.05, base)], seen(scaled(look.skin, 0.85)), 0.045 * h)
+        c.line([q(-0.04, hip), q(-0.04, base)], daylight_colour(scale_colour(look.skin, 0.85)), 0.045 * h)
+        c.line([q(0.05, hip), q(0.05, base)], daylight_colour(scale_colour(look.skin, 0.85)), 0.045 * h)
         c.poly(
             [q(-0.09, hip - 0.12 * h), q(0.09, hip - 0.12 * h), q(0.17, base - 0.16 * h), q(-0.16, base - 0.16 * h)],
             coat,
         )
-        c.box(x - 0.08 * h / a, base - 0.03 * h, 0.07 * h, 0.03 * h, seen((40, 30, 30)))
-        c.box(x + 0.02 * h / a, base - 0.03 * h, 0.07 * h, 0.03 * h, seen((40, 30, 30)))
+        c.box(x - 0.08 * h / a, base - 0.03 * h, 0.07 * h, 0.03 * h, daylight_colour((40, 30, 30)))
+        c.box(x + 0.02 * h / a, base - 0.03 * h, 0.07 * h, 0.03 * h, daylight_colour((40, 30, 30)))
     else:
         stride = 0.09 if pose == "walk" else 0.045
-        c.line([q(-0.035, hip), q(-stride, base - 0.01 * h)], seen(look.trousers), 0.085 * h)
-        c.line([q(0.035, hip), q(stride, base - 0.01 * h)], scaled(seen(look.trousers), 0.86), 0.085 * h)
+        c.line([q(-0.035, hip), q(-stride, base - 0.01 * h)], daylight_colour(look.trousers), 0.085 * h)
+        c.line(
+            [q(0.035, hip), q(stride, base - 0.01 * h)], scale_colour(daylight_colour(look.trousers), 0.86), 0.085 * h
+        )
         for foot in (-stride, stride):
             c.poly(
                 [
@@ -97,7 +99,7 @@ def person(
                     q(foot + 0.05, base - 0.04 * h),
                     q(foot - 0.035, base - 0.045 * h),
                 ],
-                seen((38, 30, 32)),
+                daylight_colour((38, 30, 32)),
             )
     neck = hip - 0.36 * h
     r = 0.085 * h * big
@@ -116,10 +118,10 @@ def person(
                     (-1.3, 0.8),
                 )
             ],
-            scaled(hair, 0.85),
+            scale_colour(hair, 0.85),
         )
     if look.bun:
-        c.oval(x - facing * 0.85 * r / a, head - 0.75 * r, 0.45 * r, 0.42 * r, scaled(hair, 0.9))
+        c.oval(x - facing * 0.85 * r / a, head - 0.75 * r, 0.45 * r, 0.42 * r, scale_colour(hair, 0.9))
     c.poly(
         [
             q(-0.13, neck + 0.045 * h),
@@ -136,12 +138,12 @@ def person(
     )
     swing = 0.07 if pose == "walk" else 0.02
     hand = (0.2, neck + 0.2 * h) if pose == "hold" else (0.14 + swing, hip - 0.01 * h)
-    c.line([q(-0.12, neck + 0.07 * h), q(-0.145 - swing, hip - 0.01 * h)], scaled(coat, 0.8), 0.065 * h)
-    c.line([q(0.115, neck + 0.07 * h), q(0.15, neck + 0.2 * h), q(*hand)], scaled(lit, 0.92), 0.062 * h)
+    c.line([q(-0.12, neck + 0.07 * h), q(-0.145 - swing, hip - 0.01 * h)], scale_colour(coat, 0.8), 0.065 * h)
+    c.line([q(0.115, neck + 0.07 * h), q(0.15, neck + 0.2 * h), q(*hand)], scale_colour(lit, 0.92), 0.062 * h)
     c.oval(*q(*hand), 0.032 * h, 0.032 * h, skin)
-    c.box(x - 0.028 * h / a, neck - 0.03 * h, 0.056 * h, 0.06 * h, scaled(skin, 0.88))
+    c.box(x - 0.028 * h / a, neck - 0.03 * h, 0.056 * h, 0.06 * h, scale_colour(skin, 0.88))
     c.oval(x, head, r, 1.08 * r, skin)
-    _face(c, x, head, r, facing, skin, seen, old=figure.kind == "old")
+    _face(c, x, head, r, facing, skin, daylight_colour, old=figure.kind == "old")
     if figure.name:
         c.mouths[figure.name] = (x + facing * 0.36 * r / a, head + 0.46 * r, r, skin)
     if not look.bald:
@@ -164,7 +166,7 @@ def person(
             hair,
         )
     if look.cap:
-        cap = seen(look.cap)
+        cap = daylight_colour(look.cap)
         c.poly(
             [
                 (x + facing * dx * r / a, head + dy * r)
@@ -174,18 +176,18 @@ def person(
         )
         c.line(
             [(x + facing * 0.3 * r / a, head - 0.5 * r), (x + facing * 1.42 * r / a, head - 0.42 * r)],
-            scaled(cap, 0.7),
+            scale_colour(cap, 0.7),
             0.2 * r,
         )
     if look.scarf:
-        scarf = seen(look.scarf)
+        scarf = daylight_colour(look.scarf)
         c.box(x - 0.085 * h / a, neck - 0.012 * h, 0.17 * h, 0.055 * h, scarf, round_=0.02 * h)
         c.poly(
             [q(-0.05, neck + 0.03 * h), q(0.0, neck + 0.03 * h), q(-0.03, neck + 0.2 * h), q(-0.09, neck + 0.19 * h)],
-            scaled(scarf, 0.86),
+            scale_colour(scarf, 0.86),
         )
     if figure.kind in {"old", "granny"} and not sit and pose != "hold":
-        c.line([q(*hand), q(hand[0] + 0.03, base)], seen((84, 60, 40)), 0.025 * h)
+        c.line([q(*hand), q(hand[0] + 0.03, base)], daylight_colour((84, 60, 40)), 0.025 * h)
 
 
 def _face(c: Canvas, x: float, y: float, r: float, facing: int, skin: Colour, seen: object, *, old: bool) -> None:
@@ -205,10 +207,10 @@ def _face(c: Canvas, x: float, y: float, r: float, facing: int, skin: Colour, se
             (x + facing * 0.52 * r / a, y + 0.25 * r),
             (x + facing * 0.4 * r / a, y + 0.28 * r),
         ],
-        scaled(skin, 0.8),
+        scale_colour(skin, 0.8),
         0.05 * r,
     )
-    c.arc(x + facing * 0.36 * r / a, y + 0.42 * r, 0.24 * r, 0.16 * r, 25, 155, scaled(skin, 0.55), 0.06 * r)
+    c.arc(x + facing * 0.36 * r / a, y + 0.42 * r, 0.24 * r, 0.16 * r, 25, 155, scale_colour(skin, 0.55), 0.06 * r)
     for dx in (-0.12, 0.72):
         c.oval(x + facing * dx * r / a, y + 0.3 * r, 0.16 * r, 0.11 * r, mix(skin, (226, 120, 104), 0.3))
     if old:
@@ -225,7 +227,7 @@ def _face(c: Canvas, x: float, y: float, r: float, facing: int, skin: Colour, se
 def umbrella(c: Canvas, x: float, y: float, s: float, colour: Colour) -> None:
     a = c.aspect
     tone = mix(colour, c.palette.near, 0.3 if c.palette.dark else 0.05)
-    c.line([(x, y - 0.1 * s), (x, y + 0.72 * s)], scaled(tone, 0.5), 0.025 * s)
+    c.line([(x, y - 0.1 * s), (x, y + 0.72 * s)], scale_colour(tone, 0.5), 0.025 * s)
     c.poly(
         [
             (x - 0.62 * s / a, y + 0.1 * s),
@@ -237,7 +239,7 @@ def umbrella(c: Canvas, x: float, y: float, s: float, colour: Colour) -> None:
         tone,
     )
     for k in (-0.38, -0.12, 0.14, 0.4):
-        c.line([(x, y - 0.3 * s), (x + k * s / a, y + 0.1 * s)], scaled(tone, 0.78), 0.012 * s)
+        c.line([(x, y - 0.3 * s), (x + k * s / a, y + 0.1 * s)], scale_colour(tone, 0.78), 0.012 * s)
 
 
 def animal(c: Canvas, kind: str, x: float, base: float, s: float, near: float, facing: int = 1) -> None:
@@ -261,11 +263,15 @@ def animal(c: Canvas, kind: str, x: float, base: float, s: float, near: float, f
         return
     leg, body = (0.42, 0.34) if kind == "dog" else (0.62, 0.4)
     for dx in (-0.36, -0.24, 0.24, 0.36):
-        c.line([q(dx, -leg), q(dx, 0)], scaled(coat, 0.85), 0.085 * s)
+        c.line([q(dx, -leg), q(dx, 0)], scale_colour(coat, 0.85), 0.085 * s)
     c.oval(*q(0, -leg - 0.06), 0.46 * s, 0.19 * s * body / 0.34, coat)
     c.line([q(0.32, -leg - 0.12), q(0.52, -leg - body)], coat, 0.2 * s)
     c.oval(*q(0.6, -leg - body - 0.02), 0.17 * s, 0.11 * s, coat)
-    c.poly([q(0.48, -leg - body - 0.06), q(0.46, -leg - body - 0.24), q(0.58, -leg - body - 0.1)], scaled(coat, 0.8))
-    c.line([q(-0.42, -leg - 0.1), q(-0.62, -leg - (0.3 if kind == "dog" else -0.1))], scaled(coat, 0.75), 0.06 * s)
+    c.poly(
+        [q(0.48, -leg - body - 0.06), q(0.46, -leg - body - 0.24), q(0.58, -leg - body - 0.1)], scale_colour(coat, 0.8)
+    )
+    c.line(
+        [q(-0.42, -leg - 0.1), q(-0.62, -leg - (0.3 if kind == "dog" else -0.1))], scale_colour(coat, 0.75), 0.06 * s
+    )
     if kind == "horse":
-        c.line([q(0.3, -leg - 0.24), q(0.46, -leg - body - 0.12)], scaled(coat, 0.6), 0.08 * s)
+        c.line([q(0.3, -leg - 0.24), q(0.46, -leg - body - 0.12)], scale_colour(coat, 0.6), 0.08 * s)

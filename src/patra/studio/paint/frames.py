@@ -46,15 +46,15 @@ class ShotFrames(msgspec.Struct, frozen=True, kw_only=True):
 def render(shot: ShotFrames, mouth: Mouth | None) -> Iterator[bytes]:
     """The raw RGB frames of a drawn shot."""
     height = min(shot.height, shot.width) if shot.height > shot.width else shot.height
-    layers = _painted(shot.picture, shot.width, height, shot.smooth)
+    layers = _paint_layers(shot.picture, shot.width, height, shot.smooth)
     backdrop = _backdrop(layers, shot.width, shot.height) if height < shot.height else None
     overlay = overlay_for(shot.picture, layers.palette)
     narrator = Narrator(mouth, shot.width, shot.height) if mouth and shot.narrator else None
     last: Image.Image | None = None
     lettered = shot.before is not None and shot.before.framing == shot.picture.framing == "card"
     if shot.before is not None and shot.cut == "blend" and not lettered:  # two texts over each other are none
-        past = _painted(shot.before, shot.width, height, shot.smooth)
-        last = _laid(Camera(past, shot.before.camera, shot.width, height).at(1.0), backdrop)
+        past = _paint_layers(shot.before, shot.width, height, shot.smooth)
+        last = _lay_picture(Camera(past, shot.before.camera, shot.width, height).at(1.0), backdrop)
     camera = Camera(layers, "" if shot.still else shot.picture.camera, shot.width, height)
     for number in range(shot.frames):
         moment = number / max(1, shot.frames - 1)
@@ -63,9 +63,9 @@ def render(shot: ShotFrames, mouth: Mouth | None) -> Iterator[bytes]:
             x, y, radius, skin = layers.mouths[speaker]
             x, y, scale = camera.in_front(moment, x, y)
             lay_mouth(picture, SHAPES[mouth.shapes[number]], x, y, radius * scale, skin)
-        seen = _laid(picture, backdrop)
+        seen = _lay_picture(picture, backdrop)
         if shot.title and shot.picture.framing == "card":
-            seen = _dimmed(seen, number / shot.fps)
+            seen = _dim_frame(seen, number / shot.fps)
         yield finish(seen, shot, number, overlay, narrator, last)
 
 
@@ -81,7 +81,7 @@ def render_still(shot: ShotFrames) -> Image.Image:
     return Image.frombytes("RGB", (shot.width, shot.height), frame)
 
 
-def _dimmed(frame: Image.Image, seconds: float) -> Image.Image:
+def _dim_frame(frame: Image.Image, seconds: float) -> Image.Image:
     """A card behind the title: dark and out of focus until the title has gone, so that each can be read."""
     share = min(1.0, max(0.0, (TITLE[3] + CLEARS - seconds) / CLEARS))
     if share == 0:
@@ -98,7 +98,7 @@ def _backdrop(layers: Layers, width: int, height: int) -> Image.Image:
     return soft.point([round(v * 0.62) for v in range(256)] * 3)
 
 
-def _laid(seen: Image.Image, backdrop: Image.Image | None) -> Image.Image:
+def _lay_picture(seen: Image.Image, backdrop: Image.Image | None) -> Image.Image:
     """The picture on its backdrop, a little above the middle: below it are the subtitles and the narrator."""
     if backdrop is None:
         return seen
@@ -157,7 +157,7 @@ def _lay_title(frame: Image.Image, shot: ShotFrames, seconds: float) -> None:
 
 
 @lru_cache(maxsize=4)
-def _painted(picture: Picture, width: int, height: int, smooth: float) -> Layers:
+def _paint_layers(picture: Picture, width: int, height: int, smooth: float) -> Layers:
     return paint(picture, width, height, smooth)
 
 

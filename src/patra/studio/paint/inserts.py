@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from patra.studio.paint.canvas import Canvas, noise
-from patra.studio.paint.palette import Colour, mix, scaled
+from patra.studio.paint.palette import Colour, mix, scale_colour
 from patra.studio.script.scenes import INSIDE
 from patra.studio.script.shots import Picture
 
@@ -20,18 +20,18 @@ def paint_insert(c: Canvas, picture: Picture) -> None:
     warm: Colour = (255, 190, 110)
     if picture.place in INSIDE:
         back = mix((120, 86, 62), p.near, 0.42 if p.dark else 0.1)
-        c.gradient([(0, scaled(back, 0.6)), (1, back)], 0, TABLE)
+        c.gradient([(0, scale_colour(back, 0.6)), (1, back)], 0, TABLE)
     else:
         c.gradient([(0, p.top), (0.6, p.middle), (1, p.horizon)], 0, TABLE)
     for k in range(16):  # lights out of focus
         tone = mix(warm if p.dark or picture.place in INSIDE else p.light, p.middle, 0.3 * c.rng.random())
         r = 0.03 + 0.05 * c.rng.random()
         c.oval(c.rng.random(), TABLE * (0.12 + 0.8 * c.rng.random()), r, r, tone, 26 + k % 4 * 9)
-    c.gradient([(0, scaled(wood, 0.86)), (0.5, wood), (1, scaled(wood, 0.7))], TABLE, 1)
+    c.gradient([(0, scale_colour(wood, 0.86)), (0.5, wood), (1, scale_colour(wood, 0.7))], TABLE, 1)
     grain = noise(400, 90, c.seed, scale=10, octaves=3, stretch=14)
     mask = np.zeros((225, 400), np.float32)
     mask[135:, :] = np.clip(grain - 0.45, 0, 1) * 0.6
-    c.veil(mask, scaled(wood, 0.5))
+    c.veil(mask, scale_colour(wood, 0.5))
     c.glow(0.34, TABLE + 0.08, 0.9, warm if p.dark else p.light, 0.34, flat=0.55)
     _THINGS.get(picture.subject, _book)(c, picture)
     if p.dark:
@@ -48,11 +48,11 @@ def _paper(c: Canvas) -> Colour:
 
 def _letter(c: Canvas, picture: Picture) -> None:
     paper, ink = _paper(c), (62, 52, 66)
-    envelope = scaled(mix(paper, (206, 176, 130), 0.55), 0.95)
+    envelope = scale_colour(mix(paper, (206, 176, 130), 0.55), 0.95)
     flap = [(0.52, 0.5), (0.86, 0.56), (0.82, 0.86), (0.47, 0.79)]
     _shadow(c, flap)
     c.poly(flap, envelope)
-    c.line([(0.52, 0.5), (0.66, 0.7), (0.86, 0.56)], scaled(envelope, 0.8), 0.006)
+    c.line([(0.52, 0.5), (0.66, 0.7), (0.86, 0.56)], scale_colour(envelope, 0.8), 0.006)
     c.oval(0.665, 0.69, 0.03, 0.03, (160, 44, 40))
     c.oval(0.663, 0.687, 0.019, 0.019, (186, 62, 52))
     sheet = [(0.2, 0.4), (0.57, 0.36), (0.62, 0.86), (0.23, 0.92)]
@@ -83,7 +83,7 @@ def _book(c: Canvas, picture: Picture) -> None:
     c.poly(whole, cover)
     c.poly([(0.215, 0.49), (0.5, 0.51), (0.5, 0.89), (0.14, 0.875)], paper)
     c.poly([(0.5, 0.51), (0.785, 0.49), (0.86, 0.875), (0.5, 0.89)], mix(paper, (120, 100, 80), 0.08))
-    c.poly([(0.485, 0.51), (0.515, 0.51), (0.52, 0.89), (0.48, 0.89)], scaled(paper, 0.78))
+    c.poly([(0.485, 0.51), (0.515, 0.51), (0.52, 0.89), (0.48, 0.89)], scale_colour(paper, 0.78))
     for side in (0, 1):
         for row in range(10):
             t = row / 10
@@ -100,11 +100,11 @@ def _clock(c: Canvas, picture: Picture) -> None:
     brass = mix(brass, c.palette.near, 0.2 if c.palette.dark else 0.0)
     x, y, r = 0.5, 0.54, 0.3
     c.oval(x + 0.02, y + 0.04, r * 1.16, r * 1.12, (20, 12, 10), 120)
-    c.box(x - 0.035 / a, y - r * 1.34, 0.07, 0.08, scaled(brass, 0.8), round_=0.02)
+    c.box(x - 0.035 / a, y - r * 1.34, 0.07, 0.08, scale_colour(brass, 0.8), round_=0.02)
     c.arc(x, y - r * 1.42, 0.06, 0.06, 0, 360, brass, 0.014)
-    c.oval(x, y, r * 1.14, r * 1.14, scaled(brass, 0.74))
+    c.oval(x, y, r * 1.14, r * 1.14, scale_colour(brass, 0.74))
     c.oval(x - 0.006, y - 0.008, r * 1.1, r * 1.1, brass)
-    c.oval(x, y, r * 0.98, r * 0.98, scaled(brass, 0.6))
+    c.oval(x, y, r * 0.98, r * 0.98, scale_colour(brass, 0.6))
     c.oval(x, y, r * 0.95, r * 0.95, _paper(c))
     for k in range(60):
         ang = k * math.pi / 30
@@ -152,17 +152,17 @@ def _cup(c: Canvas, picture: Picture) -> None:
     china, a = mix((238, 234, 226), c.palette.near, 0.16 if c.palette.dark else 0), c.aspect
     x, y = 0.46, 0.8
     c.oval(x + 0.02, y + 0.04, 0.34, 0.085, (20, 12, 10), 120)
-    c.oval(x, y, 0.32, 0.078, scaled(china, 0.84))
+    c.oval(x, y, 0.32, 0.078, scale_colour(china, 0.84))
     c.oval(x, y - 0.008, 0.3, 0.066, china)
-    c.arc(x + 0.22 / a, y - 0.19, 0.1, 0.095, -95, 120, scaled(china, 0.9), 0.032)
+    c.arc(x + 0.22 / a, y - 0.19, 0.1, 0.095, -95, 120, scale_colour(china, 0.9), 0.032)
     body = [
         (x + s * w / a, y - 0.34 + 0.34 * t)
         for s, ts in ((-1, range(11)), (1, range(10, -1, -1)))
         for t, w in ((k / 10, 0.205 - 0.085 * (k / 10) ** 2.6) for k in ts)
     ]
     c.poly(body, china)
-    c.poly([(px, py) for px, py in body if px > x + 0.03] + [(x + 0.05, y)], scaled(china, 0.9))
-    c.oval(x, y - 0.34, 0.205, 0.05, scaled(china, 0.92))
+    c.poly([(px, py) for px, py in body if px > x + 0.03] + [(x + 0.05, y)], scale_colour(china, 0.9))
+    c.oval(x, y - 0.34, 0.205, 0.05, scale_colour(china, 0.92))
     c.oval(x, y - 0.335, 0.185, 0.041, (134, 84, 46))
     c.oval(x - 0.03, y - 0.338, 0.09, 0.016, (170, 112, 64))
     blue = mix((64, 96, 150), china, 0.2)
@@ -250,8 +250,8 @@ def _bell(c: Canvas, picture: Picture) -> None:
     c.line([(0.5, 0.18), (0.5, 0.26)], (60, 46, 36), 0.02)
     c.oval(0.5, 0.76, 0.035, 0.035, (90, 70, 40))
     c.poly(shape, brass)
-    c.poly([(x, y) for x, y in shape if x > 0.52] + [(0.52, 0.74), (0.52, 0.26)], scaled(brass, 0.8))
-    c.line([(0.5 - 0.17 / a, 0.63), (0.5 + 0.17 / a, 0.63)], scaled(brass, 0.66), 0.01)
+    c.poly([(x, y) for x, y in shape if x > 0.52] + [(0.52, 0.74), (0.52, 0.26)], scale_colour(brass, 0.8))
+    c.line([(0.5 - 0.17 / a, 0.63), (0.5 + 0.17 / a, 0.63)], scale_colour(brass, 0.66), 0.01)
     del picture
 
 

@@ -39,7 +39,7 @@ def title_card(title: str, language: str, width: int, height: int) -> Image.Imag
     """The title and what kind of film this is, as a layer of its own; RGBA."""
     layer = Image.new("RGBA", (width, height), (0, 0, 0, 0))
     base = min(height, width * 0.7)
-    lines = wrapped(title, width * 0.8, round(base * 0.092))
+    lines = wrap_lines(title, width * 0.8, round(base * 0.092))
     size = round(base * (0.092 if len(lines) < 3 else 0.07))
     pen = ImageDraw.Draw(layer)
     y = height * 0.25 - size * 0.62 * len(lines)
@@ -64,7 +64,7 @@ def title_card(title: str, language: str, width: int, height: int) -> Image.Imag
     return shade
 
 
-def wrapped(text: str, width: float, size: int, most: int = 4) -> list[str]:
+def wrap_lines(text: str, width: float, size: int, most: int = 4) -> list[str]:
     """Lines no wider than the width, broken between words or Chinese characters; what is too much ends in dots."""
     face = font(size)
     lines: list[str] = [""]

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from PIL import Image, ImageDraw
 
-from patra.studio.paint.palette import Colour, mix, scaled
+from patra.studio.paint.palette import Colour, mix, scale_colour
 from patra.studio.voice.visemes import SHAPES, Mouth
 
 NARRATOR_VERSION = "narrator-3"
@@ -52,12 +52,12 @@ def portrait(pixels: int, shape: str, blink: bool) -> Image.Image:
         oval(0, 0.02 * k / 24, 0.94 - 0.006 * k, 0.94 - 0.006 * k, mix((72, 88, 112), (134, 138, 150), k / 24))
     shape_of([(-0.78, 1.0), (-0.64, 0.62), (-0.22, 0.46), (0.22, 0.46), (0.64, 0.62), (0.78, 1.0)], _COAT)
     shape_of([(-0.2, 0.46), (0.0, 0.72), (0.2, 0.46), (0.12, 0.36), (-0.12, 0.36)], (240, 234, 222))
-    shape_of([(-0.22, 0.44), (-0.34, 0.62), (-0.02, 0.86), (0.0, 0.7)], scaled(_COAT, 0.8))
-    shape_of([(0.22, 0.44), (0.34, 0.62), (0.02, 0.86), (0.0, 0.7)], scaled(_COAT, 0.8))
+    shape_of([(-0.22, 0.44), (-0.34, 0.62), (-0.02, 0.86), (0.0, 0.7)], scale_colour(_COAT, 0.8))
+    shape_of([(0.22, 0.44), (0.34, 0.62), (0.02, 0.86), (0.0, 0.7)], scale_colour(_COAT, 0.8))
     oval(0, -0.16, 0.5, 0.56, _HAIR)
-    shape_of([(-0.14, 0.2), (0.14, 0.2), (0.13, 0.5), (0.0, 0.58), (-0.13, 0.5)], scaled(_SKIN, 0.84))
-    oval(-0.42, -0.02, 0.07, 0.1, scaled(_SKIN, 0.92))
-    oval(0.42, -0.02, 0.07, 0.1, scaled(_SKIN, 0.92))
+    shape_of([(-0.14, 0.2), (0.14, 0.2), (0.13, 0.5), (0.0, 0.58), (-0.13, 0.5)], scale_colour(_SKIN, 0.84))
+    oval(-0.42, -0.02, 0.07, 0.1, scale_colour(_SKIN, 0.92))
+    oval(0.42, -0.02, 0.07, 0.1, scale_colour(_SKIN, 0.92))
     oval(0, -0.04, 0.42, 0.48, _SKIN)
     shape_of(
         [
@@ -80,7 +80,7 @@ def portrait(pixels: int, shape: str, blink: bool) -> Image.Image:
                 (u + (x - 0.085) * u, u - 0.1 * u, u + (x + 0.085) * u, u + 0.02 * u),
                 20,
                 160,
-                fill=(*scaled(_HAIR, 0.8), 255),
+                fill=(*scale_colour(_HAIR, 0.8), 255),
                 width=max(2, big // 70),
             )
         else:
@@ -101,7 +101,7 @@ def portrait(pixels: int, shape: str, blink: bool) -> Image.Image:
         oval(x * 1.5, 0.1, 0.075, 0.05, mix(_SKIN, (226, 120, 104), 0.28))
     pen.line(
         [(u + 0.01 * u, u - 0.02 * u), (u + 0.045 * u, u + 0.09 * u), (u - 0.01 * u, u + 0.1 * u)],
-        fill=(*scaled(_SKIN, 0.76), 255),
+        fill=(*scale_colour(_SKIN, 0.76), 255),
         width=max(2, big // 80),
         joint="curve",
     )

@@ -20,7 +20,7 @@ from patra.studio.paint.cards import (
     text_at,
 )
 from patra.studio.paint.figures import HEIGHT, YOUNG, person
-from patra.studio.paint.palette import Colour, mix, palette_for, scaled
+from patra.studio.paint.palette import Colour, mix, palette_for, scale_colour
 from patra.studio.paint.pictogram import PAPER, plate
 from patra.studio.paint.portraits import SOMEONE, paint_portrait
 from patra.studio.paint.scenery.interiors import paint_interior
@@ -72,7 +72,7 @@ def paint_page(c: Canvas, front: Canvas, picture: Picture) -> None:
 
 
 def _night(c: Canvas, page: Page) -> None:
-    c.gradient([(0, scaled(page.paper, 0.8)), (0.7, page.paper), (1, mix(page.paper, page.accent, 0.14))])
+    c.gradient([(0, scale_colour(page.paper, 0.8)), (0.7, page.paper), (1, mix(page.paper, page.accent, 0.14))])
     for _ in range(34):
         r = 0.0012 + 0.002 * c.rng.random()
         c.oval(c.rng.random(), 0.9 * c.rng.random(), r, r, page.ink, 90)

@@ -71,17 +71,17 @@ def palette_for(time: str, weather: str, mood: str) -> Palette:
     base = _TIMES[time if time in _TIMES else "day"]
     toward, far, haze = _WEATHER.get(weather, ((0, 0, 0), 0.0, 0.0))
     if base.dark:  # weather at night is dark weather
-        toward = scaled(toward, 0.45 if time == "night" else 0.72)
+        toward = scale_colour(toward, 0.45 if time == "night" else 0.72)
     tint, strength, saturation, brightness = _MOOD.get(mood, ((0, 0, 0), 0.0, 1.0, 1.0))
 
-    def seen(colour: Colour, weight: float = 1.0) -> Colour:
-        return toned(mix(mix(colour, toward, far * weight), tint, strength), saturation, brightness)
+    def daylight_colour(colour: Colour, weight: float = 1.0) -> Colour:
+        return tone_colour(mix(mix(colour, toward, far * weight), tint, strength), saturation, brightness)
 
     return Palette(
-        top=seen(base.top),
-        middle=seen(base.middle),
-        horizon=seen(base.horizon, 0.8),
-        near=seen(base.near, 0.5),
+        top=daylight_colour(base.top),
+        middle=daylight_colour(base.middle),
+        horizon=daylight_colour(base.horizon, 0.8),
+        near=daylight_colour(base.near, 0.5),
         light=mix(base.light, toward, far * 0.4),
         dark=base.dark or weather == "storm",
         haze=haze,
@@ -93,16 +93,16 @@ def mix(one: Colour, other: Colour, share: float) -> Colour:
     return tuple(round(a + (b - a) * share) for a, b in zip(one, other, strict=True))  # type: ignore[return-value]
 
 
-def scaled(colour: Colour, factor: float) -> Colour:
+def scale_colour(colour: Colour, factor: float) -> Colour:
     return tuple(max(0, min(255, round(c * factor))) for c in colour)  # type: ignore[return-value]
 
 
-def toned(colour: Colour, saturation: float, brightness: float) -> Colour:
+def tone_colour(colour: Colour, saturation: float, brightness: float) -> Colour:
     hue, light, strength = colorsys.rgb_to_hls(*(c / 255 for c in colour))
     made = colorsys.hls_to_rgb(hue, min(1, light * brightness), min(1, strength * saturation))
     return tuple(round(c * 255) for c in made)  # type: ignore[return-value]
 
 
-def hued(hue: float, saturation: float, lightness: float) -> Colour:
+def hue_colour(hue: float, saturation: float, lightness: float) -> Colour:
     """A colour by hue (0 to 1), saturation and lightness."""
     return tuple(round(c * 255) for c in colorsys.hls_to_rgb(hue % 1, lightness, saturation))  # type: ignore[return-value]

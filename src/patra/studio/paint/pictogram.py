@@ -16,7 +16,7 @@ from PIL import Image, ImageDraw, ImageFilter, ImageFont, ImageOps
 
 from patra.kernel.errors import ConfigInvalid
 from patra.studio.paint.canvas import Canvas
-from patra.studio.paint.palette import Colour, mix, scaled
+from patra.studio.paint.palette import Colour, mix, scale_colour
 from patra.studio.vocabulary.reasons import Reason
 
 PAPER: Colour = (250, 244, 230)
@@ -53,7 +53,7 @@ def _files(kind: str = "") -> tuple[Path, dict[str, str]]:
     return font, {name: chr(int(code, 16)) for name, code in json.loads(names.read_text("utf-8")).items()}
 
 
-def _found(name: str) -> tuple[Path, str]:
+def _find_font(name: str) -> tuple[Path, str]:
     """The font and the character of a pictogram; no character where no font has it."""
     kind, mark, own = name.rpartition(":")
     font, names = _files(kind if mark else "")
@@ -61,13 +61,13 @@ def _found(name: str) -> tuple[Path, str]:
 
 
 def has_glyph(name: str) -> bool:
-    return bool(_found(name)[1])
+    return bool(_find_font(name)[1])
 
 
 @lru_cache(maxsize=256)
 def glyph(name: str, pixels: int) -> Image.Image:
     """The shape of a pictogram as a mask, its edges at the edges of the image."""
-    font, letter = _found(name)
+    font, letter = _find_font(name)
     face = ImageFont.truetype(str(font), pixels)
     mask = Image.new("L", (pixels * 2, pixels * 2), 0)
     ImageDraw.Draw(mask).text((pixels, pixels), letter, font=face, fill=255, anchor="mm")
@@ -136,7 +136,7 @@ def _colours() -> dict[str, Colour]:
 
 
 def colour_of(name: str, accent: Colour) -> Colour:
-    return _colours().get(name) or mix(scaled(accent, 0.8), (40, 36, 48), 0.15)
+    return _colours().get(name) or mix(scale_colour(accent, 0.8), (40, 36, 48), 0.15)
 
 
 def sticker(c: Canvas, name: str, x: float, y: float, radius: float, accent: Colour) -> None:
@@ -149,7 +149,7 @@ def sticker(c: Canvas, name: str, x: float, y: float, radius: float, accent: Col
     )
     shape = Image.new("L", (mask.width + 4 * rim, mask.height + 4 * rim), 0)
     shape.paste(mask, (2 * rim, 2 * rim))
-    outer = _filled(shape).filter(ImageFilter.GaussianBlur(rim * 0.8)).point([min(255, v * 9) for v in range(256)])
+    outer = _fill_holes(shape).filter(ImageFilter.GaussianBlur(rim * 0.8)).point([min(255, v * 9) for v in range(256)])
     left, top = (round(v - n / 2) for v, n in zip(c.at(x, y), shape.size, strict=True))
     left, top = max(0, left), max(0, top)
     own = colour_of(name, accent)
@@ -157,7 +157,7 @@ def sticker(c: Canvas, name: str, x: float, y: float, radius: float, accent: Col
         ink = Image.new("RGBA", shape.size, (*tone, 255))
         ink.putalpha(cut.point([v * alpha // 255 for v in range(256)]))
         c.image.alpha_composite(ink, (left + dx // 2, top + dx))
-    light, dark = mix(own, (255, 255, 255), 0.16), scaled(own, 0.8)
+    light, dark = mix(own, (255, 255, 255), 0.16), scale_colour(own, 0.8)
     rows = [mix(light, dark, k / max(1, shape.height - 1)) for k in range(shape.height)]
     ink = Image.new("RGB", (1, shape.height))
     ink.putdata(rows)
@@ -167,7 +167,7 @@ def sticker(c: Canvas, name: str, x: float, y: float, radius: float, accent: Col
     c.pen = ImageDraw.Draw(c.image)
 
 
-def _filled(shape: Image.Image) -> Image.Image:
+def _fill_holes(shape: Image.Image) -> Image.Image:
     """The shape without the holes inside it, so that the paper behind a pictogram is whole."""
     around = ImageOps.expand(shape.point([255 if v > 60 else 0 for v in range(256)]), 1, 0)
     ImageDraw.floodfill(around, (0, 0), 128)
@@ -178,7 +178,7 @@ def _filled(shape: Image.Image) -> Image.Image:
 def plate(c: Canvas, name: str, x: float, y: float, radius: float, accent: Colour) -> None:
     """A pictogram on a round plate with a rim and a shadow."""
     c.oval(x + 0.004, y + radius * 0.08, radius * 1.02, radius * 1.02, (16, 12, 18), 70)
-    c.oval(x, y, radius, radius, scaled(accent, 0.9))
+    c.oval(x, y, radius, radius, scale_colour(accent, 0.9))
     c.oval(x, y, radius * 0.93, radius * 0.93, PAPER)
     c.oval(x, y + radius * 0.16, radius * 0.74, radius * 0.74, mix(PAPER, accent, 0.12))
-    lay_glyph(c, name, x, y, radius * 1.16, scaled(colour_of(name, accent), 0.9))
+    lay_glyph(c, name, x, y, radius * 1.16, scale_colour(colour_of(name, accent), 0.9))

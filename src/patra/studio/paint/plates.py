@@ -4,8 +4,8 @@ from PIL import ImageDraw
 
 from patra.studio.paint.canvas import Canvas
 from patra.studio.paint.cards import INK, accent_of
-from patra.studio.paint.lettering import font, wrapped
-from patra.studio.paint.palette import Colour, mix, scaled
+from patra.studio.paint.lettering import font, wrap_lines
+from patra.studio.paint.palette import Colour, mix, scale_colour
 from patra.studio.paint.pictogram import MOTIF_GLYPHS, PAPER, has_glyph, sticker
 from patra.studio.script.lexicon import INSIDE
 from patra.studio.script.shots import Picture
@@ -49,7 +49,7 @@ def is_ship(picture: Picture) -> bool:
     return dict(picture.captions).get("boat", "") in _SHIPS
 
 
-def held(picture: Picture) -> str:
+def thing_in_hand(picture: Picture) -> str:
     """What the first person of a picture holds, if anything: no lamp but a lantern."""
     lantern = dict(picture.captions).get("lamp", "lantern") in _LANTERNS
     return next(
@@ -68,7 +68,7 @@ def is_drawn(motif: str, picture: Picture) -> bool:
         return False
     medium = picture.framing == "medium" and bool(picture.figures)
     afloat = picture.place in WATERS and "boat" in picture.motifs
-    if medium and not afloat and motif == held(picture):
+    if medium and not afloat and motif == thing_in_hand(picture):
         return True
     if motif in {"cat", "dog"}:
         return not afloat
@@ -118,7 +118,7 @@ def paint_plates(c: Canvas, picture: Picture, right: float) -> None:
         x, y = right - (columns - 1 - column) * 2.75 * radius / c.aspect, top + row * 3.05 * radius
         if name:
             sticker(c, name, x, y, radius, accent_of(picture))
-            _lettered(c, word, x, y + radius * 1.28, radius * 0.42, 2.7 * radius)
+            _letter_plate(c, word, x, y + radius * 1.28, radius * 0.42, 2.7 * radius)
         else:
             _tag(c, word, x, y, radius, accent_of(picture))
 
@@ -132,9 +132,9 @@ def paint_sign(c: Canvas, picture: Picture, left: float) -> None:
     wide = face.getlength(words) / c.h + size * 1.1  # parts of the height, as all sizes
     x, y, accent = left, 0.17, accent_of(picture)
     c.box(x - 0.004, y + 0.008, wide, size * 1.9, (16, 12, 18), 70, round_=0.014)
-    c.box(x, y, wide, size * 1.9, scaled(accent, 0.75), round_=0.014)
+    c.box(x, y, wide, size * 1.9, scale_colour(accent, 0.75), round_=0.014)
     c.box(x + 0.006 / c.aspect, y + 0.006, wide - 0.012, size * 1.9 - 0.012, PAPER, round_=0.01)
-    _write(c, words, x + wide / 2 / c.aspect, y + size * 0.95, size, mix(scaled(accent, 0.55), INK, 0.4))
+    _write(c, words, x + wide / 2 / c.aspect, y + size * 0.95, size, mix(scale_colour(accent, 0.55), INK, 0.4))
 
 
 def _tag(c: Canvas, word: str, x: float, y: float, radius: float, accent: Colour) -> None:
@@ -143,21 +143,21 @@ def _tag(c: Canvas, word: str, x: float, y: float, radius: float, accent: Colour
     longest = max(word.split() or [""], key=len)
     while font(max(8, round(size * c.h))).getlength(longest) > 2.2 * radius * c.h and size > radius * 0.28:
         size *= 0.93
-    lines = wrapped(word, 2.2 * radius * c.h, max(8, round(size * c.h)), 2)
+    lines = wrap_lines(word, 2.2 * radius * c.h, max(8, round(size * c.h)), 2)
     tall = size * 1.3 * len(lines) + size * 0.7
     wide = 2.45 * radius
     c.box(x - wide / 2 / c.aspect, y - tall / 2 + 0.008, wide, tall, (16, 12, 18), 70, round_=0.02)
-    c.box(x - wide / 2 / c.aspect, y - tall / 2, wide, tall, scaled(accent, 0.9), round_=0.02)
+    c.box(x - wide / 2 / c.aspect, y - tall / 2, wide, tall, scale_colour(accent, 0.9), round_=0.02)
     c.box(x - (wide / 2 - 0.006) / c.aspect, y - tall / 2 + 0.006, wide - 0.012, tall - 0.012, PAPER, round_=0.016)
     for k, line in enumerate(lines):
-        _write(c, line, x, y + (k - (len(lines) - 1) / 2) * size * 1.3, size, mix(scaled(accent, 0.55), INK, 0.4))
+        _write(c, line, x, y + (k - (len(lines) - 1) / 2) * size * 1.3, size, mix(scale_colour(accent, 0.55), INK, 0.4))
 
 
-def _lettered(c: Canvas, word: str, x: float, y: float, size: float, wide: float) -> None:
+def _letter_plate(c: Canvas, word: str, x: float, y: float, size: float, wide: float) -> None:
     """The word below a plate, on a strip that keeps it legible on any ground."""
     if not word:
         return
-    line = wrapped(word, wide * c.h, max(8, round(size * c.h)), 1)[0]
+    line = wrap_lines(word, wide * c.h, max(8, round(size * c.h)), 1)[0]
     length = font(max(8, round(size * c.h))).getlength(line) / c.h + size
     c.box(x - length / 2 / c.aspect, y - size * 0.75, length, size * 1.5, PAPER, 215, round_=size * 0.5)
     _write(c, line, x, y, size, INK)
@@ -173,7 +173,7 @@ def paint_phrase(c: Canvas, picture: Picture, left: float) -> None:
     if not picture.phrase:
         return
     size, accent = 0.05, accent_of(picture)
-    lines = wrapped(picture.phrase, (0.9 - 2 * left) * c.w, max(8, round(size * c.h)), 2)
+    lines = wrap_lines(picture.phrase, (0.9 - 2 * left) * c.w, max(8, round(size * c.h)), 2)
     face = font(max(8, round(size * c.h)))
     wide = max(face.getlength(line) for line in lines) / c.h + size * 1.4
     tall = size * (0.6 + 1.3 * len(lines))
@@ -182,6 +182,6 @@ def paint_phrase(c: Canvas, picture: Picture, left: float) -> None:
         left = max(left, 1 - left - wide / c.aspect)
     top = 0.91 - tall if narrow and len(plates_of(picture)) > 1 else 0.755 - tall  # below the plates of a square
     c.box(left, top, wide, tall, PAPER, 225, round_=0.012)
-    c.box(left, top, 0.012, tall, scaled(accent, 0.9), round_=0.004)
+    c.box(left, top, 0.012, tall, scale_colour(accent, 0.9), round_=0.004)
     for k, line in enumerate(lines):
         _write(c, line, left + wide / 2 / c.aspect, top + size * (0.95 + 1.3 * k), size, INK)

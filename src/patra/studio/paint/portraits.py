@@ -4,7 +4,7 @@ from PIL import Image, ImageDraw
 
 from patra.studio.paint.canvas import Canvas
 from patra.studio.paint.figures import HEIGHT, YOUNG, person
-from patra.studio.paint.palette import Colour, mix, palette_for, scaled
+from patra.studio.paint.palette import Colour, mix, palette_for, scale_colour
 from patra.studio.paint.pictogram import PAPER
 from patra.studio.script.shots import Figure
 
@@ -20,7 +20,7 @@ def paint_portrait(c: Canvas, figure: Figure, x: float, y: float, radius: float,
     ground = mix(PAPER, accent, 0.3)
     frame.gradient([(0, mix(ground, PAPER, 0.35)), (1, ground)])
     if figure.kind == SOMEONE:
-        _silhouette(frame, mix(scaled(accent, 0.62), PAPER, 0.12))
+        _silhouette(frame, mix(scale_colour(accent, 0.62), PAPER, 0.12))
     else:
         tall = HEAD / (0.085 * (1.3 if figure.kind in YOUNG else 1.08))
         base = HEAD_Y + 0.82 * tall + 0.78 * HEAD
@@ -31,7 +31,7 @@ def paint_portrait(c: Canvas, figure: Figure, x: float, y: float, radius: float,
     image.putalpha(mask.resize((size, size), Image.Resampling.LANCZOS))
     rim = radius + 0.009
     c.oval(x, y + 0.006, rim, rim, (16, 12, 18), 60)
-    c.oval(x, y, rim, rim, scaled(accent, 0.85))
+    c.oval(x, y, rim, rim, scale_colour(accent, 0.85))
     cx, cy = c.at(x, y)
     c.image.alpha_composite(image, (max(0, round(cx - size / 2)), max(0, round(cy - size / 2))))
     c.pen = ImageDraw.Draw(c.image)

@@ -12,8 +12,16 @@ from patra.studio.paint.cards import paint_card
 from patra.studio.paint.figures import HEIGHT, YOUNG, Look, animal, person, umbrella
 from patra.studio.paint.inserts import paint_insert
 from patra.studio.paint.pages import PAGES, paint_page
-from patra.studio.paint.palette import Colour, Palette, mix, palette_for, scaled
-from patra.studio.paint.plates import MOST_PLATES, held, is_ship, paint_phrase, paint_plates, paint_sign, plates_of
+from patra.studio.paint.palette import Colour, Palette, mix, palette_for, scale_colour
+from patra.studio.paint.plates import (
+    MOST_PLATES,
+    is_ship,
+    paint_phrase,
+    paint_plates,
+    paint_sign,
+    plates_of,
+    thing_in_hand,
+)
 from patra.studio.paint.scenery.interiors import paint_interior
 from patra.studio.paint.scenery.places import SNOW, paint_place
 from patra.studio.script.scenes import INSIDE
@@ -137,7 +145,7 @@ def _nearer(image: Image.Image, view: int) -> Image.Image:
 
 def _soften(c: Canvas) -> None:
     """What is behind a person is a little out of focus."""
-    c.blurred(0.0035)
+    c.blur(0.0035)
 
 
 def _people(back: Canvas, front: Canvas, picture: Picture, *, inside: bool, spread: float) -> None:
@@ -241,17 +249,17 @@ def _standing(c: Canvas, picture: Picture, spread: float) -> None:
     for number, (figure, place) in enumerate(zip(figures, places, strict=False)):
         x = 0.5 + (place - 0.5) * spread
         facing = 1 if number % 2 == 0 else -1
-        holds = number == 0 and bool(held(picture) or "cup" in picture.motifs)
+        holds = number == 0 and bool(thing_in_hand(picture) or "cup" in picture.motifs)
         own = 0.82 * (1.18 if figure.kind in YOUNG else 1.0)
         feet = 0.3 + own * HEIGHT.get(figure.kind, 1.0)
         person(c, figure, x, feet, own, 1.0, pose="hold" if holds else "stand", facing=facing)
         if holds:
-            _held(c, held(picture), figure, x, feet, own, facing)
+            _draw_thing_in_hand(c, thing_in_hand(picture), figure, x, feet, own, facing)
 
 
 def _bank(c: Canvas, picture: Picture, top: float = 0.9) -> None:
     p = c.palette
-    tone = scaled(p.land(0.95), 0.9)
+    tone = scale_colour(p.land(0.95), 0.9)
     if picture.place == "harbour":
         tone = mix(tone, (104, 78, 60), 0.35)
     elif picture.place in {"sea", "island"}:
@@ -261,7 +269,7 @@ def _bank(c: Canvas, picture: Picture, top: float = 0.9) -> None:
     c.line(line, mix(tone, p.light, 0.3), 0.006)
 
 
-def _held(c: Canvas, motif: str, figure: Figure, x: float, base: float, s: float, facing: int) -> None:
+def _draw_thing_in_hand(c: Canvas, motif: str, figure: Figure, x: float, base: float, s: float, facing: int) -> None:
     """What a person holds before them: a letter, a lantern, an umbrella."""
     h = s * HEIGHT.get(figure.kind, 1.0)
     hx, hy = x + facing * 0.2 * h / c.aspect, base - 0.62 * h
@@ -284,7 +292,7 @@ def _held(c: Canvas, motif: str, figure: Figure, x: float, base: float, s: float
         )
         c.poly(
             [(hx - 0.045 * h / a, hy - 0.05 * h), (hx, hy - 0.12 * h), (hx + 0.045 * h / a, hy - 0.05 * h)],
-            scaled(white, 0.92),
+            scale_colour(white, 0.92),
         )
     elif motif:
         white, a = mix((248, 242, 226), c.palette.near, dim), c.aspect
@@ -303,7 +311,7 @@ def _held(c: Canvas, motif: str, figure: Figure, x: float, base: float, s: float
                     (hx - 0.035 * h / a, hy - 0.065 * h + 0.025 * k * h),
                     (hx + 0.045 * h / a, hy - 0.05 * h + 0.025 * k * h),
                 ],
-                scaled(white, 0.66),
+                scale_colour(white, 0.66),
                 0.006 * h,
             )
     del figure
@@ -312,10 +320,10 @@ def _held(c: Canvas, motif: str, figure: Figure, x: float, base: float, s: float
 def _foreground(c: Canvas, picture: Picture, *, inside: bool) -> None:
     """Something near and dark that passes faster than the rest."""
     p = c.palette
-    ink = scaled(mix(p.near, p.land(0.9), 0.4), 0.75)
+    ink = scale_colour(mix(p.near, p.land(0.9), 0.4), 0.75)
     if inside:
         if picture.framing == "wide":
-            c.poly([(0, 0), (0.035, 0), (0.028, 1), (0, 1)], scaled(mix((70, 44, 32), p.near, 0.5), 0.7))
+            c.poly([(0, 0), (0.035, 0), (0.028, 1), (0, 1)], scale_colour(mix((70, 44, 32), p.near, 0.5), 0.7))
         return
     if picture.framing == "medium":
         return
@@ -342,15 +350,15 @@ def _foreground(c: Canvas, picture: Picture, *, inside: bool) -> None:
             x = (0.0 if k % 2 else 0.82) + 0.18 * c.rng.random()
             tall = 0.12 + 0.17 * c.rng.random()
             lean = (c.rng.random() - 0.4) * 0.03
-            c.line([(x, 1.01), (x + lean, 1 - tall)], scaled(ink, 1.15), 0.005)
+            c.line([(x, 1.01), (x + lean, 1 - tall)], scale_colour(ink, 1.15), 0.005)
             c.line([(x + lean, 1 - tall), (x + lean * 1.15, 1 - tall - 0.05)], mix(ink, (140, 100, 60), 0.5), 0.012)
     if picture.place == "harbour":
         for x in (0.1, 0.135):
             c.box(x, 0.84, 0.05, 0.2, ink, round_=0.012)
-        c.line([(0.13, 0.88), (0.3, 0.96), (0.5, 0.985), (0.8, 1.01)], scaled(ink, 1.3), 0.012)
+        c.line([(0.13, 0.88), (0.3, 0.96), (0.5, 0.985), (0.8, 1.01)], scale_colour(ink, 1.3), 0.012)
     if "fence" in picture.motifs:
         for k in range(14):
-            c.box(0.02 + 0.07 * k, 0.86, 0.03, 0.16, scaled(ink, 1.1))
+            c.box(0.02 + 0.07 * k, 0.86, 0.03, 0.16, scale_colour(ink, 1.1))
         c.box(0, 0.9, c.aspect, 0.02, ink)
 
 
@@ -362,7 +370,7 @@ def _bough(c: Canvas, wood: tuple[int, int, int], leaf: tuple[int, int, int]) ->
     for x, y in points[1:]:
         for _ in range(9):
             dx, dy, r = (rng.random() - 0.5) * 0.075, (rng.random() - 0.35) * 0.13, 0.008 + 0.011 * rng.random()
-            c.oval(x + dx, y + dy, r * 1.3, r, scaled(leaf, 0.85 + 0.3 * rng.random()))
+            c.oval(x + dx, y + dy, r * 1.3, r, scale_colour(leaf, 0.85 + 0.3 * rng.random()))
 
 
 def _fog(c: Canvas, picture: Picture) -> None:

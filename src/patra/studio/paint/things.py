@@ -3,7 +3,7 @@
 import math
 
 from patra.studio.paint.canvas import Canvas
-from patra.studio.paint.palette import Colour, mix, scaled
+from patra.studio.paint.palette import Colour, mix, scale_colour
 
 
 def boat(c: Canvas, x: float, y: float, s: float, near: float, *, sail: bool = True) -> None:
@@ -27,7 +27,7 @@ def boat(c: Canvas, x: float, y: float, s: float, near: float, *, sail: bool = T
         ],
         mix(hull, p.light, 0.35),
     )
-    dark = scaled(hull, 0.6)
+    dark = scale_colour(hull, 0.6)
     c.line([(x, y - 0.15 * s), (x, y - 1.05 * s)], dark, 0.022 * s)
     if sail:
         cloth = mix(mix(p.horizon, (245, 236, 215), 0.6), p.near, 0.35 if p.dark else 0.04)
@@ -66,7 +66,7 @@ def rowboat(c: Canvas, x: float, y: float, s: float, near: float) -> None:
         ],
         hull,
     )
-    c.line([(x - 0.2 * s / a, y - 0.3 * s), (x - 0.95 * s / a, y + 0.14 * s)], scaled(hull, 0.75), 0.03 * s)
+    c.line([(x - 0.2 * s / a, y - 0.3 * s), (x - 0.95 * s / a, y + 0.14 * s)], scale_colour(hull, 0.75), 0.03 * s)
     c.line([(x - 0.72 * s / a, y - 0.19 * s), (x + 0.76 * s / a, y - 0.2 * s)], mix(hull, p.light, 0.3), 0.025 * s)
 
 
@@ -108,11 +108,17 @@ def lighthouse(c: Canvas, x: float, base: float, s: float, near: float, *, beam:
         y1, y2 = base - 0.08 * s - k * 1.04 * s, base - 0.08 * s - (k + 0.15) * 1.04 * s
         w1, w2 = 0.15 - 0.055 * k, 0.15 - 0.055 * (k + 0.15)
         c.poly([(x - w1 * s / a, y1), (x + w1 * s / a, y1), (x + w2 * s / a, y2), (x - w2 * s / a, y2)], red)
-    c.box(x - 0.13 * s / a, top - 0.02 * s, 0.26 * s, 0.04 * s, scaled(red, 0.7))
+    c.box(x - 0.13 * s / a, top - 0.02 * s, 0.26 * s, 0.04 * s, scale_colour(red, 0.7))
     c.box(x - 0.075 * s / a, top - 0.15 * s, 0.15 * s, 0.13 * s, p.window if p.dark else mix(p.middle, p.light, 0.4))
     c.poly([(x - 0.11 * s / a, top - 0.15 * s), (x, top - 0.27 * s), (x + 0.11 * s / a, top - 0.15 * s)], red)
     for k in (0.2, 0.52, 0.86):
-        c.box(x - 0.02 * s / a, base - 0.08 * s - k * s, 0.04 * s, 0.07 * s, p.window if p.dark else scaled(shade, 0.6))
+        c.box(
+            x - 0.02 * s / a,
+            base - 0.08 * s - k * s,
+            0.04 * s,
+            0.07 * s,
+            p.window if p.dark else scale_colour(shade, 0.6),
+        )
     if p.dark and beam:
         y = top - 0.085 * s
         for spread, alpha in ((0.16, 26), (0.09, 34), (0.045, 44)):
@@ -131,9 +137,9 @@ def house(
     c.box(x - w / 2 / a, base - h, w, h, wall)
     c.poly(
         [(x + w * 0.18 / a, base - h), (x + w / 2 / a, base - h), (x + w / 2 / a, base), (x + w * 0.18 / a, base)],
-        scaled(wall, 0.84),
+        scale_colour(wall, 0.84),
     )
-    c.box(x + w * 0.2 / a, base - h - 0.46 * s, 0.1 * s, 0.3 * s, scaled(roof, 0.8))
+    c.box(x + w * 0.2 / a, base - h - 0.46 * s, 0.1 * s, 0.3 * s, scale_colour(roof, 0.8))
     c.poly(
         [
             (x - w * 0.6 / a, base - h),
@@ -143,14 +149,14 @@ def house(
         ],
         roof,
     )
-    c.line([(x - w * 0.6 / a, base - h), (x + w * 0.6 / a, base - h)], scaled(roof, 0.7), 0.02 * s)
+    c.line([(x - w * 0.6 / a, base - h), (x + w * 0.6 / a, base - h)], scale_colour(roof, 0.7), 0.02 * s)
     glow = p.dark if lit is None else lit
-    pane = p.window if glow else mix(scaled(wall, 0.45), p.middle, 0.3)
+    pane = p.window if glow else mix(scale_colour(wall, 0.45), p.middle, 0.3)
     for k in (-0.3, 0.02):
-        c.box(x + k * w / a, base - h * 0.72, 0.15 * s, 0.19 * s, scaled(wall, 0.6))
+        c.box(x + k * w / a, base - h * 0.72, 0.15 * s, 0.19 * s, scale_colour(wall, 0.6))
         c.box(x + (k + 0.018) * w / a, base - h * 0.7, 0.12 * s, 0.16 * s, pane)
-        c.box(x + (k + 0.088) * w / a, base - h * 0.7, 0.012 * s, 0.16 * s, scaled(wall, 0.6))
-    c.box(x + 0.26 * w / a, base - h * 0.64, 0.15 * s, h * 0.64, scaled(roof, 0.72))
+        c.box(x + (k + 0.088) * w / a, base - h * 0.7, 0.012 * s, 0.16 * s, scale_colour(wall, 0.6))
+    c.box(x + 0.26 * w / a, base - h * 0.64, 0.15 * s, h * 0.64, scale_colour(roof, 0.72))
     if glow:
         c.glow(x - 0.1 * w / a, base - h * 0.5, 0.5 * s, p.window, 0.34)
 
@@ -163,7 +169,9 @@ def pagoda(c: Canvas, x: float, base: float, s: float, near: float, floors: int 
         w, y = 0.34 * s * (1 - 0.17 * k), base - 0.27 * s * k
         c.box(x - w / a, y - 0.22 * s, 2 * w, 0.22 * s, wall)
         for d in (-0.5, 0.0, 0.5):
-            c.box(x + (d - 0.1) * w / a, y - 0.15 * s, 0.2 * w, 0.1 * s, p.window if p.dark else scaled(wall, 0.55))
+            c.box(
+                x + (d - 0.1) * w / a, y - 0.15 * s, 0.2 * w, 0.1 * s, p.window if p.dark else scale_colour(wall, 0.55)
+            )
         e = w * 1.55
         c.poly(
             [
@@ -222,7 +230,7 @@ def tree(
                 base - 0.72 * s - 0.03 * ring * s + math.sin(ang) * spread * 0.75 * far * s,
                 r,
                 r * 0.85,
-                scaled(leaf, shade),
+                scale_colour(leaf, shade),
             )
 
 
@@ -255,9 +263,9 @@ def bridge(c: Canvas, y: float, near: float, left: float = 0.22, right: float = 
         c.poly(arch, mix(p.water(0.5), p.near, 0.35 + 0.0 * h))
     c.line(deck, mix(stone, p.light, 0.3), 0.014)
     rail = [(x, yy - 0.03) for x, yy in deck]
-    c.line(rail, scaled(stone, 0.85), 0.008)
+    c.line(rail, scale_colour(stone, 0.85), 0.008)
     for x, yy in deck[::2]:
-        c.line([(x, yy), (x, yy - 0.035)], scaled(stone, 0.85), 0.009)
+        c.line([(x, yy), (x, yy - 0.035)], scale_colour(stone, 0.85), 0.009)
 
 
 def lamp_post(c: Canvas, x: float, base: float, s: float, near: float) -> None:
@@ -274,12 +282,12 @@ def lantern(c: Canvas, x: float, y: float, s: float) -> None:
     """A red paper lantern on its cord."""
     p, a = c.palette, c.aspect
     red = mix((196, 50, 40), p.near, 0.12)
-    c.line([(x, y - 0.8 * s), (x, y)], scaled(p.near, 0.8), 0.03 * s)
+    c.line([(x, y - 0.8 * s), (x, y)], scale_colour(p.near, 0.8), 0.03 * s)
     if p.dark:
         c.glow(x, y + 0.35 * s, 1.9 * s, (255, 130, 70), 0.7)
     c.oval(x, y + 0.38 * s, 0.36 * s, 0.4 * s, mix(red, (255, 190, 100), 0.35 if p.dark else 0.0))
     for k in (-0.2, 0.0, 0.2):
-        c.line([(x + k * s / a, y + 0.02 * s), (x + k * s / a, y + 0.74 * s)], scaled(red, 0.8), 0.03 * s)
+        c.line([(x + k * s / a, y + 0.02 * s), (x + k * s / a, y + 0.74 * s)], scale_colour(red, 0.8), 0.03 * s)
     c.box(x - 0.16 * s / a, y - 0.04 * s, 0.32 * s, 0.08 * s, (90, 60, 30))
     c.box(x - 0.16 * s / a, y + 0.74 * s, 0.32 * s, 0.08 * s, (90, 60, 30))
     c.line([(x, y + 0.8 * s), (x, y + 1.15 * s)], (200, 150, 60), 0.05 * s)
@@ -300,7 +308,7 @@ def train(c: Canvas, y: float, s: float, near: float) -> None:
                 p.window if p.dark else mix(p.middle, p.light, 0.4),
             )
         for w in (0.14, 0.66):
-            c.oval(x + w * s / a, y - 0.02 * s, 0.045 * s, 0.045 * s, scaled(p.near, 0.6))
+            c.oval(x + w * s / a, y - 0.02 * s, 0.045 * s, 0.045 * s, scale_colour(p.near, 0.6))
 
 
 def birds(c: Canvas, x: float, y: float, count: int, s: float = 0.028) -> None:
@@ -330,7 +338,7 @@ def grass(c: Canvas, colour: Colour, count: int = 240, height: float = 0.11, bas
     for _ in range(count):
         x, tall = c.rng.random(), height * (0.4 + 0.8 * c.rng.random())
         lean = (c.rng.random() - 0.42) * tall * 0.8 / c.aspect
-        tone = scaled(colour, 0.82 + 0.4 * c.rng.random())
+        tone = scale_colour(colour, 0.82 + 0.4 * c.rng.random())
         c.poly([(x - 0.004, base), (x + lean, base - tall), (x + 0.004, base)], tone)
 
 

@@ -150,18 +150,18 @@ def with_open_speech(sentences: Sequence[str], paragraphs: Sequence[int]) -> lis
 def seen_part(sentence: str, language: str) -> str:
     """The sentence without what is denied and what is only compared with."""
     rules = (*_DENIED_ZH, *_LIKE_ZH, _PICTURED_ZH) if language == "zh" else (*_DENIED_EN, *_LIKE_EN, _PICTURED_EN)
-    return _blanked(sentence, rules)
+    return _blank_rules(sentence, rules)
 
 
 def undenied_part(sentence: str, language: str) -> str:
     """The sentence without what is denied."""
-    return _blanked(sentence, _DENIED_ZH if language == "zh" else _DENIED_EN)
+    return _blank_rules(sentence, _DENIED_ZH if language == "zh" else _DENIED_EN)
 
 
 def here_part(sentence: str, language: str) -> str:
     """The sentence without speech, and without what a person only remembers, imagines, plans or would do."""
     told = unthought_part(seen_part(without_speech(sentence), language), language)
-    return _blanked(told, (_PLANNED_ZH if language == "zh" else _PLANNED_EN,))
+    return _blank_rules(told, (_PLANNED_ZH if language == "zh" else _PLANNED_EN,))
 
 
 def is_salutation(sentence: str) -> bool:
@@ -171,10 +171,10 @@ def is_salutation(sentence: str) -> bool:
 
 def unthought_part(sentence: str, language: str) -> str:
     """The sentence without what a person only remembers, imagines or would do."""
-    return _blanked(sentence, _THOUGHT_ZH if language == "zh" else _THOUGHT_EN)
+    return _blank_rules(sentence, _THOUGHT_ZH if language == "zh" else _THOUGHT_EN)
 
 
-def _blanked(sentence: str, rules: tuple["re.Pattern[str]", ...]) -> str:
+def _blank_rules(sentence: str, rules: tuple["re.Pattern[str]", ...]) -> str:
     for rule in rules:
         sentence = rule.sub(_blank, sentence)
     return sentence

@@ -52,7 +52,7 @@ def utterances_of(chapter: Chapter, text: str, people: People) -> tuple[Utteranc
         for number, (begins, ends) in enumerate(quotes):
             before = (quotes[number - 1][1] if number else start, begins)
             after = (ends, quotes[number + 1][0] if number + 1 < len(quotes) else end)
-            speaker, to = _tagged(chapter, text, people, before, after)
+            speaker, to = _tagged_speaker(chapter, text, people, before, after)
             beat = _beat(text, before, begins=number == 0)
             follows = _following_beat(people, ends) if chapter.language == "zh" else ""
             tagged_behind = tagged_behind or number == 0 or not text[slice(*before)].strip()
@@ -61,7 +61,7 @@ def utterances_of(chapter: Chapter, text: str, people: People) -> tuple[Utteranc
             speaker = speaker or _acting(people, *beat) or in_paragraph or _acting(people, ends, end)
             speaker = speaker or _turn(found, people)
             in_paragraph = speaker
-            to = to or _called(text[begins:ends], people, speaker)
+            to = to or _called_person(text[begins:ends], people, speaker)
             to = to if to != speaker else ""
             lately = found[spoke:][-4:]  # after a paragraph without speech someone else may be there
             if len(text[start:begins].strip()) > FAR[chapter.language == "zh"]:
@@ -73,7 +73,7 @@ def utterances_of(chapter: Chapter, text: str, people: People) -> tuple[Utteranc
     return tuple(found)
 
 
-def _called(quote: str, people: People, speaker: str) -> str:
+def _called_person(quote: str, people: People, speaker: str) -> str:
     """Whom the words themselves address: by name, or as a child where there is only one."""
     words = {name: name for name in people.names} | dict(people.aliases)
     if by_name := next(
@@ -99,7 +99,7 @@ def _is_speech(quote: str, language: str) -> bool:
     return bool(inner) and (ends or len(inner) > (6 if language == "zh" else 24))
 
 
-def _tagged(
+def _tagged_speaker(
     chapter: Chapter, text: str, people: People, before: tuple[int, int], after: tuple[int, int]
 ) -> tuple[str, str]:
     says, to = (_SAYS_ZH, _TO_ZH) if chapter.language == "zh" else (_SAYS_EN, _TO_EN)

@@ -106,7 +106,7 @@ def edited_shots(
             continue
         before = shots[index] if edit.change.reset else found[index]
         try:
-            found[index] = _edited(before, edit.change, kinds, language)
+            found[index] = _edit_shot(before, edit.change, kinds, language)
         except Invalid:
             if number >= stored:
                 raise
@@ -132,7 +132,7 @@ def parts_of(shot: Shot, kinds: Mapping[str, str]) -> list[list[dict[str, Any]]]
     ]
 
 
-def _edited(shot: Shot, change: ShotEdit, kinds: Mapping[str, str], language: str) -> Shot:
+def _edit_shot(shot: Shot, change: ShotEdit, kinds: Mapping[str, str], language: str) -> Shot:
     fields: dict[str, Any] = {}
     if change.narration is not None:
         fields |= {"sentences": _sentences(change.narration, shot, language), "rewritten": True}
@@ -141,7 +141,7 @@ def _edited(shot: Shot, change: ShotEdit, kinds: Mapping[str, str], language: st
             raise _invalid("seconds", f"is between 0 and {MAX_SECONDS:g}")
         fields["least_ms"] = round(1000 * change.seconds)
     take = shot.take + change.again
-    staged = _staged(shot, change, kinds, language)
+    staged = _stage_change(shot, change, kinds, language)
     fixed = tuple(dict.fromkeys([*shot.fixed, *staged]))
     picture = msgspec.structs.replace(shot.picture, **staged)
     if change.again:
@@ -154,7 +154,7 @@ def _edited(shot: Shot, change: ShotEdit, kinds: Mapping[str, str], language: st
     return msgspec.structs.replace(told, estimated_ms=least, characters=who)
 
 
-def _staged(shot: Shot, change: ShotEdit, kinds: Mapping[str, str], language: str) -> dict[str, Any]:
+def _stage_change(shot: Shot, change: ShotEdit, kinds: Mapping[str, str], language: str) -> dict[str, Any]:
     """The fields of the picture that change."""
     before, staged = shot.picture, dict[str, Any]()
     if change.place is not None:
@@ -162,23 +162,23 @@ def _staged(shot: Shot, change: ShotEdit, kinds: Mapping[str, str], language: st
     for field in ("time", "weather", "mood", "camera"):
         value = getattr(change, field)
         if value is not None:
-            staged[field] = _allowed(field, value, STAGING_VALUES[field])
+            staged[field] = _check_value(field, value, STAGING_VALUES[field])
     if change.people is not None:
         staged["figures"] = _figures(change.people, kinds)
         staged["crowd"] = before.crowd and bool(change.people)
     if change.things is not None:
         staged |= _things(change.things, language)
-    return staged | _framed(shot, change, staged, kinds)
+    return staged | _frame_change(shot, change, staged, kinds)
 
 
-def _framed(shot: Shot, change: ShotEdit, staged: Mapping[str, Any], kinds: Mapping[str, str]) -> dict[str, Any]:
+def _frame_change(shot: Shot, change: ShotEdit, staged: Mapping[str, Any], kinds: Mapping[str, str]) -> dict[str, Any]:
     """How it is framed: lettering is a card, a subject a close-up, a place or people a scene."""
     if change.lettering is not None:
         text = _text("lettering", change.lettering, MAX_LETTERING_CHARACTERS)
         return {"framing": "card", "card": Card(kind="words", title=text), "figures": (), "crowd": False, "subject": ""}
     before = shot.picture
-    framing = change.framing and _allowed("framing", change.framing, STAGING_VALUES["framing"])
-    subject = change.subject and _allowed("subject", change.subject, INSERTS)
+    framing = change.framing and _check_value("framing", change.framing, STAGING_VALUES["framing"])
+    subject = change.subject and _check_value("subject", change.subject, INSERTS)
     if framing == "insert" and not (subject or before.subject):
         raise _invalid("subject", f"a close-up shows one of {', '.join(INSERTS)}")
     if subject:
@@ -222,7 +222,7 @@ def _text(field: str, given: str, most: int) -> str:
     return text
 
 
-def _allowed(field: str, value: str, values: Sequence[str]) -> str:
+def _check_value(field: str, value: str, values: Sequence[str]) -> str:
     if value not in values:
         raise _invalid(field, f"{value!r} is not one of {', '.join(values)}")
     return value
@@ -233,7 +233,7 @@ def _place(value: str, language: str) -> str:
     if value in PLACES:
         return value
     found = [place for one in (language, "en") for place in tags_of(value, one).places if place in PLACES]
-    return found[0] if found else _allowed("place", value, STAGING_VALUES["place"])
+    return found[0] if found else _check_value("place", value, STAGING_VALUES["place"])
 
 
 def _things(given: Sequence[str], language: str) -> dict[str, tuple[str, ...]]:

@@ -58,7 +58,7 @@ def people_of(chapter: Chapter) -> People:
         return People(kinds={}, mentions=())
     named, aliases, unsure = kinds_of_names(chapter)
     scan = Scan(chapter, named, aliases, unsure)
-    mentions = scan.joined(tuple(scan.run()))
+    mentions = scan.join_mentions(tuple(scan.run()))
     places = [(m.at, m.name) for m in mentions]
     stages, whole = stages_of(chapter.sentences, scan.told, places, scan.kinds, tuple(named))
     names = tuple(sorted(named, key=len, reverse=True))

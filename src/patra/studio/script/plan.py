@@ -10,7 +10,7 @@ import msgspec
 
 from patra.kernel.canonical import fingerprint
 from patra.kernel.clock import format_instant
-from patra.studio.script.certainty.cards import SCENE, settled
+from patra.studio.script.certainty.cards import SCENE, settle_shots
 from patra.studio.script.dialogue import utterances_of
 from patra.studio.script.edits import AppliedEdit, Edit, edited_shots, parts_of
 from patra.studio.script.people import people_of
@@ -90,8 +90,8 @@ def make_plan(
         cards_only=explains and is_asking(chapter.title),
         bodily=is_bodily(text, chapter.language),
     )
-    drawn = settled(shots_of(scenes, reading), scenes, reading, least)
-    drawn = numbered(drawn, chapter.language) if explains and is_instructing(chapter) else drawn
+    drawn = settle_shots(shots_of(scenes, reading), scenes, reading, least)
+    drawn = number_steps(drawn, chapter.language) if explains and is_instructing(chapter) else drawn
     shots, applied = edited_shots(drawn, edits, people.kinds, chapter.language, stored)
     prompts: list[Prompt] = []
     for shot in shots:
@@ -135,7 +135,7 @@ def make_plan(
     )
 
 
-def numbered(shots: Sequence[Shot], language: str) -> list[Shot]:
+def number_steps(shots: Sequence[Shot], language: str) -> list[Shot]:
     """The shots of an instruction, its steps counted: each card says which of how many it is."""
     first = next((shot.index for shot in shots if is_step(shot.narration, language)), len(shots))
     steps = [shot.index for shot in shots[first:] if shot.picture.card is not None]

@@ -12,7 +12,7 @@ import msgspec
 from patra.studio.script.cast.ages import is_life
 from patra.studio.script.cast.crowds import THEY, crowd_in
 from patra.studio.script.cast.identity import named_next, roles_of_names, self_named, settled_kind, spouses
-from patra.studio.script.cast.mentions import Mention, absolute, fits_kind, narrated
+from patra.studio.script.cast.mentions import Mention, absolute, blank_speech, fits_kind
 from patra.studio.script.cast.phrases import (
     AS_A,
     BESIDE,
@@ -89,7 +89,7 @@ class Scan:
             following = sentences[number + 1] if number + 1 < len(sentences) else sentence
             goes_on = following is not sentence and following.paragraph == sentence.paragraph
             self._following = without_speech(following.text) if goes_on else ""
-            text, open_quote = narrated(sentence.text, open_quote)
+            text, open_quote = blank_speech(sentence.text, open_quote)
             self.told.append(text)
             text = seen_part(text, self.chapter.language)
             self._animal = self._animal or (not self._zh and has_animal(text, "en"))
@@ -114,7 +114,7 @@ class Scan:
                     yield from (Mention(absolute(sentence, place), one, whose) for one in self._group)
                     continue
                 known = len(self.kinds)
-                name, weak = self._resolved(text, place, word, article)
+                name, weak = self._resolve_mention(text, place, word, article)
                 if not name:
                     continue
                 rest, reported = self.told[-1][place + size :], stated[place : place + 1].isspace()
@@ -151,7 +151,7 @@ class Scan:
             if crowd_in(text, self._kind_words, self.chapter.language) or groups_in(text, self.chapter.language)[0]:
                 self._group = []  # "they" are the many
 
-    def _resolved(self, text: str, place: int, word: str, article: str) -> tuple[str, bool]:
+    def _resolve_mention(self, text: str, place: int, word: str, article: str) -> tuple[str, bool]:
         if article == "name":
             if (
                 self._zh
@@ -204,9 +204,14 @@ class Scan:
                 return fits[0], False
             if word in ELDERS and not fits and (elder := self._elder(kind)):
                 return elder, False
-            if word in GENERIC_WORDS and kind in {"boy", "girl"} and article == "the" and (grown := self._grown(kind)):
+            if (
+                word in GENERIC_WORDS
+                and kind in {"boy", "girl"}
+                and article == "the"
+                and (grown := self._only_grown_up(kind))
+            ):
                 return grown, False
-            if kind == "person" and article == "the" and (alone := self._unnamed()):
+            if kind == "person" and article == "the" and (alone := self._only_unnamed()):
                 return alone, False
         name = word.replace("-", " ")
         if name not in self.kinds:
@@ -225,7 +230,7 @@ class Scan:
     def unsure(self) -> frozenset[str]:
         return frozenset(self._unsure)
 
-    def joined(self, mentions: tuple[Mention, ...]) -> tuple[Mention, ...]:
+    def join_mentions(self, mentions: tuple[Mention, ...]) -> tuple[Mention, ...]:
         """`the girl` who opens a story and is named later is one person, if nobody calls her a girl after that."""
         self._same = (
             self_named(self.chapter, self._named, mentions) | spouses(self.kinds, self._named, mentions) | self._same
@@ -308,7 +313,7 @@ class Scan:
             self.kinds.setdefault(name, name)
         return name, possessive
 
-    def _grown(self, kind: str) -> str:
+    def _only_grown_up(self, kind: str) -> str:
         """The only one with a name and of that sex: "bought the boy a camera" is about the one whose life this is."""
         sex = FEMALE if kind == "girl" else MALE
         named = [name for name, own in self.kinds.items() if name in self._named and own in sex]
@@ -319,7 +324,7 @@ class Scan:
             self.kinds[named[0]] = kind
         return named[0]
 
-    def _unnamed(self) -> str:
+    def _only_unnamed(self) -> str:
         """The one man or woman without a name and a role: "the musician" of whom nobody spoke yet is that one."""
         unnamed = [name for name, kind in self.kinds.items() if name in GENERIC and kind not in CHILDREN]
         roles = [name for name in self.kinds if name not in self._named and name not in GENERIC]

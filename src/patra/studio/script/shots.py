@@ -109,7 +109,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     cards_only: bool = False  # it asks how or why: no scene tells that
     bodily: bool = False  # about the body: an eye is one
 
-    def said(self, sentence: Sentence) -> Sequence[Utterance]:
+    def utterances_in(self, sentence: Sentence) -> Sequence[Utterance]:
         """What people say in a sentence."""
         first = bisect_right(self.utterances, sentence.start, key=lambda said: said.end)
         last = bisect_left(self.utterances, sentence.end, lo=first, key=lambda said: said.start)
@@ -118,14 +118,14 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     def speaker(self, sentence: Sentence) -> str:
         """Who says most of a sentence; nobody where the narrator does."""
         shares: dict[str, int] = {}
-        for said in self.said(sentence):
+        for said in self.utterances_in(sentence):
             shared = min(said.end, sentence.end) - max(said.start, sentence.start)
             shares[said.speaker] = shares.get(said.speaker, 0) + shared
         return max(shares, key=lambda name: shares[name]) if shares else ""
 
-    def narrated(self, sentence: Sentence) -> str:  # blanks for what people say, also over several sentences
+    def narration_of(self, sentence: Sentence) -> str:  # blanks for what people say, also over several sentences
         text = sentence.text
-        for said in self.said(sentence):
+        for said in self.utterances_in(sentence):
             start, end = max(0, said.start - sentence.start), said.end - sentence.start
             if start < len(text) and end > 0:
                 text = text[:start] + " " * (min(end, len(text)) - start) + text[end:]
@@ -135,7 +135,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
         """A sentence as what the narrator says and what people say themselves, in order."""
         pieces: list[tuple[int, int, str]] = []
         at = sentence.start
-        for said in self.said(sentence):
+        for said in self.utterances_in(sentence):
             begins, ends = max(at, said.start), min(said.end, sentence.end)
             pieces += [(at, begins, ""), (begins, ends, said.speaker)]
             at = ends
@@ -156,6 +156,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 
 def shots_of(scenes: Sequence[Scene], reading: Reading) -> list[Shot]:
     rules = "zh" if reading.language == "zh" else "en"
+    is_letter = bool(scenes) and is_salutation(scenes[0].beats[0].sentence.text)
     shots: list[Shot] = []
     views: dict[str, int] = {}
     afloat: frozenset[str] = frozenset()
@@ -163,17 +164,16 @@ def shots_of(scenes: Sequence[Scene], reading: Reading) -> list[Shot]:
     company: tuple[Figure, ...] = ()
     for scene in scenes:
         seed = int(sha256_hex(f"{scene.index}|{scene.beats[0].sentence.text}")[:8], 16)
-        for place, beats in enumerate(_grouped(scene.beats, reading)):
-            tags = _joined(beats)
-            people, speaker = _people(beats, reading, company)
-            tags, paper = _of_paper(tags, scene.setting.place, paper)
+        for place, beats in enumerate(_group_beats(scene.beats, reading)):
+            goes_on = bool(shots) and shots[-1].sentences[-1].paragraph == beats[0].sentence.paragraph
+            people, speaker = _people(beats, reading, () if is_letter and not goes_on else company)
+            tags, paper = _of_paper(_join_tags(beats), scene.setting.place, paper)
             tags, afloat = _afloat(tags, people, scene.setting.place, afloat)
             recently = [shot.picture.subject for shot in shots[-3:]]
             many = bool(shots) and shots[-1].picture.crowd
             picture = _picture(
                 beats, scene.setting, tags, people, recently, reading, first=place == 0, number=len(shots), many=many
             )
-            goes_on = bool(shots) and shots[-1].sentences[-1].paragraph == beats[0].sentence.paragraph
             company = () if picture.crowd else people or (company if goes_on else ())
             wide = picture.framing == "wide"
             views[scene.setting.place] = views.get(scene.setting.place, -1) + wide
@@ -197,7 +197,7 @@ def shots_of(scenes: Sequence[Scene], reading: Reading) -> list[Shot]:
     return shots
 
 
-def _grouped(beats: Sequence[Beat], reading: Reading) -> list[list[Beat]]:
+def _group_beats(beats: Sequence[Beat], reading: Reading) -> list[list[Beat]]:
     """Sentences that share a picture: short ones of one paragraph together, up to one breath and a half.
 
     A new speaker gets a new picture, and so does each sentence that is drawn as a card.
@@ -219,7 +219,7 @@ def _grouped(beats: Sequence[Beat], reading: Reading) -> list[list[Beat]]:
     return groups
 
 
-def _joined(beats: Sequence[Beat]) -> Tags:
+def _join_tags(beats: Sequence[Beat]) -> Tags:
     def all_of(field: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(tag for beat in beats for tag in getattr(beat.tags, field)))
 
@@ -232,12 +232,12 @@ def _people(beats: Sequence[Beat], reading: Reading, company: tuple[Figure, ...]
     A small group without names is so many people; "they" are those of the picture before, if nobody else is meant.
     """
     spoken = [name for beat in beats if (name := reading.speaker(beat.sentence))]
-    narrated = (unreported_part(reading.narrated(beat.sentence), reading.language) for beat in beats)
+    narrated = (unreported_part(reading.narration_of(beat.sentence), reading.language) for beat in beats)
     told = " ".join(seen_part(text, reading.language) for text in narrated)
     group, _ = groups_in(told, reading.language)
     meant = reading.people.acting if group else reading.people.within
     named = [name for b in beats for name in meant(b.sentence.start, b.sentence.end)]
-    heard = [said.to for beat in beats for said in reading.said(beat.sentence) if said.to]
+    heard = [said.to for beat in beats for said in reading.utterances_in(beat.sentence) if said.to]
     names = [name for name in dict.fromkeys([*spoken, *named, *heard]) if not (group and name in CHILD_WORDS)]
     kinds = reading.people.kinds
     numbers = {name: number for number, name in enumerate(kinds)}
@@ -331,7 +331,7 @@ def _picture(
     camera = MOVES[number % len(MOVES)]
     if framing in {"insert", "card"}:
         camera = ("push_in", "pan_right", "pull_out")[number % 3] if framing == "insert" else "push_in"
-    told = motif_words(" ".join(reading.narrated(beat.sentence) for beat in beats), reading.language)
+    told = motif_words(" ".join(reading.narration_of(beat.sentence) for beat in beats), reading.language)
     return Picture(
         spoken=tuple(motif for motif in motif_words(unnamed, reading.language) if motif not in told),
         place=scene.place,

@@ -144,7 +144,7 @@ class ArtifactStore:
         key = work_key(work)
         name = f"work/{key[:2]}/{key}.json"
         target = self.root / name
-        if not target.exists() and not self._fetched(name):
+        if not target.exists() and not self._fetch_file(name):
             return None
         try:
             manifest = msgspec.json.decode(target.read_bytes(), type=Manifest)
@@ -161,7 +161,7 @@ class ArtifactStore:
             raise Permanent(Reason.ARTIFACT_CORRUPT, f"{found.kind} has no sha256")
         name = f"blobs/{found.sha256[:2]}/{found.sha256}{Path(found.uri).suffix}"
         target = self.root / name
-        if not target.exists() and not self._fetched(name, found.sha256):
+        if not target.exists() and not self._fetch_file(name, found.sha256):
             raise Permanent(Reason.ARTIFACT_MISSING, f"{found.kind} {found.sha256}")
         if target.stat().st_size != found.bytes:
             raise Permanent(Reason.ARTIFACT_CORRUPT, f"{found.kind} {found.sha256} has {target.stat().st_size} bytes")
@@ -195,7 +195,7 @@ class ArtifactStore:
         """Remove what killed processes left: workspaces whose lock is free. Gives how many."""
         swept = 0
         for folder in (self.root / "tmp").iterdir():
-            if _abandoned(folder):
+            if _is_abandoned(folder):
                 shutil.rmtree(folder, ignore_errors=True)
                 swept += 1
         return swept
@@ -218,7 +218,7 @@ class ArtifactStore:
             file.unlink(missing_ok=True)
         return len(gone)
 
-    def _fetched(self, name: str, digest: str = "") -> bool:
+    def _fetch_file(self, name: str, digest: str = "") -> bool:
         if self._remote is None:
             return False
         with self.workspace() as folder:
@@ -244,7 +244,7 @@ def _digest(file: Path) -> tuple[str, int]:
     return digest.hexdigest(), size
 
 
-def _abandoned(folder: Path) -> bool:
+def _is_abandoned(folder: Path) -> bool:
     try:
         lock = os.open(folder / "lock", os.O_RDWR)
     except FileNotFoundError:  # its owner is just making it, or just removing it

@@ -98,18 +98,18 @@ def in_one(parts: Sequence[tuple[str, Speech]]) -> tuple[Speech, tuple[Mark, ...
         if number:
             sound += _silence(PART_GAP_MS, rate)
         at = len(sound) * 500 // rate
-        samples = _trimmed(speech.samples, rate)
+        samples = _trim_silence(speech.samples, rate)
         length = len(samples) * 500 // rate
         sound += samples
-        words += _moved(speech.words, at, length)
-        phonemes += _moved(speech.phonemes, at, length)
+        words += _move_marks(speech.words, at, length)
+        phonemes += _move_marks(speech.phonemes, at, length)
         if speaker:
             spoken.append(Mark(at, at + length, speaker))
     whole = Speech(samples=bytes(sound), rate=rate, words=tuple(words), phonemes=tuple(phonemes))
     return whole, tuple(spoken)
 
 
-def joined(
+def join_speeches(
     speeches: Sequence[tuple[str, Speech]],
     fps: int,
     *,
@@ -129,12 +129,12 @@ def joined(
         if number:
             sound += _silence(pause_ms(speeches[number - 1][0]), rate)
         at = len(sound) * 500 // rate
-        samples = _trimmed(speech.samples, rate)
+        samples = _trim_silence(speech.samples, rate)
         length = len(samples) * 500 // rate
         sound += samples
-        said.append(Said(text=text, at=at, end=at + length, words=_moved(speech.words, at, length)))
-        phonemes += _moved(speech.phonemes, at, length)
-        by_name += _moved(spoken[number], at, length) if spoken else ()
+        said.append(Said(text=text, at=at, end=at + length, words=_move_marks(speech.words, at, length)))
+        phonemes += _move_marks(speech.phonemes, at, length)
+        by_name += _move_marks(spoken[number], at, length) if spoken else ()
     sound += _silence(TAIL_MS + (END_MS if ends else 0), rate)
     sound += bytes(max(0, 2 * (least_ms * rate // 1000) - len(sound)))
     frames = -(-(len(sound) // 2) * fps // rate)
@@ -161,7 +161,7 @@ def wav(samples: bytes, rate: int) -> bytes:
     return out.getvalue()
 
 
-def _trimmed(samples: bytes, rate: int) -> bytes:
+def _trim_silence(samples: bytes, rate: int) -> bytes:
     """Without the synthesiser's own silence at the end, beyond 60 ms."""
     view = memoryview(samples).cast("h")
     last = len(view)
@@ -170,7 +170,7 @@ def _trimmed(samples: bytes, rate: int) -> bytes:
     return samples[: 2 * min(len(view), last + rate * 60 // 1000)]
 
 
-def _moved(marks: Sequence[Mark], by: int, length: int) -> tuple[Mark, ...]:
+def _move_marks(marks: Sequence[Mark], by: int, length: int) -> tuple[Mark, ...]:
     return tuple(Mark(m.at + by, min(m.end, length) + by, m.text) for m in marks if m.at <= length)
 
 

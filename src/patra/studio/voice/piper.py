@@ -63,7 +63,7 @@ def speak_to(file: Path, text: str, voice: PiperVoice, stop: Callable[[], bool] 
     process = subprocess.Popen(  # noqa: S603  the program that an operator named, arguments of our own
         words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )
-    said = _heard(process, " ".join(text.split()), stop)
+    said = _read_messages(process, " ".join(text.split()), stop)
     if said is None and stop():
         return False
     if said is None:
@@ -74,7 +74,7 @@ def speak_to(file: Path, text: str, voice: PiperVoice, stop: Callable[[], bool] 
     return True
 
 
-def _heard(process: "subprocess.Popen[bytes]", text: str, stop: Callable[[], bool]) -> bytes | None:
+def _read_messages(process: "subprocess.Popen[bytes]", text: str, stop: Callable[[], bool]) -> bytes | None:
     """What the program said beside its sound; None where it was ended before it was done."""
     until = time.monotonic() + TIMEOUT_S
     given: bytes | None = f"{text}\n".encode()

@@ -9,7 +9,7 @@ from patra.studio.film.ffmpeg import Interrupted, decode_samples
 from patra.studio.profiles import Engine
 from patra.studio.storage.artifacts import ArtifactStore
 from patra.studio.voice.espeak import Mark, Speech, speak
-from patra.studio.voice.narration import in_one, joined, voice_of
+from patra.studio.voice.narration import in_one, join_speeches, voice_of
 from patra.studio.voice.piper import speak_to
 from patra.studio.workers.job_request import File, JobRequest, JobResult, Stop
 from patra.studio.workers.model_client import post_for_file
@@ -32,12 +32,12 @@ class Audio:
                 spoken = speak(part["text"], voice)
                 if order.profile.engine in {Engine.OPENAI_SPEECH, Engine.PIPER}:
                     file = folder / f"sentence_{number}_{place}"
-                    spoken = _spoken(order, part["text"], part["kind"], spoken, file, stop)
+                    spoken = _speak_elsewhere(order, part["text"], part["kind"], spoken, file, stop)
                 parts.append((part["speaker"], spoken))
             whole, names = in_one(parts)
             speeches.append((text, whole))
             by_name.append(names)
-        sound, timing = joined(
+        sound, timing = join_speeches(
             speeches,
             order.quality.fps,
             opens=prompt["opens"],
@@ -66,7 +66,7 @@ def _parts(prompt: dict[str, Any], number: int, text: str) -> list[dict[str, Any
     return found or [{"text": text, "speaker": "", "kind": "", "number": 0}]
 
 
-def _spoken(order: JobRequest, text: str, kind: str, local: Speech, file: Path, stop: Stop) -> Speech:
+def _speak_elsewhere(order: JobRequest, text: str, kind: str, local: Speech, file: Path, stop: Stop) -> Speech:
     """Another voice's samples; its word and phoneme times are the embedded voice's, stretched to their length."""
     if order.profile.engine is Engine.PIPER:
         if not speak_to(file, text, order.profile.piper_voice(kind), stop):
@@ -76,10 +76,10 @@ def _spoken(order: JobRequest, text: str, kind: str, local: Speech, file: Path, 
     samples = decode_samples(file, RATE)
     stretch = (len(samples) * 500 / RATE) / max(1, local.milliseconds)
 
-    def fitted(marks: tuple[Mark, ...]) -> tuple[Mark, ...]:
+    def fit_marks(marks: tuple[Mark, ...]) -> tuple[Mark, ...]:
         return tuple(Mark(round(m.at * stretch), round(m.end * stretch), m.text) for m in marks)
 
-    return Speech(samples=samples, rate=RATE, words=fitted(local.words), phonemes=fitted(local.phonemes))
+    return Speech(samples=samples, rate=RATE, words=fit_marks(local.words), phonemes=fit_marks(local.phonemes))
 
 
 def _ask_server(order: JobRequest, text: str, kind: str, file: Path, stop: Stop) -> None:

@@ -34,7 +34,7 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True):
     def input(self, kind: str) -> Artifact | None:
         return next((artifact for artifact in self.inputs if artifact.kind == kind), None)
 
-    def needed(self, kind: str) -> Artifact:
+    def artifact_of(self, kind: str) -> Artifact:
         found = self.input(kind)
         if found is None:
             raise Permanent(Reason.ARTIFACT_MISSING, f"{self.worker_type} needs {kind}")

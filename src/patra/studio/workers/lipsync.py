@@ -14,7 +14,7 @@ class Lipsync:
     version = "lipsync-1"
 
     def execute(self, order: JobRequest, folder: Path, artifacts: ArtifactStore, stop: Stop) -> JobResult:
-        timing = read(artifacts, order.needed("timing"), Timing)
+        timing = read(artifacts, order.artifact_of("timing"), Timing)
         mouth = mouth_of(timing.phonemes, timing.frames, timing.fps)
         file = folder / "mouth.json"
         file.write_bytes(msgspec.json.encode(mouth))

@@ -28,15 +28,15 @@ class Llm:
         picture = msgspec.convert(order.prompt["picture"], Picture)
         if order.profile.engine is Engine.OPENAI_CHAT:
             fixed = frozenset(order.prompt.get("fixed", ()))
-            found = {field: value for field, value in _asked(order, stop).items() if field not in fixed}
-            picture = staged(found, picture)
+            found = {field: value for field, value in _ask_model(order, stop).items() if field not in fixed}
+            picture = stage_picture(found, picture)
         file = folder / "staging.json"
         file.write_bytes(msgspec.json.encode(picture))
         del artifacts
         return JobResult(files=(File(path=file, kind="text", media_type="application/json"),))
 
 
-def _asked(order: JobRequest, stop: Stop) -> dict[str, Any]:
+def _ask_model(order: JobRequest, stop: Stop) -> dict[str, Any]:
     body = {
         "model": order.profile.model,
         "temperature": 0,
@@ -64,7 +64,7 @@ def _asked(order: JobRequest, stop: Stop) -> dict[str, Any]:
     return cast("dict[str, Any]", found)
 
 
-def staged(found: dict[str, Any], planned: Picture) -> Picture:
+def stage_picture(found: dict[str, Any], planned: Picture) -> Picture:
     """The planned picture with what a model changed. Raises when it names what the painter does not know."""
     changes: dict[str, Any] = {}
     for field, allowed in STAGING_VALUES.items():

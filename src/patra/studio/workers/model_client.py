@@ -37,7 +37,7 @@ PIECE = 1 << 16
 
 def post_json(profile: Profile, path: str, body: dict[str, Any], stop: Stop) -> Any:
     """The decoded JSON answer."""
-    with _sent(profile, path, body) as response:
+    with _send_request(profile, path, body) as response:
         data = b"".join(_pieces(profile, response, LARGEST_JSON, stop))
     try:
         return msgspec.json.decode(data)
@@ -47,7 +47,7 @@ def post_json(profile: Profile, path: str, body: dict[str, Any], stop: Stop) -> 
 
 def post_for_file(profile: Profile, path: str, body: dict[str, Any], target: Path, stop: Stop) -> str:
     """Stream the answer into a file; gives its media type."""
-    with _sent(profile, path, body) as response:
+    with _send_request(profile, path, body) as response:
         size = 0
         with target.open("wb") as file:
             for piece in _pieces(profile, response, LARGEST, stop):
@@ -92,7 +92,7 @@ class _Sent:
             raise Transient(Reason.SERVER_UNAVAILABLE, f"{self._profile.profile_id}: {type(error).__name__}") from error
 
 
-def _sent(profile: Profile, path: str, body: dict[str, Any]) -> _Sent:
+def _send_request(profile: Profile, path: str, body: dict[str, Any]) -> _Sent:
     headers = {"Content-Type": "application/json"}
     if profile.api_key:
         headers["Authorization"] = f"Bearer {_secret(profile)}"

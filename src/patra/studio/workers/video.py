@@ -32,7 +32,7 @@ class Video:
 
     def execute(self, order: JobRequest, folder: Path, artifacts: ArtifactStore, stop: Stop) -> JobResult:
         prompt, quality = order.prompt, order.quality
-        timing = read(artifacts, order.needed("timing"), Timing)
+        timing = read(artifacts, order.artifact_of("timing"), Timing)
         staging = order.input("text")
         picture = read(artifacts, staging, Picture) if staging else msgspec.convert(prompt["picture"], Picture)
         shapes = order.input("mouth_shapes")
@@ -59,7 +59,7 @@ class Video:
             request = folder / "request.json"
             request.write_bytes(msgspec.json.encode(body))
             files.append(File(path=request, kind="request", media_type="application/json"))
-            frames = _served(order, shot, body, mouth, folder, stop)
+            frames = _serve_frames(order, shot, body, mouth, folder, stop)
         else:
             frames = render(shot, mouth)
         clip = folder / "clip.mp4"
@@ -93,7 +93,7 @@ def request_body(order: JobRequest, shot: ShotFrames) -> dict[str, Any]:
     }
 
 
-def _served(
+def _serve_frames(
     order: JobRequest, shot: ShotFrames, body: dict[str, Any], mouth: Mouth, folder: Path, stop: Stop
 ) -> Iterator[bytes]:
     """A server's picture with our camera, or a server's video; narrator, title and dips are laid over it as ever."""

@@ -18,7 +18,7 @@ from patra.kernel.errors import Fenced, PatraError, Permanent, Transient
 from patra.kernel.safety.redact import redact_text
 from patra.kernel.telemetry import bind_lineage, get_logger
 from patra.studio.film.ffmpeg import Interrupted
-from patra.studio.film.quality import QUALITIES, shaped
+from patra.studio.film.quality import QUALITIES, shape_quality
 from patra.studio.heartbeat import Heartbeat
 from patra.studio.hub import Claim, Hub, report_key
 from patra.studio.profiles import Profile
@@ -183,7 +183,7 @@ class WorkerLoop:
             prompt_sha256=prompt.sha256,
             inputs=tuple(msgspec.convert(a, Artifact) for a in work.body.get("inputs", ())),
             profile=profile,
-            quality=shaped(QUALITIES[name], prompt.body.get("format", "")),
+            quality=shape_quality(QUALITIES[name], prompt.body.get("format", "")),
             language=plan.language,
             fresh=work.body["parameters"].get("fresh", ""),
         )

@@ -19,7 +19,7 @@ from patra.attribution.contract.event_fields import example_batch
 from patra.attribution.contract.reasons import Reason
 from patra.attribution.decision.ack import BatchAck, encode_ack
 from patra.attribution.event_schema import BATCH_NAME, request_components
-from patra.attribution.intake.decompress import MAX_BODY_BYTES, MAX_ENCODING_OVERHEAD_BYTES, inflated
+from patra.attribution.intake.decompress import MAX_BODY_BYTES, MAX_ENCODING_OVERHEAD_BYTES, inflate_body
 from patra.attribution.intake.envelope import Refused
 from patra.attribution.intake.response_proof import unproven
 from patra.attribution.writer import NotTaken, Overloaded
@@ -85,7 +85,7 @@ class Events:
                 if too_large
                 else problem_response(raw)
             )
-        body = inflated(raw, encoding)
+        body = inflate_body(raw, encoding)
         if isinstance(body, Reason):
             return self._turn_away(request, body, app_id)
         signing = self._attribution.signing
@@ -132,7 +132,7 @@ class Events:
             return await self._app_of_token(presented)
         if not keys.is_fresh and (trouble := await self._read_keys()) is not None:
             return trouble
-        if not keys.registered:
+        if not keys.has_apps:
             return None if self._open else Reason.APP_KEY_MISSING
         return (keys.app_of(presented) if presented else None) or Reason.APP_KEY_MISSING
 

@@ -105,10 +105,10 @@ def _rows(request: Request) -> RowPage | Problem:
     wanted = Wanted(kind=asked.kind, begin=span[0], end=span[1], key=asked.key)
     place = kept_history(request.patra.settings.attribution)
     found = find_rows(request.patra.db, place, wanted, after=asked.after, limit=asked.limit)
-    return msgspec.structs.replace(found, rows=[_masked(row) for row in found.rows])
+    return msgspec.structs.replace(found, rows=[_mask_row(row) for row in found.rows])
 
 
-def _masked(row: dict[str, Any]) -> dict[str, Any]:
+def _mask_row(row: dict[str, Any]) -> dict[str, Any]:
     """Without secrets and personal data in what SDKs wrote; keys stay, since others ask by them."""
     payload = row.get("payload")
     if not isinstance(payload, str):

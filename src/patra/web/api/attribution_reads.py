@@ -117,7 +117,7 @@ def _timeline(request: Request) -> Timeline:
     key, asked = request.path["key"], request.query
     only = Only(app=asked.appId, code=asked.code)
     found = request.patra.db.read(lambda tx: timeline(tx, key, only, after=asked.after, limit=asked.limit))
-    return _masked(found)
+    return _mask_timeline(found)
 
 
 def _events(request: Request) -> Timeline:
@@ -126,7 +126,7 @@ def _events(request: Request) -> Timeline:
     found = request.patra.db.read(
         lambda tx: events_of_batch(tx, asked.batchId, asked.eventId, only, after=asked.after, limit=asked.limit)
     )
-    return _masked(found)
+    return _mask_timeline(found)
 
 
 def _newest(request: Request) -> Timeline | Problem:
@@ -147,7 +147,7 @@ def _newest(request: Request) -> Timeline | Problem:
     found = request.patra.db.read(
         lambda tx: newest_decisions(tx, meets, before=asked.before, limit=asked.limit, span=span)
     )
-    return _masked(found)
+    return _mask_timeline(found)
 
 
 def _archive(request: Request) -> ArchiveDelivery:
@@ -169,10 +169,10 @@ def _listing(what: What) -> Callable[[Request], Listing]:
 
 def _decisions(request: Request) -> Timeline:
     page: Page = request.query
-    return _masked(request.patra.db.read(lambda tx: page_of_decisions(tx, page.after, page.limit)))
+    return _mask_timeline(request.patra.db.read(lambda tx: page_of_decisions(tx, page.after, page.limit)))
 
 
-def _masked(found: Timeline) -> Timeline:
+def _mask_timeline(found: Timeline) -> Timeline:
     """Without secrets and personal data in what SDKs wrote; keys are left as they are, since others ask by them."""
     replace = msgspec.structs.replace
     return replace(found, decisions=[replace(one, detail=redact(one.detail)) for one in found.decisions])

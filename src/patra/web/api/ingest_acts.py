@@ -150,7 +150,7 @@ def missing(error: Invalid, codes: Collection[str] = UNKNOWN) -> Problem:
     return Problem(404, error.code, "There is nothing of this name", error.detail, {"advice": error.advice})
 
 
-def done(request: Request, work: Callable[[Tx], Act], unknown: Collection[str] = UNKNOWN) -> Done | Problem:
+def act_audited(request: Request, work: Callable[[Tx], Act], unknown: Collection[str] = UNKNOWN) -> Done | Problem:
     """Do it with its audit row in one transaction; 404 where it fails with one of the codes of `unknown`."""
 
     def both(tx: Tx) -> Act:
@@ -171,42 +171,44 @@ def _pause(request: Request) -> Done | Problem:
     by = (request.actor or LOCAL).name
     now = request.patra.clock.now()
     source = request.path["source"]
-    return done(request, lambda tx: operations.pause(tx, source, why.endpoint, by=by, why=why.why, now=now))
+    return act_audited(request, lambda tx: operations.pause(tx, source, why.endpoint, by=by, why=why.why, now=now))
 
 
 def _resume(request: Request) -> Done | Problem:
     why: Why = request.body
-    return done(request, lambda tx: operations.resume(tx, request.path["source"], why.endpoint))
+    return act_audited(request, lambda tx: operations.resume(tx, request.path["source"], why.endpoint))
 
 
 def _lift(request: Request) -> Done | Problem:
     why: Why = request.body
-    return done(request, lambda tx: operations.lift_breaker(tx, request.path["source"], why.endpoint, why=why.why))
+    return act_audited(
+        request, lambda tx: operations.lift_breaker(tx, request.path["source"], why.endpoint, why=why.why)
+    )
 
 
 def _cancel_plan(request: Request) -> Done | Problem:
     why, now = request.body.why, request.patra.clock.now()
-    return done(request, lambda tx: operations.cancel_plan(tx, request.path["plan"], why=why, now=now))
+    return act_audited(request, lambda tx: operations.cancel_plan(tx, request.path["plan"], why=why, now=now))
 
 
 def _cancel_slice(request: Request) -> Done | Problem:
     why, now = request.body.why, request.patra.clock.now()
-    return done(request, lambda tx: operations.cancel_slice(tx, request.path["slice"], why=why, now=now))
+    return act_audited(request, lambda tx: operations.cancel_slice(tx, request.path["slice"], why=why, now=now))
 
 
 def _cancel_task(request: Request) -> Done | Problem:
     why, now = request.body.why, request.patra.clock.now()
-    return done(request, lambda tx: operations.cancel_task(tx, request.path["task"], why=why, now=now))
+    return act_audited(request, lambda tx: operations.cancel_task(tx, request.path["task"], why=why, now=now))
 
 
 def _requeue(request: Request) -> Done | Problem:
     why, now = request.body.why, request.patra.clock.now()
-    return done(request, lambda tx: operations.requeue_task(tx, request.path["task"], why=why, now=now))
+    return act_audited(request, lambda tx: operations.requeue_task(tx, request.path["task"], why=why, now=now))
 
 
 def _requeue_tasks(request: Request) -> Done | Problem:
     wish, now = request.body, request.patra.clock.now()
-    return done(request, lambda tx: requeue.requeue_tasks(tx, wish.tasks, why=wish.why, now=now))
+    return act_audited(request, lambda tx: requeue.requeue_tasks(tx, wish.tasks, why=wish.why, now=now))
 
 
 def _task_filter(asked: RequeueQuery) -> requeue.TaskFilter:
@@ -219,13 +221,13 @@ def _requeue_preview(request: Request) -> requeue.RequeuePreview:
 
 def _requeue_failed(request: Request) -> Done | Problem:
     wish, now = request.body, request.patra.clock.now()
-    return done(request, lambda tx: requeue.requeue_failed(tx, _task_filter(wish), why=wish.why, now=now))
+    return act_audited(request, lambda tx: requeue.requeue_failed(tx, _task_filter(wish), why=wish.why, now=now))
 
 
 def _signal(request: Request) -> Done | Problem:
     wish: SignalWish = request.body
     by, now = (request.actor or LOCAL).name, request.patra.clock.now()
-    return done(
+    return act_audited(
         request,
         lambda tx: operations.signal(tx, wish.source, wish.endpoint, wish.ids, by=by, why=wish.why, now=now),
     )

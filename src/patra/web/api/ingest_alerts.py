@@ -10,7 +10,7 @@ from patra.ingest.operations.alerting.monitor import alerts
 from patra.ingest.vocabulary.reasons import Reason
 from patra.kernel.clock import parse_duration, parse_instant
 from patra.kernel.errors import Invalid
-from patra.web.api.ingest_acts import TAG, Done, done
+from patra.web.api.ingest_acts import TAG, Done, act_audited
 from patra.web.auth import LOCAL
 from patra.web.endpoint import Endpoint, EndpointGroup, Request
 from patra.web.problem import Problem
@@ -114,7 +114,7 @@ def _acknowledge(request: Request) -> Done | Problem:
     asked: Acknowledge = request.body
     now, by = request.patra.clock.now(), (request.actor or LOCAL).name
     until = until_of(asked.until, asked.duration, now)
-    return done(
+    return act_audited(
         request,
         lambda tx: acknowledgements.acknowledge(
             tx, asked.alert, asked.subject, by=by, why=asked.why, until=until, now=now
@@ -129,7 +129,7 @@ def _silence(request: Request) -> Done | Problem:
     until = until_of(asked.until, asked.duration, now)
     if until is None:
         return Problem(422, Reason.ALERT_UNTIL_INVALID.value, "A silence ends", "Give `until` or `duration`.")
-    return done(
+    return act_audited(
         request,
         lambda tx: acknowledgements.silence_alert(
             tx, asked.alert, asked.subject, by=by, why=asked.why, until=until, now=now
@@ -141,7 +141,7 @@ def _silence(request: Request) -> Done | Problem:
 def _end_silence(request: Request) -> Done | Problem:
     asked: EndSilence = request.body
     now = request.patra.clock.now()
-    return done(
+    return act_audited(
         request,
         lambda tx: acknowledgements.end_silence(tx, asked.alert, asked.subject, why=asked.why, now=now),
         unknown=UNKNOWN,

@@ -20,7 +20,7 @@ from patra.ingest.vocabulary.reasons import Reason
 from patra.kernel.clock import format_instant
 from patra.kernel.db import Tx
 from patra.kernel.errors import Invalid
-from patra.web.api.ingest_acts import TAG, Done, done, missing
+from patra.web.api.ingest_acts import TAG, Done, act_audited, missing
 from patra.web.auth import LOCAL
 from patra.web.endpoint import Endpoint, EndpointGroup, Request
 from patra.web.problem import Problem
@@ -193,7 +193,7 @@ def _read_pack(request: Request) -> tuple[LoadedPack | None, list[PackProblem]]:
     return (None if errors_of(problems) else loaded), problems
 
 
-def _refused(problems: list[PackProblem]) -> Problem:
+def _refuse_pack(problems: list[PackProblem]) -> Problem:
     told = [str(one) for one in errors_of(problems)]
     return Problem(422, "i_pack_invalid", "The pack cannot be loaded", told[0] if told else "", {"problems": told})
 
@@ -201,7 +201,7 @@ def _refused(problems: list[PackProblem]) -> Problem:
 def _diff(request: Request) -> PackDifference | Problem:
     loaded, problems = _read_pack(request)
     if loaded is None:
-        return _refused(problems)
+        return _refuse_pack(problems)
     source = loaded.pack.source
     before = request.patra.db.read(lambda tx: registry.read_tree(tx, source))
     return PackDifference(source=source, changes=difference(before, loaded.tree))
@@ -210,7 +210,7 @@ def _diff(request: Request) -> PackDifference | Problem:
 def _load(request: Request) -> PackLoaded | Problem:
     loaded, problems = _read_pack(request)
     if loaded is None:
-        return _refused(problems)
+        return _refuse_pack(problems)
     by, now = (request.actor or LOCAL).name, request.patra.clock.now()
     found = request.act(lambda tx: registry.load(tx, [loaded], by=by, now=now)[0], loaded.pack.source)
     return PackLoaded(
@@ -226,7 +226,7 @@ def _stage(request: Request) -> PackStaged | Problem:
     wish: TrialText = request.body
     loaded, problems = _read_pack(request)
     if loaded is None:
-        return _refused(problems)
+        return _refuse_pack(problems)
     source = loaded.pack.source
     if wish.source not in {"", source}:
         raise Invalid("i_pack_invalid", f"this is a pack of {source}, not of {wish.source}", place="text")
@@ -251,7 +251,7 @@ def _trial(request: Request) -> Trial | Problem:
 
     def read(tx: Tx) -> Trial:
         results = staged_release.compare(tx, source)
-        found = staged_release.staged(tx, source)
+        found = staged_release.staged_version(tx, source)
         if found is None:
             raise AssertionError("what was compared is on trial")
         return Trial(
@@ -272,7 +272,7 @@ def _trial(request: Request) -> Trial | Problem:
 def _promote(request: Request) -> Done | Problem:
     source, wish = request.path["source"], request.body
     by, now = (request.actor or LOCAL).name, request.patra.clock.now()
-    return done(
+    return act_audited(
         request,
         lambda tx: promote_pack(tx, source, by=by, why=wish.why, now=now, version=wish.version),
         NO_TRIAL,
@@ -281,27 +281,27 @@ def _promote(request: Request) -> Done | Problem:
 
 def _roll_back(request: Request) -> Done | Problem:
     source, why = request.path["source"], request.body.why
-    return done(request, lambda tx: roll_back_pack(tx, source, why=why), NO_TRIAL)
+    return act_audited(request, lambda tx: roll_back_pack(tx, source, why=why), NO_TRIAL)
 
 
 def _entry(wish: OwnSchedule) -> Scheduled:
     names = ("endpoint", "operation", "cron", "timezone", "jitter", "missed", "last", "reread", "params", "priority")
     said = {name: value for name in names if (value := getattr(wish, name)) not in (None, "")}
-    return own_schedules.scheduled(wish.job, said, None)
+    return own_schedules.schedule_of(wish.job, said, None)
 
 
 def _add(request: Request) -> Done | Problem:
     wish: OwnSchedule = request.body
     entry, now = _entry(wish), request.patra.clock.now()
     by = (request.actor or LOCAL).name
-    return done(request, lambda tx: own_schedules.add(tx, entry, by=by, now=now, why=wish.why), NO_SCHEDULE)
+    return act_audited(request, lambda tx: own_schedules.add(tx, entry, by=by, now=now, why=wish.why), NO_SCHEDULE)
 
 
 def _change(request: Request) -> Done | Problem:
     wish: OwnSchedule = request.body
     entry, now = _entry(wish), request.patra.clock.now()
     by = (request.actor or LOCAL).name
-    return done(
+    return act_audited(
         request,
         lambda tx: own_schedules.change(tx, entry, by=by, now=now, why=wish.why, keep_export=True),
         NO_SCHEDULE,
@@ -310,4 +310,4 @@ def _change(request: Request) -> Done | Problem:
 
 def _remove(request: Request) -> Done | Problem:
     wish: ScheduleRemoval = request.body
-    return done(request, lambda tx: own_schedules.remove(tx, wish.job, why=wish.why), NO_SCHEDULE)
+    return act_audited(request, lambda tx: own_schedules.remove(tx, wish.job, why=wish.why), NO_SCHEDULE)

@@ -15,7 +15,7 @@ from patra.ingest.vocabulary.reasons import Reason
 from patra.kernel.clock import format_instant, parse_instant
 from patra.kernel.errors import Invalid
 from patra.kernel.ids import new_id
-from patra.web.api.ingest_acts import TAG, Done, done, missing
+from patra.web.api.ingest_acts import TAG, Done, act_audited, missing
 from patra.web.auth import LOCAL
 from patra.web.endpoint import Endpoint, EndpointGroup, Request
 from patra.web.problem import Problem
@@ -104,7 +104,7 @@ def routes() -> list[Endpoint]:
         ),
         group.post(
             "/ingest/reread",
-            _reread,
+            _reread_windows,
             "ingest.reread",
             "Plan to read a finished window again",
             description="A BACKFILL of its own name: the watermark stays where it is, and known records are compared, "
@@ -152,7 +152,7 @@ def _preview(request: Request) -> Previewed | Problem:
         cost=found.cost,
         problems=[str(problem) for problem in found.problems],
     )
-    if found.refused:
+    if found.is_refused:
         return Problem(422, told.outcome, found.outcome.text, told.detail, {"problems": told.problems})
     return told
 
@@ -192,10 +192,10 @@ def _plan(request: Request) -> Made | Problem:
     trigger = _trigger(wish)
     made = Planner(request.patra.db, request.patra.clock).trigger(trigger)
     request.act(lambda _: None, f"{wish.source}/{wish.endpoint}", outcome=made.outcome.value, plan=made.plan_id)
-    return _refused(made) if made.refused else _made(made)
+    return _refuse_trigger(made) if made.is_refused else _made_plan(made)
 
 
-def _reread(request: Request) -> Made | Problem:
+def _reread_windows(request: Request) -> Made | Problem:
     wish: RereadWish = request.body
     trigger = Trigger(
         source=wish.source,
@@ -208,7 +208,7 @@ def _reread(request: Request) -> Made | Problem:
     made = Planner(request.patra.db, request.patra.clock).trigger(trigger)
     told = {"why": wish.why, "since": wish.since, "until": wish.until, "plan": made.plan_id}
     request.act(lambda _: None, f"{wish.source}/{wish.endpoint}", outcome=made.outcome.value, **told)
-    return _refused(made) if made.refused else _made(made)
+    return _refuse_trigger(made) if made.is_refused else _made_plan(made)
 
 
 def _enable(request: Request) -> Done | Problem:
@@ -222,7 +222,7 @@ def _disable(request: Request) -> Done | Problem:
 def _switch(request: Request, *, enabled: bool) -> Done | Problem:
     wish: ScheduleWish = request.body
     by, now = (request.actor or LOCAL).name, request.patra.clock.now()
-    return done(
+    return act_audited(
         request,
         lambda tx: operations.switch_schedule(tx, wish.job, enabled=enabled, by=by, why=wish.why, now=now),
         NO_SCHEDULE,
@@ -238,16 +238,16 @@ def _run_schedule(request: Request) -> Made | Problem:
         return missing(error, NO_SCHEDULE)
     made = run_schedule(patra.db, patra.clock, entry)
     request.act(lambda _: None, wish.job, outcome=made.outcome.value, plan=made.plan_id, why=wish.why)
-    return _refused(made) if made.refused else _made(made)
+    return _refuse_trigger(made) if made.is_refused else _made_plan(made)
 
 
-def _refused(made: Planned) -> Problem:
-    told = msgspec.to_builtins(_made(made))
+def _refuse_trigger(made: Planned) -> Problem:
+    told = msgspec.to_builtins(_made_plan(made))
     extra = {name: told[name] for name in ("outcome", "plan", "slices", "problems")}
     return Problem(422, made.outcome.value, made.outcome.text, told["detail"], extra)
 
 
-def _made(made: Planned) -> Made:
+def _made_plan(made: Planned) -> Made:
     return Made(
         outcome=made.outcome.value,
         detail=made.detail or made.outcome.text,

@@ -18,7 +18,7 @@ from patra.ingest.vocabulary.reasons import Reason
 from patra.ingest.works.docs import summaries
 from patra.kernel.clock import DAY, format_instant
 from patra.kernel.errors import Invalid
-from patra.web.api.ingest_acts import TAG, Done, done
+from patra.web.api.ingest_acts import TAG, Done, act_audited
 from patra.web.api.ingest_plans import instant
 from patra.web.auth import LOCAL
 from patra.web.endpoint import Endpoint, EndpointGroup, Handler, Request
@@ -111,7 +111,7 @@ def routes() -> list[Endpoint]:
     """Lists, then what is not a list of rows, then acts."""
     return [
         *(
-            _get(f"/ingest/{name}", _listed(name), model.summary.rstrip("."), Rows, list_query(name))
+            _get(f"/ingest/{name}", _list_rows(name), model.summary.rstrip("."), Rows, list_query(name))
             for name, model in READ_MODELS.items()
             if name not in ELSEWHERE
         ),
@@ -144,7 +144,7 @@ def _act(path: str, handler: Handler, act: str, summary: str, request: Any, resp
     )
 
 
-def _listed(name: str) -> Callable[[Request], Rows]:
+def _list_rows(name: str) -> Callable[[Request], Rows]:
     def handler(request: Request) -> Rows:
         asked: dict[str, Any] = msgspec.structs.asdict(request.query)
         limit, after = asked.pop("limit"), asked.pop("after")
@@ -212,7 +212,7 @@ def _evidence(request: Request) -> dict[str, Any] | Problem:
 def _dismiss(request: Request) -> Done | Problem:
     wish: DismissWish = request.body
     now = request.patra.clock.now()
-    return done(
+    return act_audited(
         request,
         lambda tx: quarantine.dismiss(tx, wish.source, wish.endpoint, wish.keys, why=wish.why, now=now),
         unknown=(),

@@ -71,7 +71,9 @@ def _run(request: Request) -> Reply | Problem:
 
 def _batch(request: Request) -> Reply | Problem:
     run, number = request.path["run"], request.path["batch"]
-    found = blackbox.shown(request.patra.db, run, int(number)) if number.isdecimal() and len(number) < 10 else None
+    found = (
+        blackbox.display_batch(request.patra.db, run, int(number)) if number.isdecimal() and len(number) < 10 else None
+    )
     return Reply(found) if found is not None else _missing("batch", f"{run}/{number}")
 
 

@@ -9,11 +9,11 @@ from starlette.responses import Response
 
 import patra
 from patra.app.access.actor import Role
-from patra.app.access.audit import AuditEntry, audited
+from patra.app.access.audit import AuditEntry, list_acts
 from patra.app.component import Check
 from patra.app.configuration.settings import every_setting, sections
 from patra.app.configuration.settings_loader import DEFAULT, origin_kind
-from patra.app.configuration.settings_section import Section, shown
+from patra.app.configuration.settings_section import Section, display_value
 from patra.app.doctor import own_checks
 from patra.app.loops import LoopState
 from patra.app.outbox_admin import UndeliveredMessage, lines, requeue
@@ -273,7 +273,7 @@ def _wake(request: Request) -> Woken | Problem:
 def _audit(request: Request) -> AuditPage:
     query: AuditQuery = request.query
     acts = request.patra.db.read(
-        lambda tx: audited(tx, limit=query.limit, before=query.before, act=query.act, subject=query.subject)
+        lambda tx: list_acts(tx, limit=query.limit, before=query.before, act=query.act, subject=query.subject)
     )
     return AuditPage(acts=acts, next=acts[-1].id if len(acts) == query.limit else None)
 
@@ -281,7 +281,7 @@ def _audit(request: Request) -> AuditPage:
 def _settings(request: Request) -> SettingLines:
     patra = request.patra
     values = {
-        f"{section}.{field.name}": (shown(field, getattr(found, field.name)), getattr(found, field.name))
+        f"{section}.{field.name}": (display_value(field, getattr(found, field.name)), getattr(found, field.name))
         for section in sections()
         for found in [cast("Section", getattr(patra.settings, section))]
         for field in msgspec.structs.fields(type(found))

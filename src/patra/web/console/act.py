@@ -123,7 +123,7 @@ def ids_of(form: Form) -> list[str]:
     return keys_of(form, "event_ids")
 
 
-def filled(form: Form, *names: str) -> dict[str, Any]:
+def form_values(form: Form, *names: str) -> dict[str, Any]:
     return {name: form[name].strip() for name in names if form.get(name, "").strip()}
 
 
@@ -133,7 +133,7 @@ def rest_of(asked: Iterable[object], changed: int, why: str) -> str:
     return f" {plural(left, 'was', 'were')} left: {why}." if left > 0 else ""
 
 
-def moved(form: Form, answer: Any) -> str:
+def next_address(form: Form, answer: Any) -> str:
     refused = answer["refused"]
     problems = f"; {plural(len(refused), 'was', 'were')} refused: " if refused else "."
     codes = ", ".join(sorted({str(one.get("code")) for one in refused.values()}))
@@ -144,7 +144,7 @@ def new_key(answer: Any) -> tuple[str, str]:
     return "The key; it is shown here and never again", str(answer["key"])
 
 
-def said(text: str) -> Callable[[Form, Any], str]:
+def say(text: str) -> Callable[[Form, Any], str]:
     return lambda form, answer: text.format_map({**form, "answer": answer})
 
 
@@ -166,13 +166,13 @@ def command_of(act: Act, form: Form) -> str:
     template = act.command if isinstance(act.command, str) else act.command(form)
     if not template:
         return ""
-    words = Fields({name: " ".join(_quoted(line) for line in value.splitlines()) for name, value in form.items()})
+    words = Fields({name: " ".join(_quote_line(line) for line in value.splitlines()) for name, value in form.items()})
     for name in act.options:
         words[name] = f"--{name.replace('_', '-')} {words[name]}" if words[name] else ""
     return " ".join(part for part in (one.format_map(words) for one in template.split(" ")) if part)
 
 
-def _quoted(line: str) -> str:
+def _quote_line(line: str) -> str:
     return line if NUMBERS.fullmatch(line) else shlex.quote(line)
 
 

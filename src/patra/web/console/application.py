@@ -28,7 +28,7 @@ from patra.web.console.act import Act, Fields, command_of, lacking, path_of
 from patra.web.console.acts import ACTS
 from patra.web.console.assets import asset_response
 from patra.web.console.calls import Calls, Refusal
-from patra.web.console.forms import FORM_BYTES, LOGIN_BYTES, form_fields, handed_on, joined
+from patra.web.console.forms import FORM_BYTES, LOGIN_BYTES, form_fields, handed_on, join_fields
 from patra.web.console.navigation import navigation
 from patra.web.console.outcomes import Outcome, Outcomes
 from patra.web.console.pages import ROUTES
@@ -37,7 +37,7 @@ from patra.web.console.reads.ingest import LandedRecords
 from patra.web.console.reads.series import Series
 from patra.web.console.render import render
 from patra.web.console.view import Page, Route, View
-from patra.web.dispatch import REQUESTS, client_address, reached, unexpected
+from patra.web.dispatch import REQUESTS, client_address, reached_address, unexpected_problem
 from patra.web.endpoint import Endpoint
 from patra.web.failed_attempts import FailedAttempts
 from patra.web.problem import Problem, problem_of
@@ -78,7 +78,7 @@ class Console:
         self.live = live.Live()
         has_ingest = any(part.name == "ingest" for part in patra.parts)
         self.series = Series({"records": LandedRecords(patra)} if has_ingest else {})
-        self._routes = [(*_compiled(f"/console{route.path}"), route) for route in ROUTES]
+        self._routes = [(*_compile_route(f"/console{route.path}"), route) for route in ROUTES]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
@@ -95,7 +95,7 @@ class Console:
         await response(scope, receive, send)
 
     async def _answer(self, request: Request, path: str) -> tuple[str, Response]:
-        if refusal := self._access.refusal(request.method, request.headers, reached(request.scope)):
+        if refusal := self._access.refusal(request.method, request.headers, reached_address(request.scope)):
             return "/console", self._bare(request, refusal)
         if path == "/console":
             return path, responses.redirect("/console/")
@@ -112,7 +112,7 @@ class Console:
         except PatraError as error:
             return "/console", self._bare(request, problem_of(error))
         except Exception as error:  # noqa: BLE001  the edge of the process: a bug becomes a 500 that the log explains
-            return "/console", self._bare(request, unexpected(error, f"console: {path}"))
+            return "/console", self._bare(request, unexpected_problem(error, f"console: {path}"))
         if visitor.fresh:
             set_cookie(response, visitor.cookie, secure=self._is_secure(request))
         return label, response
@@ -123,7 +123,7 @@ class Console:
             case (("GET" | "HEAD"), "live"):
                 return "/console/live", self._stream(request, visitor)
             case "GET", "confirm" if name in ACTS:
-                form = Fields(joined(request.query_params.multi_items()))
+                form = Fields(join_fields(request.query_params.multi_items()))
                 return "/console/confirm", await self._confirmation(request, visitor, name, form)
             case (("GET" | "HEAD"), "studio") if name.partition("/")[0] in MEDIA:
                 what, _, which = name.partition("/")
@@ -136,7 +136,7 @@ class Console:
                 query = dict(request.query_params.items())
                 page, route = await self._in_thread(lambda: self._page(visitor, path, query))
                 label = f"/console{route.path}" if route else "/console"
-                return label, await self._in_thread(lambda: self._framed(request, visitor, page, route, query))
+                return label, await self._in_thread(lambda: self._frame_page(request, visitor, page, route, query))
             case _:
                 return "/console", self._bare(request, Problem(405, "method_not_allowed", "Not by this method"))
 
@@ -171,7 +171,7 @@ class Console:
                 return page.among({"here": view.here(), "view": view, "partial": view.partial}), route
         return problem_page(NOT_FOUND), None
 
-    def _framed(
+    def _frame_page(
         self, request: Request, visitor: Visitor, page: Page, route: Route | None, query: dict[str, str]
     ) -> Response:
         if page.file is not None:
@@ -236,7 +236,7 @@ class Console:
         cookie, key = visitor.cookie, (f"{asked.path}?{asked.query}", visitor.actor.role.value)
         connected_at = monotonic()
 
-        def made() -> str:
+        def make_page() -> str:
             page, route = self._page(visitor, asked.path, query)
             values = self._values(visitor, page, route, query, not_before=connected_at)
             # shared with others of the role: nothing of this session stands in it
@@ -244,7 +244,7 @@ class Console:
             return render(page.template, values | shared)
 
         def look() -> live.Fragment | None:
-            return self.live.fragment(key, made, connected_at) if self._access.visitor(cookie) else None
+            return self.live.fragment(key, make_page, connected_at) if self._access.visitor(cookie) else None
 
         stream = self.live.messages(look, request.headers.get("last-event-id", ""))
         headers = responses.HEADERS | {"X-Accel-Buffering": "no"}
@@ -257,7 +257,7 @@ class Console:
         if isinstance(body, Problem):
             return body
         found = await self._in_thread(lambda: form_fields(body))
-        return found if isinstance(found, Problem) else Fields({**joined(request.query_params.multi_items()), **found})
+        return found if isinstance(found, Problem) else Fields(join_fields(request.query_params.multi_items()) | found)
 
     async def _act(self, request: Request, visitor: Visitor, name: str) -> Response:
         form = await self._form(request)
@@ -290,11 +290,11 @@ class Console:
         if outcome.secret is not None:
             shown = outcome.secret if now else ("It was shown when it was made", "")
             page = Page(title=outcome.text, template="secret.html", values={"secret": shown, "back": outcome.target})
-            return await self._in_thread(lambda: self._framed(request, visitor, page, None, {}))
+            return await self._in_thread(lambda: self._frame_page(request, visitor, page, None, {}))
         if act.report:
             values = {"found": outcome.report, "form": form, "back": outcome.target}
             page = Page(title=outcome.text, template=act.report, values=values)
-            return await self._in_thread(lambda: self._framed(request, visitor, page, None, {}))
+            return await self._in_thread(lambda: self._frame_page(request, visitor, page, None, {}))
         joint = "&" if "?" in outcome.target else "?"
         return responses.redirect(f"{outcome.target}{joint}did={once}")
 
@@ -315,7 +315,7 @@ class Console:
             problem = Problem(403, "role_insufficient", f"This needs the role {needed.value if needed else ''}")
             if responses.is_part(request):
                 return self._problem_part(request, problem)
-            return await self._in_thread(lambda: self._framed(request, visitor, problem_page(problem), None, {}))
+            return await self._in_thread(lambda: self._frame_page(request, visitor, problem_page(problem), None, {}))
         values: dict[str, Any] = {
             "act": act,
             "name": name,
@@ -329,7 +329,7 @@ class Console:
         }
         page = Page(title=values["heading"], template="confirm.html", values=values, status=status)
 
-        def answered() -> Response:
+        def answer_page() -> Response:
             shown = self._values(visitor, page, None, {}) | {
                 "theme": request.cookies.get("patra_theme", ""),
                 "said": "",
@@ -338,7 +338,7 @@ class Console:
                 return responses.part(request, render(page.template, shown | {"layout": "part.html"}), status)
             return responses.html(request, render(page.template, shown | {"layout": "frame.html"}), status)
 
-        return await self._in_thread(answered)
+        return await self._in_thread(answer_page)
 
     def _preview(self, visitor: Visitor, act: Act, form: Fields) -> dict[str, Any] | None:
         """What the server says of an act before it is done; what it cannot say is not a reason to refuse the form."""
@@ -391,7 +391,7 @@ class Console:
             return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
 
-def _compiled(path: str) -> tuple[re.Pattern[str], dict[str, Convertor[Any]]]:
+def _compile_route(path: str) -> tuple[re.Pattern[str], dict[str, Convertor[Any]]]:
     pattern, _, convertors = compile_path(path)
     return pattern, convertors
 

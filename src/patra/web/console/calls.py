@@ -12,7 +12,7 @@ import msgspec
 from patra.app.access.actor import Actor
 from patra.app.wiring import Patra
 from patra.kernel.errors import PatraError
-from patra.web.dispatch import run_handler, unexpected
+from patra.web.dispatch import run_handler, unexpected_problem
 from patra.web.endpoint import Endpoint, Reply, Request
 from patra.web.problem import Problem, problem_of
 
@@ -72,7 +72,7 @@ class Calls:
         except msgspec.ValidationError as error:
             raise Refusal(Problem(422, "body_invalid", "A field is not of the shape asked for", str(error))) from error
         except Exception as error:
-            raise Refusal(unexpected(error, f"console: {endpoint.name}")) from error
+            raise Refusal(unexpected_problem(error, f"console: {endpoint.name}")) from error
         if isinstance(answer, Problem):
             raise Refusal(answer)
         if isinstance(answer, Reply):

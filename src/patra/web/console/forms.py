@@ -21,10 +21,10 @@ def form_fields(body: bytes) -> dict[str, str] | Problem:
         pairs = parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS)
     except ValueError:
         return Problem(413, "body_too_large", "The form has too many fields")
-    return joined(pairs)
+    return join_fields(pairs)
 
 
-def joined(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+def join_fields(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Fields by name, the last of each; of a field that names many, every value is a line."""
     fields: dict[str, str] = {}
     for name, value in pairs:

@@ -14,7 +14,7 @@ from patra.web.console.act import act_href
 from patra.web.console.acts import ACTS
 from patra.web.console.assets import asset_url
 from patra.web.console.markup import drawings, formats, json_view
-from patra.web.console.markup.masked_text import masked_text, remembered
+from patra.web.console.markup.masked_text import masked_text, remember_masked
 from patra.web.console.markup.row_choice import choice_bar, choice_box
 from patra.web.console.markup.tones import tone_of
 from patra.web.console.reasons import reason_text
@@ -87,7 +87,7 @@ def _brief_json(value: Any) -> str:
 
 
 def render(template: str, values: dict[str, Any]) -> str:
-    with remembered():
+    with remember_masked():
         return environment().get_template(template).render(values)
 
 

@@ -64,13 +64,13 @@ class View:
     def patra(self) -> Patra:
         return self.calls.patra
 
-    def asked(self, name: str, default: str = "") -> str:
+    def filter_value(self, name: str, default: str = "") -> str:
         """A filter of the address."""
         return self.query.get(name, default).strip()
 
     def filters(self, *names: str) -> dict[str, str]:
         """The filters that are set, in this order."""
-        return {name: value for name in names if (value := self.asked(name))}
+        return {name: value for name in names if (value := self.filter_value(name))}
 
     def ask(self, template: str, path: Mapping[str, str] | None = None, /, **query: Any) -> Any:
         """`GET` of the HTTP interface. Raises Refusal."""

@@ -79,7 +79,7 @@ def recording_of(name: str, found: dict[str, Any]) -> Recording:
 def leg_of(source: str, endpoint: str) -> Leg:
     """An endpoint of a pack, compiled: of the distribution, or of `retired.yaml` beside this file."""
     if source == "retired":
-        loaded = bundled.parsed(RETIRED.read_text(encoding="utf-8"), RETIRED.name)
+        loaded = bundled.parse_pack(RETIRED.read_text(encoding="utf-8"), RETIRED.name)
     else:
         loaded = bundled.pack(source)
     for operation in Operation:

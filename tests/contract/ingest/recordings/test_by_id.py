@@ -10,7 +10,7 @@ import pytest
 from patra.ingest.packs import bundled
 from patra.ingest.planning.trigger import Trigger
 from patra.ingest.vocabulary.codes import Operation
-from patra.ingest.works.merge import grouped, merged
+from patra.ingest.works.merge import group_works, merge_works
 from patra.ingest.works.read import works
 from patra.kernel.clock import DAY
 from patra.kernel.db import open_database
@@ -63,8 +63,8 @@ def test_a_doi_that_became_an_alias_is_joined_with_the_one_it_leads_to(tmp_path:
             harvest.drain()
             assert (sorted(harvest.landed()), harvest.quarantined()) == (sorted({doi, "10.5555/Old.1"}), [])
             found = [work for page in works(db) for work in page if work is not None]
-            [group] = grouped(found)
-            one = merged(group)
+            [group] = group_works(found)
+            one = merge_works(group)
             assert one.doi == doi.lower()
             assert one.ids["doi"] == [doi.lower(), "10.5555/old.1"]
             assert [(join.by, join.why) for join in one.joins] == [(f"doi:{doi.lower()}", "is-identical-to")]

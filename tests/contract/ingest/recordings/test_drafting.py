@@ -9,7 +9,7 @@ import yaml
 from patra.ingest.packs import bundled
 from patra.ingest.packs.compiler import check_pack
 from patra.ingest.packs.problems import errors
-from patra.ingest.packs.scaffold import Sample, started
+from patra.ingest.packs.scaffold import Sample, start_pack
 from patra.kernel.errors import Invalid
 from tests.contract.ingest.recordings.shelf import FOLDER, needed, recording
 
@@ -31,11 +31,11 @@ def test_every_recorded_answer_gives_a_pack_that_loads_or_a_reason() -> None:
         if json.loads(path.read_text(encoding="utf-8"))["response"]["status"] != 200:
             continue
         try:
-            draft = started(path.parent.name, "records", sample(name))
+            draft = start_pack(path.parent.name, "records", sample(name))
         except Invalid as error:
             refused.append(error.code)
             continue
-        wrong = errors(check_pack(bundled.parsed(draft.text, f"{name}.yaml")))
+        wrong = errors(check_pack(bundled.parse_pack(draft.text, f"{name}.yaml")))
         assert [str(problem) for problem in wrong] == [], name
         made += 1
     assert made > 150
@@ -65,7 +65,7 @@ READ = {
 @pytest.mark.parametrize("name", READ)
 def test_the_draft_says_what_the_answer_says(name: str) -> None:
     items, identity, updated, pagination = READ[name]
-    tree: Any = yaml.safe_load(started(name.partition("/")[0], "records", sample(name)).text)
+    tree: Any = yaml.safe_load(start_pack(name.partition("/")[0], "records", sample(name)).text)
     endpoint = tree["endpoints"]["records"]
     response = endpoint["response"]
     assert (response["itemsPath"], response["idPath"], response.get("updatedAtPath")) == (items, identity, updated)

@@ -68,7 +68,7 @@ def test_only_what_is_signalled_changed_or_stale_is_fetched(
     store: Database, shelf: Library, source: str, endpoint: str
 ) -> None:
     with serve(shelf, limits={}) as providers:
-        harvest = Harvest(store, bundled.parsed(local_pack(source, providers.url), f"{source}.yaml"))
+        harvest = Harvest(store, bundled.parse_pack(local_pack(source, providers.url), f"{source}.yaml"))
         wish = Trigger(
             source=source, endpoint=endpoint, operation=Operation.HARVEST, since=START, until=START + 2 * DAY
         )

@@ -12,7 +12,7 @@ from patra.demo.providers_http import Providers, Trouble, local_pack, serve, wit
 from patra.ingest.packs import bundled
 from patra.ingest.planning.trigger import Trigger
 from patra.ingest.vocabulary.codes import Operation
-from patra.ingest.works.merge import grouped, merged
+from patra.ingest.works.merge import group_works, merge_works
 from patra.ingest.works.read import works
 from patra.kernel.clock import DAY, parse_instant
 from patra.kernel.db import Database, open_database
@@ -42,7 +42,7 @@ def run(
     if deepest is not None:
         assert "maxDepth: 9999" in text
         text = text.replace("maxDepth: 9999", f"maxDepth: {deepest}").replace("maxWindow: P7D", "maxWindow: P1D")
-    loaded = bundled.parsed(text, f"{source}.yaml")
+    loaded = bundled.parse_pack(text, f"{source}.yaml")
     harvest = Harvest(db, loaded)
     trigger = Trigger(
         source=source,
@@ -108,7 +108,7 @@ def test_the_three_join_into_one_library(store: Database) -> None:
         for source, endpoint in (("pubmed", "search"), ("crossref", "works"), ("openalex", "works")):
             run(store, providers, source, endpoint, days=2)
     everything = [work for page in works(store) for work in page if work is not None]
-    joined = [merged(group) for group in grouped(everything)]
+    joined = [merge_works(group) for group in group_works(everything)]
     assert len(everything) == 3 * len(found.papers)
     assert len(joined) == len(found.papers)
     for one in joined:
@@ -122,8 +122,8 @@ def test_the_three_join_into_one_library(store: Database) -> None:
 
 @pytest.mark.parametrize("source", ["pubmed", "crossref", "openalex"])
 def test_a_pack_for_newcomers_has_no_credential_and_is_otherwise_the_same(source: str) -> None:
-    ours = bundled.parsed(local_pack(source, "http://127.0.0.1:9"), "a.yaml").tree
-    without = bundled.parsed(without_credential(local_pack(source, "http://127.0.0.1:9")), "a.yaml").tree
+    ours = bundled.parse_pack(local_pack(source, "http://127.0.0.1:9"), "a.yaml").tree
+    without = bundled.parse_pack(without_credential(local_pack(source, "http://127.0.0.1:9")), "a.yaml").tree
     assert ours.pop("credentials")
     assert ours["defaults"].pop("auth")
     assert without == ours

@@ -4,7 +4,7 @@ import threading
 import time
 from types import SimpleNamespace
 
-from patra.ingest.landing.cursor_store import _locked
+from patra.ingest.landing.cursor_store import _lock_cursor
 from patra.kernel.db import migrate, open_database
 from patra.kernel.db.queries import statement
 
@@ -18,10 +18,10 @@ def test_the_second_waits_for_the_first_and_finds_its_value(postgres_url):
     one, other = open_database(postgres_url), open_database(postgres_url)
     migrate(one, ["patra.kernel", "patra.ingest"])
     found = []
-    second = threading.Thread(target=lambda: found.append(other.run(lambda tx: _locked(tx, HERE))))
+    second = threading.Thread(target=lambda: found.append(other.run(lambda tx: _lock_cursor(tx, HERE))))
 
     def first(tx):
-        assert _locked(tx, HERE) is None
+        assert _lock_cursor(tx, HERE) is None
         second.start()
         until = time.monotonic() + 20
         while not tx.fetch(WAITING):

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from patra.ingest.execution.progress import window_wanted
 from patra.ingest.http.client import Outgoing
-from patra.ingest.packs.compiler import check_pack, offered
+from patra.ingest.packs.compiler import check_pack, offered_operations
 from patra.ingest.planning.trigger import Trigger
 from patra.ingest.vocabulary.codes import Operation
 from patra.kernel.clock import HOUR
@@ -357,7 +357,7 @@ def wrong(given: Tree) -> list[str]:
 def test_an_endpoint_by_key_offers_no_backfill_and_one_that_names_it_is_told_why() -> None:
     tree = RISING_IDS | {"supports": None, "twoPhase": None}
     assert wrong(tree) == []
-    assert offered(loaded_tree(built(tree)).pack, "search") == (Operation.HARVEST,)
+    assert offered_operations(loaded_tree(built(tree)).pack, "search") == (Operation.HARVEST,)
     [told] = {*wrong(tree | {"supports": ["HARVEST", "BACKFILL"]})}
     assert told.startswith("BACKFILL cannot have type ID (a backfill reads windows of time")
     assert "raise cursor.revision to read every number again" in told
@@ -375,7 +375,7 @@ def test_a_backfill_by_time_stands_beside_a_harvest_by_key() -> None:
         "response.onEqual": None,
     }
     assert wrong(tree) == []
-    assert offered(loaded_tree(built(tree)).pack, "search") == (Operation.HARVEST, Operation.BACKFILL)
+    assert offered_operations(loaded_tree(built(tree)).pack, "search") == (Operation.HARVEST, Operation.BACKFILL)
     assert compiled(built(tree), Operation.BACKFILL).cursor.type == "TIME"
     assert compiled(built(tree)).by_key
 

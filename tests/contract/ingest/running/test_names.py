@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import structlog
 
-from patra.ingest.execution.run_recorder import sampled
+from patra.ingest.execution.run_recorder import is_sampled
 from patra.ingest.fetching import metrics
 from patra.ingest.operations.alerting.monitor import Watch
 from patra.ingest.planning import planner
@@ -220,6 +220,6 @@ def test_log_events_say_what_they_belong_to(database: Database) -> None:
 
 
 def test_one_successful_batch_of_a_hundred_is_logged_at_info() -> None:
-    picked = [sampled(f"p{n // 40}.t{n % 40:06}.r1", n) for n in range(20_000)]
+    picked = [is_sampled(f"p{n // 40}.t{n % 40:06}.r1", n) for n in range(20_000)]
     assert 120 < sum(picked) < 300
-    assert picked == [sampled(f"p{n // 40}.t{n % 40:06}.r1", n) for n in range(20_000)]
+    assert picked == [is_sampled(f"p{n // 40}.t{n % 40:06}.r1", n) for n in range(20_000)]

@@ -252,7 +252,7 @@ def test_the_fallback_goes_no_faster_than_the_slowest_tenth_of_what_was_seen(red
 def test_when_redis_comes_back_it_is_used_again(redis_url: str) -> None:
     clock = ManualClock()
     gate = shared_gate(redis_url, clock)
-    gate._lost(OSError("gone"))
+    gate._note_loss(OSError("gone"))
     assert gate.away
     policy = Policy(rate=1000, burst=1)
     key = f"back-{free_port()}"
@@ -270,7 +270,7 @@ def test_a_cool_down_outlives_the_loss_of_redis(redis_url: str) -> None:
     key = f"rest-{free_port()}"
     gate.ask(key, policy, Ask(task="t", permit="p1"))
     gate.tell(key, policy, Signal(sign=Sign.HTTP_429, permit="p1", allowed_at=clock.now(), retry_after=600 * SECOND))
-    gate._lost(OSError("gone"))
+    gate._note_loss(OSError("gone"))
     answer = gate.ask(key, policy, Ask(task="t", permit="p2", deadline=SECOND))
     assert isinstance(answer.decision, Reject)
     assert answer.decision.why == "COOLDOWN"
@@ -284,7 +284,7 @@ def test_a_quota_outlives_the_loss_of_redis(redis_url: str) -> None:
         assert isinstance(gate.ask(key, policy, Ask(task="t", permit=f"p{turn}", want=2)).decision, Allow)
     gate._lots.drop_all()
     before = FALLBACKS._value.get()
-    gate._lost(OSError("gone"))
+    gate._note_loss(OSError("gone"))
     assert FALLBACKS._value.get() == before + 1
     assert gate.ask(key, policy, Ask(task="t", permit="p9", deadline=SECOND)).decision == Reject(
         why=Why.QUOTA_HARD, until=(SystemClock().now() // DAY + 1) * DAY
@@ -296,7 +296,7 @@ def test_redis_hears_of_a_cool_down_that_was_asked_for_in_its_absence(redis_url:
     gate = shared_gate(redis_url, clock)
     policy = Policy(rate=50_000, burst=20)
     key = f"heard-{free_port()}"
-    gate._lost(OSError("gone"))
+    gate._note_loss(OSError("gone"))
     assert isinstance(gate.ask(key, policy, Ask(task="t", permit="p")).decision, Allow)
     gate.tell(key, policy, Signal(sign=Sign.HTTP_429, permit="p", allowed_at=clock.now(), retry_after=600 * SECOND))
     clock.advance(5 * SECOND)

@@ -13,7 +13,7 @@ from patra.ingest.landing import store as landing_store
 from patra.ingest.landing import window_ledger
 from patra.ingest.operations.coverage import coverage
 from patra.ingest.operations.reads import views
-from patra.ingest.operations.reads.listing import explained, page
+from patra.ingest.operations.reads.listing import page
 from patra.ingest.operations.reads.read_models import READ_MODELS, error_top, listing_of, read_list
 from patra.ingest.planning import store
 from patra.ingest.planning.operations import pause
@@ -23,7 +23,7 @@ from patra.kernel.db import Database, Statement
 from patra.kernel.db.queries import statement
 from patra.kernel.errors import Invalid
 from patra.web.api import ingest
-from tests.contract.ingest.running.world import T0, T1, World, pack, world
+from tests.contract.ingest.running.world import T0, T1, World, explain_listing, pack, world
 from tests.support.hostile_provider import crowded
 
 SMALL = crowded(120, T0, T1, crowd=False)
@@ -371,7 +371,7 @@ def plan_of(w: World, stmt: Statement, params: dict[str, Any]) -> list[str]:
 def test_every_list_is_read_by_an_index(filled: World) -> None:
     w = filled
     for name, wanted in CASES:
-        stmt, params = w.db.read(lambda tx, n=name, f=wanted: explained(tx, listing_of(n, f), f))
+        stmt, params = w.db.read(lambda tx, n=name, f=wanted: explain_listing(tx, listing_of(n, f), f))
         lines = plan_of(w, stmt, params)
         full = [
             line
@@ -401,7 +401,7 @@ def test_a_list_of_one_state_does_not_walk_past_the_others(filled: World) -> Non
         ({"source": "s", "status": "QUEUED"}, "idx_task_partition"),
         ({"plan": "p", "status": "QUEUED"}, "idx_task_plan"),
     ):
-        stmt, params = filled.db.read(lambda tx, f=wanted: explained(tx, READ_MODELS["tasks"].listing, f))
+        stmt, params = filled.db.read(lambda tx, f=wanted: explain_listing(tx, READ_MODELS["tasks"].listing, f))
         lines = plan_of(filled, stmt, params)
         assert any(f"using {index} " in line for line in lines), lines
         assert not any(word in line for line in lines for word in ("Sort", "ing_task_pkey")), lines
@@ -442,7 +442,7 @@ def test_what_is_rare_is_listed_without_walking_past_the_rest(filled: World) -> 
         ("errors", {"level": "L4"}, "idx_batch_error_level"),
         ("errors", {"source": "s", "level": "L4"}, "idx_batch_error_level"),
     ):
-        stmt, params = w.db.read(lambda tx, n=name, f=wanted: explained(tx, listing_of(n, f), f))
+        stmt, params = w.db.read(lambda tx, n=name, f=wanted: explain_listing(tx, listing_of(n, f), f))
         lines = plan_of(w, stmt, params)
         assert any(index in line for line in lines), "\n".join([name, str(wanted), *lines])
         assert not any(other in line for line in lines for other in ("idx_batch_time", "idx_run_started")), lines

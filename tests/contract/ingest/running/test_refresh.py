@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from patra.ingest.packs import bundled
-from patra.ingest.packs.compiler import Overrides, compile_spec, offered
+from patra.ingest.packs.compiler import Overrides, compile_spec, offered_operations
 from patra.ingest.planning import store
 from patra.ingest.planning.trigger import Trigger
 from patra.ingest.vocabulary.codes import Operation
@@ -20,7 +20,7 @@ LISTS = [
     (name, endpoint)
     for name in bundled.names()
     for endpoint in bundled.pack(name).pack.endpoints
-    if {Operation.HARVEST, Operation.UPDATE} <= set(offered(bundled.pack(name).pack, endpoint))
+    if {Operation.HARVEST, Operation.UPDATE} <= set(offered_operations(bundled.pack(name).pack, endpoint))
 ]
 
 

@@ -135,6 +135,6 @@ def test_no_pack_of_the_distribution_needs_anything_allowed(name: str) -> None:
 
 def test_a_pack_of_the_distribution_with_another_address_is_read_without_its_key() -> None:
     text = bundled.text("pubmed").replace("https://eutils.ncbi.nlm.nih.gov", "https://evil.test")
-    found = problems_of(bundled.parsed(text, "pubmed.yaml"), ())
+    found = problems_of(bundled.parse_pack(text, "pubmed.yaml"), ())
     assert [str(one.severity) for one in found] == ["warning"]
     assert "evil.test" in found[0].message

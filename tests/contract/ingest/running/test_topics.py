@@ -167,7 +167,7 @@ def test_a_search_is_followed_as_long_as_a_schedule_has_it_under_the_topic(datab
 
         def schedule(name: str, topic: str) -> Scheduled:
             said = {"endpoint": "search", "operation": "HARVEST", "cron": "0 3 * * *", "params": {"term": "otters"}}
-            return own_schedules.scheduled(f"hostile/{name}", said, None, topic)
+            return own_schedules.schedule_of(f"hostile/{name}", said, None, topic)
 
         def followed() -> list[str]:
             return [topic for (topic,) in w.rows("SELECT topic FROM ing_topic_selection ORDER BY topic")]
@@ -201,7 +201,7 @@ def test_the_file_of_a_schedule_with_a_topic_holds_only_the_topic(database: Data
         for what, file in files.items():
             said = {"endpoint": "search", "operation": "BACKFILL", "cron": "0 3 * * *", "last": "P1D"}
             then = ScheduledExport(what=what, out=str(file), dedupe=what == "works", topic="otters")
-            entry = own_schedules.scheduled(f"hostile/{what}", {**said, "params": {"term": "otters"}}, then, "otters")
+            entry = own_schedules.schedule_of(f"hostile/{what}", {**said, "params": {"term": "otters"}}, then, "otters")
             database.run(lambda tx, entry=entry: own_schedules.add(tx, entry, by="me", now=w.clock.now()))
         w.planner.run_once()
         w.drain()

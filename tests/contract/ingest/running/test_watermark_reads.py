@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from patra.ingest.landing import store
-from patra.ingest.landing.watermark import Frontier, finish, merged
+from patra.ingest.landing.watermark import Frontier, finish, merge_spans
 from patra.ingest.planning.slicing.windows import Span
 from patra.ingest.vocabulary.codes import Direction
 from patra.kernel.db import Database, migrate
@@ -48,11 +48,11 @@ def test_the_watermark_goes_as_far_as_if_everything_were_read(database: Database
             present = chance.randrange(0, 40)
             start = chance.choice([present, present - 2, chance.randrange(0, 40)])
             window = Span(start, start + 2)
-            done = tuple(merged([Span(a, b) for a, b, status in spans if status == "SUCCEEDED"]))
+            done = tuple(merge_spans([Span(a, b) for a, b, status in spans if status == "SUCCEEDED"]))
             truth = finish(Frontier(present=present, done=done), window, direction)
             found = database.read(lambda tx, p=present, w=window: store.frontier(tx, WHOSE, p, w, backward=backward))
             assert finish(found, window, direction).after.present == truth.after.present, (spans, present, window)
-            moved += truth.moved
+            moved += truth.has_moved
         assert moved
 
 

@@ -1,7 +1,7 @@
 """A store, a planner, an executor and a hostile provider, put together; time passes when a component sleeps."""
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,6 +13,7 @@ from patra.ingest.execution.executor import Counts, Executor, Limits
 from patra.ingest.fetching.runtime import Runtime
 from patra.ingest.http.client import Transport
 from patra.ingest.landing.records import content_of
+from patra.ingest.operations.reads.listing import Listing, page
 from patra.ingest.packs import registry, secret_grants
 from patra.ingest.packs.compiler import check_pack, load_pack
 from patra.ingest.packs.problems import errors
@@ -23,7 +24,7 @@ from patra.ingest.planning.trigger import Trigger
 from patra.ingest.ratelimit.limiter import LocalGate
 from patra.ingest.vocabulary.codes import Operation
 from patra.kernel.clock import DAY, HOUR, MINUTE, SECOND, Clock, parse_instant
-from patra.kernel.db import Database, migrate
+from patra.kernel.db import Database, Statement, Tx, migrate
 from patra.kernel.db.queries import statement
 from patra.kernel.testing import ManualClock
 from tests.support.hostile_provider import Habits, Item, Provider, crowded, serving
@@ -270,3 +271,21 @@ def world(
 
 
 __all__ = ["HOUR", "NOW", "T0", "T1", "World", "pack", "world"]
+
+
+def explain_listing(tx: Tx, listing: Listing, wanted: Mapping[str, Any]) -> tuple[Statement, dict[str, Any]]:
+    """The statement that a page is read by, with its parameters: for those who look at its plan."""
+    found: list[tuple[Statement, dict[str, Any]]] = []
+
+    class Recorder:
+        dialect = tx.dialect
+
+        def fetch(self, stmt: Statement, params: Any = None) -> Any:
+            return tx.fetch(stmt, params)
+
+        def fetch_dicts(self, stmt: Statement, params: dict[str, Any]) -> list[dict[str, Any]]:
+            found.append((stmt, params))
+            return []
+
+    page(Recorder(), listing, wanted, limit=50)
+    return found[-1]

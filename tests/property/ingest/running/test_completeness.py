@@ -17,7 +17,7 @@ from patra.ingest.extraction.pagination import (
     again,
     first,
     follow,
-    moved,
+    has_moved,
     short_of,
 )
 from patra.ingest.packs.sections import Initial, Pagination
@@ -117,7 +117,7 @@ def walk(server: Server, pagination: Pagination) -> tuple[set[int], bool, PagePo
                 start = replace(first(pagination, since=0), passes=place.passes)
                 once_more = again(pagination, move, start, short=short is not None)
                 if once_more is None:
-                    return landed, short is None and not moved(pagination, move), move.place
+                    return landed, short is None and not has_moved(pagination, move), move.place
                 place = once_more
     raise AssertionError("the walk does not end")
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patra.ingest.landing.watermark import Frontier, confirmed, finish, later_id, merged, ordered_id
+from patra.ingest.landing.watermark import Frontier, confirm_window, finish, later_id, merge_spans, ordered_id
 from patra.ingest.planning.slicing.windows import Span, gaps
 from patra.ingest.vocabulary.codes import Direction
 from patra.ingest.vocabulary.run_reasons import RunReason
@@ -28,8 +28,8 @@ def test_in_whatever_order_windows_finish_the_watermark_ends_where_the_unbroken_
         assert set(range(BASE, after.present)) <= finished  # no hole under the watermark
         assert after.present not in finished or after.present < BASE  # and it stands as far as it can
         assert cells(after.done) == {cell for cell in finished if cell > after.present}  # nothing is forgotten
-        assert list(after.done) == merged(after.done)
-        assert advance.moved == (advance.code is RunReason.ADVANCED)
+        assert list(after.done) == merge_spans(after.done)
+        assert advance.has_moved == (advance.code is RunReason.ADVANCED)
         frontier = after
 
 
@@ -68,12 +68,12 @@ def test_a_plan_made_of_what_is_missing_closes_every_hole_and_reads_nothing_twic
 
 def test_the_last_batch_confirms_the_window_and_an_ascending_one_what_it_has_passed() -> None:
     window = Span(100, 200)
-    assert confirmed(window, over=True, ascending=False, newest=None) == window
-    assert confirmed(window, over=False, ascending=False, newest=150) is None
-    assert confirmed(window, over=False, ascending=True, newest=150) == Span(100, 150)
-    assert confirmed(window, over=False, ascending=True, newest=150, since=150) is None
-    assert confirmed(window, over=False, ascending=True, newest=250) == window
-    assert confirmed(window, over=False, ascending=True, newest=90) is None
+    assert confirm_window(window, over=True, ascending=False, newest=None) == window
+    assert confirm_window(window, over=False, ascending=False, newest=150) is None
+    assert confirm_window(window, over=False, ascending=True, newest=150) == Span(100, 150)
+    assert confirm_window(window, over=False, ascending=True, newest=150, since=150) is None
+    assert confirm_window(window, over=False, ascending=True, newest=250) == window
+    assert confirm_window(window, over=False, ascending=True, newest=90) is None
 
 
 def test_ids_are_ordered_by_number_where_they_are_numbers() -> None:

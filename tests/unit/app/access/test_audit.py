@@ -3,7 +3,7 @@
 import pytest
 
 from patra.app.access.actor import Actor, Role, command_line_actor
-from patra.app.access.audit import audit, audited
+from patra.app.access.audit import audit, list_acts
 from patra.kernel.clock import SECOND
 from patra.kernel.db import Database, Tx, migrate
 
@@ -18,7 +18,7 @@ def store(database: Database) -> Database:
 
 def test_an_act_is_kept_with_who_what_when_and_details(store: Database) -> None:
     store.run(lambda tx: audit(tx, ALICE, "letter.replay", "dl-1", {"why": "mended", "n": 2}, 5 * SECOND))
-    (entry,) = store.read(lambda tx: audited(tx, limit=10))
+    (entry,) = store.read(lambda tx: list_acts(tx, limit=10))
     assert (entry.actor, entry.role, entry.act, entry.subject) == ("alice", "operator", "letter.replay", "dl-1")
     assert (entry.at, entry.detail) == ("1970-01-01T00:00:05Z", {"why": "mended", "n": 2})
 
@@ -26,7 +26,7 @@ def test_an_act_is_kept_with_who_what_when_and_details(store: Database) -> None:
 def test_secrets_in_what_people_wrote_are_not_kept(store: Database) -> None:
     said = {"reason": "password=hunter2-planted of ann@example.org", "event_ids": ["e1"], "reference": "env:MY_API_KEY"}
     store.run(lambda tx: audit(tx, ALICE, "bus.freeze", "t", said, 0))
-    (entry,) = store.read(lambda tx: audited(tx, limit=10))
+    (entry,) = store.read(lambda tx: list_acts(tx, limit=10))
     assert entry.detail == {**said, "reason": "password=*** of ***"}
 
 
@@ -37,7 +37,7 @@ def test_an_act_that_is_undone_leaves_no_row(store: Database) -> None:
 
     with pytest.raises(RuntimeError):
         store.run(fails)
-    assert store.read(lambda tx: audited(tx, limit=10)) == []
+    assert store.read(lambda tx: list_acts(tx, limit=10)) == []
 
 
 def test_acts_are_paged_newest_first_and_found_by_name_and_subject(store: Database) -> None:
@@ -46,19 +46,19 @@ def test_acts_are_paged_newest_first_and_found_by_name_and_subject(store: Databa
         store.run(lambda tx, a=act, s=subject, n=number: audit(tx, ALICE, a, s, {}, n))
 
     def subjects(**kwargs) -> list[str]:
-        return [entry.subject for entry in store.read(lambda tx: audited(tx, **{"limit": 10, **kwargs}))]
+        return [entry.subject for entry in store.read(lambda tx: list_acts(tx, **{"limit": 10, **kwargs}))]
 
     assert subjects() == ["s4", "s3", "s2", "s1", "s0"]
     assert subjects(act="odd") == ["s3", "s1"]
     assert subjects(subject="s2") == ["s2"]
-    first = store.read(lambda tx: audited(tx, limit=2))
+    first = store.read(lambda tx: list_acts(tx, limit=2))
     assert [entry.subject for entry in first] == ["s4", "s3"]
     assert subjects(limit=2, before=first[-1].id) == ["s2", "s1"]
 
 
 def test_text_from_outside_is_kept_whatever_it_holds(store: Database) -> None:
     store.run(lambda tx: audit(tx, ALICE, "x", "a\x00b", {"text": "\x00 ' \" 事件 🦊"}, 0))
-    (entry,) = store.read(lambda tx: audited(tx, limit=1))
+    (entry,) = store.read(lambda tx: list_acts(tx, limit=1))
     assert entry.subject == "a\ufffdb"
     assert entry.detail["text"].endswith("' \" 事件 🦊")
 

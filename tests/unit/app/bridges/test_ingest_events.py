@@ -9,7 +9,7 @@ from patra.app.bridges.ingest_events import (
     HALTED,
     change_key,
     envelopes,
-    halted,
+    halt_events,
     idempotency_key,
     in_line,
     payload,
@@ -119,11 +119,11 @@ def test_a_halt_of_any_kind_becomes_an_event_that_the_bus_takes(
     said = Halt(
         source=source, endpoint=endpoint, level="L4", code=code.value, detail=detail, advice=advice, run_id="t.r1"
     )
-    (one,) = halted(BUS, pending("k", msgspec.json.encode(said)))
+    (one,) = halt_events(BUS, pending("k", msgspec.json.encode(said)))
     assert BUS.catalogue.types[HALTED].contracts[1].violations(one.payload) == []
     assert isinstance(examine(BUS.catalogue, one, module_publisher("Ingest")), Candidate)
     assert f"`patra ingest lift {source} {endpoint}`" in one.payload["lift_advice"]
-    assert halted(BUS, pending("k", b"[]")) == Refused("b_payload_invalid")
+    assert halt_events(BUS, pending("k", b"[]")) == Refused("b_payload_invalid")
 
 
 def test_a_message_waits_if_one_of_its_events_must_and_is_refused_if_one_is() -> None:

@@ -131,7 +131,9 @@ def refused(settings: Settings) -> Any:
 def letter(settings: Settings) -> Any:
     """The mail of an alert."""
     alert = {"state": "FIRING", "severity": "critical", "alert": "fatal", "subject": "s", "detail": "d", "advice": "a"}
-    return ingest_alerts.written(alert | {"since": "t", "fired": "t", "over": None}, "k", settings.alerts).as_string()
+    return ingest_alerts.compose_email(
+        alert | {"since": "t", "fired": "t", "over": None}, "k", settings.alerts
+    ).as_string()
 
 
 # --- running

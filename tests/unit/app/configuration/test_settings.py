@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from patra.app.configuration.engine_settings import AlertSettings
 from patra.app.configuration.settings import Setting, Settings, WebSettings, every_setting, sections
-from patra.app.configuration.settings_section import SECRET, SECRET_PATH, URL, Section, shown
+from patra.app.configuration.settings_section import SECRET, SECRET_PATH, URL, Section, display_value
 
 
 @pytest.mark.parametrize("setting", every_setting(), ids=lambda setting: setting.key)
@@ -54,7 +54,7 @@ class Example(Section, frozen=True):
 )
 def test_a_url_whose_path_may_be_a_key_is_shown_by_its_host(url: str, told: str) -> None:
     (field,) = (field for field in msgspec.structs.fields(Example) if field.name == "hook")
-    assert shown(field, url) == told
+    assert display_value(field, url) == told
     assert "k3y" not in repr(AlertSettings(webhook_url=url))
 
 
@@ -64,7 +64,9 @@ def test_secrets_are_hidden_and_references_to_them_are_not() -> None:
         keys=("alice=sha256:00ff", "env:KEY", "bob=file:/run/key", "sha256:77"),
         url="postgresql://patra:hunter2@db/patra",
     )
-    fields = {field.name: shown(field, getattr(values, field.name)) for field in msgspec.structs.fields(Example)}
+    fields = {
+        field.name: display_value(field, getattr(values, field.name)) for field in msgspec.structs.fields(Example)
+    }
 
     assert fields["password"] == "(hidden)"
     assert fields["keys"] == ["alice=(hidden)", "env:KEY", "bob=file:/run/key", "(hidden)"]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from patra.attribution.decision.closure_rules import Status
-from patra.attribution.decision.output_records import RECORD, Record, RecordType, in_write_order, sealed
+from patra.attribution.decision.output_records import RECORD, Record, RecordType, in_write_order, seal_record
 from patra.kernel.clock import SECOND
 from tests.unit.attribution.said import FIELDS, T0, at, audited, event, facts, records, replayed, sent, terminal, tick
 
@@ -255,13 +255,13 @@ def test_a_record_without_a_version_anchor_is_rejected():
         "decisionReasonCode": "f_accepted",
     }
     whole = Record(RecordType.AUDIT, "k", Status.NEW, T0, body, {})
-    assert sealed(whole) is whole
+    assert seal_record(whole) is whole
     for name in ANCHORS:
         for value in (None, ""):
             broken = whole._replace(body={**body, "versionAnchors": {**ANCHORS, name: value}})
-            assert sealed(broken).status is Status.REJECTED
-            assert sealed(broken).body["decisionReasonCode"] == "f_output_missing_version_anchor"
-            assert sealed(broken).body["recordStatus"] == "rejected"
+            assert seal_record(broken).status is Status.REJECTED
+            assert seal_record(broken).body["decisionReasonCode"] == "f_output_missing_version_anchor"
+            assert seal_record(broken).body["recordStatus"] == "rejected"
 
 
 def test_the_record_machine_is_the_table_of_the_specification():

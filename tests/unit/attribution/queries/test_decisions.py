@@ -32,13 +32,13 @@ def store() -> Iterator[Database]:
 
 def test_a_page_reads_about_as_many_batches_as_it_shows(store: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     rows: list[int] = []
-    unpacked = read.unpacked
+    unpacked = read.unpack_decisions
 
     def counted(item: int, body: bytes, text: bytes | None = None) -> object:
         rows.append(item)
         return unpacked(item, body, text)
 
-    monkeypatch.setattr(read, "unpacked", counted)
+    monkeypatch.setattr(read, "unpack_decisions", counted)
     shown = store.read(lambda tx: newest_decisions(tx, lambda _, __: True, limit=EVENTS)).decisions
     assert len(shown) == EVENTS
     assert rows == [BATCHES]

@@ -51,13 +51,13 @@ def test_only_rows_that_have_the_key_are_read_once_their_hashes_are_known(
     assert {key[:3] for key in asked if len(key) != 64} == {"af_", "bf_"}
     store.read(lambda tx: find(tx, asked[0]))
     rows: list[int] = []
-    unpacked = read.unpacked
+    unpacked = read.unpack_decisions
 
     def counted(item: int, body: bytes, text: bytes | None = None) -> object:
         rows.append(item)
         return unpacked(item, body, text)
 
-    monkeypatch.setattr(read, "unpacked", counted)
+    monkeypatch.setattr(read, "unpack_decisions", counted)
     for key in asked:
         rows.clear()
         found = store.read(lambda tx, key=key: find_latest(tx, key, limit=10)).found

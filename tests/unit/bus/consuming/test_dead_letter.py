@@ -14,7 +14,7 @@ from patra.bus.consuming.dead_letter import (
     violations,
 )
 from patra.bus.consuming.delivery_order import DELIVERY
-from patra.bus.consuming.freeze import Freeze, FreezeState, after_backlog, by_hand, thawed
+from patra.bus.consuming.freeze import Freeze, FreezeState, after_backlog, by_hand, thaw_freeze
 from patra.bus.consuming.replay import confirmation, discharge, plan
 from patra.bus.publishing.envelope import encode
 from tests.unit.bus.making import THING_2, catalogue, envelope, event_type, version
@@ -109,7 +109,7 @@ def test_a_letter_is_compared_with_the_schema_as_it_stands_today():
 
 def test_c6_a_backlog_over_the_threshold_freezes_and_one_at_it_does_not():
     calm = Freeze(event_type="t.t")
-    assert not after_backlog(calm, 100, 100, NOW).frozen
+    assert not after_backlog(calm, 100, 100, NOW).is_frozen
     frozen = after_backlog(calm, 101, 100, NOW)
     assert frozen.state is FreezeState.FROZEN
     assert "101" in frozen.reason
@@ -118,27 +118,27 @@ def test_c6_a_backlog_over_the_threshold_freezes_and_one_at_it_does_not():
 
 def test_b5_emptying_the_backlog_lifts_the_freeze_and_nothing_less_does():
     frozen = after_backlog(Freeze(event_type="t.t"), 101, 100, NOW)
-    assert after_backlog(frozen, 1, 100, NOW).frozen
-    assert not after_backlog(frozen, 0, 100, NOW).frozen
+    assert after_backlog(frozen, 1, 100, NOW).is_frozen
+    assert not after_backlog(frozen, 0, 100, NOW).is_frozen
     assert after_backlog(frozen, 0, 100, NOW).reason == Reason.BACKLOG_EMPTY
 
 
 def test_b5_an_operators_word_lifts_it_and_is_not_undone_by_the_next_letter():
     frozen = after_backlog(Freeze(event_type="t.t"), 101, 100, NOW)
-    lifted = thawed(frozen, 101, "ann", NOW)
-    assert not lifted.frozen
+    lifted = thaw_freeze(frozen, 101, "ann", NOW)
+    assert not lifted.is_frozen
     assert lifted.reason == Reason.OPERATOR
-    assert not after_backlog(lifted, 102, 100, NOW).frozen
-    assert after_backlog(lifted, 202, 100, NOW).frozen
+    assert not after_backlog(lifted, 102, 100, NOW).is_frozen
+    assert after_backlog(lifted, 202, 100, NOW).is_frozen
     emptied = after_backlog(lifted, 0, 100, NOW)
-    assert after_backlog(emptied, 101, 100, NOW).frozen
+    assert after_backlog(emptied, 101, 100, NOW).is_frozen
 
 
 def test_b5_what_an_operator_froze_only_an_operator_thaws():
     frozen = by_hand(Freeze(event_type="t.t"), "ann", "broken producer", NOW)
     assert after_backlog(frozen, 0, 100, NOW) == frozen
     assert after_backlog(frozen, 500, 100, NOW) == frozen
-    assert not thawed(frozen, 0, "ann", NOW).frozen
+    assert not thaw_freeze(frozen, 0, "ann", NOW).is_frozen
 
 
 def test_the_place_of_an_error_is_the_last_frame_of_its_traceback() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from patra.bus.catalogue.reasons import Reason
-from patra.bus.publishing.cloudevents import binary, from_binary, from_structured, is_binary, structured
+from patra.bus.publishing.cloudevents import binary, from_binary, from_structured, is_binary, structure_event
 from patra.bus.publishing.envelope import Envelope, check
 from patra.bus.publishing.submission import Submission
 from patra.kernel.ids import new_id
@@ -54,7 +54,7 @@ envelopes = st.builds(
 @given(envelopes)
 def test_b1_structured_mode_is_a_round_trip(made):
     assert check(made) is None
-    text = msgspec.json.encode(structured(made))
+    text = msgspec.json.encode(structure_event(made))
     assert from_structured(msgspec.json.decode(text)) == made
 
 
@@ -68,7 +68,7 @@ def test_b1_binary_mode_is_a_round_trip_through_ascii_headers(made):
 
 @given(envelopes)
 def test_b1_attribute_names_are_legal_and_every_value_is_text(made):
-    for name, value in structured(made).items():
+    for name, value in structure_event(made).items():
         if name != "data":
             assert name.isalnum()
             assert name.islower()
@@ -77,7 +77,7 @@ def test_b1_attribute_names_are_legal_and_every_value_is_text(made):
 
 def test_the_mapping_of_names():
     made = envelope(producer="Model Router", causation_id="cause", forwarded_by=("Worker Hub", "a,b"))
-    assert structured(made) == {
+    assert structure_event(made) == {
         "specversion": "1.0",
         "id": made.event_id,
         "source": "urn:patra:producer:Model%20Router",
@@ -97,7 +97,7 @@ def test_the_mapping_of_names():
     }
 
 
-BASE = structured(envelope(occurred_at=NOW))
+BASE = structure_event(envelope(occurred_at=NOW))
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_attributes_of_other_senders_are_kept_and_given_back():
     sent = {**BASE, "subject": "cover.png", "dataschema": "https://example.org/s.json", "flag": True, "count": 3}
     found = from_structured(sent)
     assert found.extensions == {k: sent[k] for k in ("subject", "dataschema", "flag", "count")}
-    assert structured(found) == sent
+    assert structure_event(found) == sent
     headers, body = binary(found)
     assert (headers["ce-subject"], headers["ce-flag"], headers["ce-count"]) == ("cover.png", "true", "3")
     assert from_binary(headers, body).extensions["subject"] == "cover.png"

@@ -10,7 +10,7 @@ RETIRED = catalogue(event_type(versions=[version("1.0", status="retired"), versi
 def added(types, *given):
     functions = Translations()
     functions.add("thing.happened", 1, 2, lambda payload: {"key": payload["key"], "number": 1})
-    return [(one.event_id, one.event_version) for one in functions.completed(types, given)[len(given) :]]
+    return [(one.event_id, one.event_version) for one in functions.complete_versions(types, given)[len(given) :]]
 
 
 def test_a_version_that_is_no_longer_published_is_not_translated():

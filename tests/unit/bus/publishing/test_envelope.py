@@ -1,6 +1,5 @@
 """C§1, B1: every event has an envelope, and every field of it its form."""
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +14,6 @@ from patra.bus.publishing.envelope import (
     decode,
     decode_trusted,
     encode,
-    forwarded,
     from_wire,
     plainly_well,
     rendition,
@@ -145,13 +143,6 @@ def test_an_envelope_built_in_code_is_checked_too():
     assert check(envelope(tenant_id="")).place == "/tenant_id"
     assert check(envelope(payload=[])).place == "/payload"
     assert check(envelope(occurred_at="now")).place == "/occurred_at"
-
-
-def test_c5_forwarding_keeps_the_producer_and_signs():
-    original = envelope()
-    passed_on = forwarded(forwarded(original, "Hub"), "Edge")
-    assert passed_on.forwarded_by == ("Hub", "Edge")
-    assert msgspec.structs.replace(passed_on, forwarded_by=()) == original
 
 
 def test_a_rendition_is_the_same_event_in_another_version():

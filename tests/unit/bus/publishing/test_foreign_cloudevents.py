@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from patra.bus.catalogue.reasons import Reason
-from patra.bus.publishing.cloudevents import from_binary, from_structured, structured
+from patra.bus.publishing.cloudevents import from_binary, from_structured, structure_event
 from patra.bus.publishing.envelope import Envelope
 from patra.bus.publishing.foreign_cloudevents import completion
 from patra.bus.publishing.submission import Submission
@@ -41,7 +41,7 @@ def test_an_ordinary_cloudevent_becomes_an_envelope():
     origin = {"originsource": ORDINARY["source"], "originid": ORDINARY["id"], "subject": "order 7"}
     assert found.extensions == origin
     assert read().event_id != found.event_id  # sent again it is a duplicate by its key
-    assert {name: structured(found)[name] for name in origin} == origin
+    assert {name: structure_event(found)[name] for name in origin} == origin
 
 
 def test_binary_mode_is_completed_too():
@@ -108,13 +108,13 @@ def test_two_different_pairs_of_source_and_id_never_share_a_key(length):
 
 def test_events_of_our_own_producers_are_left_as_they_are():
     made = envelope()
-    assert from_structured(structured(made), Submission(NOW), COMPLETE) == made
+    assert from_structured(structure_event(made), Submission(NOW), COMPLETE) == made
     for source in ("", 7, None):
-        assert from_structured({**structured(made), "source": source}, Submission(NOW), COMPLETE) != made
+        assert from_structured({**structure_event(made), "source": source}, Submission(NOW), COMPLETE) != made
     bare = {**ORDINARY, "source": "urn:patra:producer:Maker"}
     assert read(bare).code in {Reason.ENVELOPE_MISSING, Reason.ENVELOPE_INVALID}
 
 
 def test_an_unknown_type_is_refused_as_such_later_and_not_for_its_source():
     assert read({**ORDINARY, "type": "no.such"}).producer == "unknown"
-    assert msgspec.json.encode(structured(read()))
+    assert msgspec.json.encode(structure_event(read()))

@@ -12,13 +12,13 @@ from patra.bus.publishing.publish import (
     Candidate,
     Known,
     Published,
+    answer_repeat,
     decide,
     examine,
     gather,
     identity,
     objections,
     order_key,
-    repeated,
 )
 from patra.bus.publishing.publisher_tokens import module_publisher
 from patra.bus.publishing.submission import Submission
@@ -244,10 +244,10 @@ def test_b2_a_key_that_stands_twice_in_one_call_is_decided_in_order():
     found = gather([candidate(one), candidate(same, index=1), candidate(other, index=2)])
     assert len(found.publications) == 1
     (second, first), (third, _) = found.repeats
-    assert repeated(second, first, Published(event_id="e")) == Published(event_id="e", duplicate=True)
-    assert repeated(third, first, Published(event_id="e")).code is Reason.IDEMPOTENCY_CONFLICT
+    assert answer_repeat(second, first, Published(event_id="e")) == Published(event_id="e", duplicate=True)
+    assert answer_repeat(third, first, Published(event_id="e")).code is Reason.IDEMPOTENCY_CONFLICT
     refused = Refused(code=Reason.TYPE_FROZEN, place="", detail="")
-    assert repeated(second, first, refused) is refused
+    assert answer_repeat(second, first, refused) is refused
 
 
 def test_order_keys_are_built_from_scope_and_values():

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from patra.cli.ingest.coverage import sum_line, unproven_line
-from patra.ingest.operations.coverage import Coverage, Window, summed, verify
+from patra.ingest.operations.coverage import Coverage, Window, sum_windows, verify
 from patra.kernel.canonical import fingerprint
 
 
@@ -19,7 +19,7 @@ def leg(task: str, name: str) -> Window:
 
 
 def line(*legs: Window) -> str:
-    return sum_line(Coverage(windows=list(legs), sum=summed(list(legs))))
+    return sum_line(Coverage(windows=list(legs), sum=sum_windows(list(legs))))
 
 
 def test_windows_of_two_legs_are_counted_once_and_their_rows_are_explained() -> None:
@@ -36,7 +36,7 @@ def test_windows_of_one_leg_need_no_explanation() -> None:
 @pytest.mark.parametrize(("proof", "unproven"), [("TOTAL", 0), ("READINGS", 0), ("ESTIMATE", 0), ("NONE", 1)])
 def test_a_window_that_nothing_counts_is_said_to_be_unproven(proof: str, unproven: int) -> None:
     one = msgspec.structs.replace(leg("a", "LIST"), proof=proof)
-    assert summed([one]).unproven == unproven
+    assert sum_windows([one]).unproven == unproven
     assert bool(unproven_line(unproven)) is bool(unproven)
 
 
@@ -49,7 +49,7 @@ def certified(*windows: Window, version: int, drop: str = "") -> bytes:
         ],
         "sum": {
             name: value
-            for name, value in msgspec.to_builtins(summed(list(windows))).items()
+            for name, value in msgspec.to_builtins(sum_windows(list(windows))).items()
             if not drop or name != "unproven"
         },
     }

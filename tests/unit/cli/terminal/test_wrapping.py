@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from patra.cli.main import run
-from patra.cli.terminal.wrapping import wrapped
+from patra.cli.terminal.wrapping import wrap_text
 
 PATH = "/a/folder/whose/name/is/rather/long/and/has/no/blank/in/it/patra.db"
 TEXT = f"patra: store_missing: there is no store at {PATH}, and this command does not create one"
@@ -28,7 +28,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
 
 def test_a_line_breaks_between_words_and_a_path_stays_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal(monkeypatch)
-    lines = wrapped(TEXT, err=True).split("\n")
+    lines = wrap_text(TEXT, err=True).split("\n")
     assert len(lines) > 1
     assert any(PATH in line for line in lines), "it can be copied"
     assert all(len(line) <= 60 or PATH in line for line in lines)
@@ -38,18 +38,18 @@ def test_a_line_breaks_between_words_and_a_path_stays_whole(monkeypatch: pytest.
 
 def test_short_lines_and_their_margins_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal(monkeypatch)
-    assert wrapped("one\n  two   three\n", err=True) == "one\n  two   three\n"
+    assert wrap_text("one\n  two   three\n", err=True) == "one\n  two   three\n"
 
 
 def test_colours_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal(monkeypatch)
-    assert wrapped(f"\x1b[1m{TEXT}\x1b[0m", err=True) == f"\x1b[1m{TEXT}\x1b[0m"
+    assert wrap_text(f"\x1b[1m{TEXT}\x1b[0m", err=True) == f"\x1b[1m{TEXT}\x1b[0m"
 
 
 def test_into_a_pipe_a_line_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    assert wrapped(TEXT, err=True) == TEXT
+    assert wrap_text(TEXT, err=True) == TEXT
 
 
 @pytest.mark.parametrize(

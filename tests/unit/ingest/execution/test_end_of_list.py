@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from patra.ingest.execution.end_of_list import verified
+from patra.ingest.execution.end_of_list import verify_end
 from patra.ingest.extraction.completeness import Shortfall
 from patra.ingest.extraction.page_moves import End, PagePosition
 from patra.ingest.extraction.pagination import MAX_PASSES, first
@@ -23,7 +23,7 @@ def scope(pages: object = None, **pagination: Any) -> Any:
 
 
 def after(where: Any, **place: Any) -> PagePosition | Shortfall | None:
-    return verified(where, End(RunReason.END_EMPTY, PagePosition(**place)))
+    return verify_end(where, End(RunReason.END_EMPTY, PagePosition(**place)))
 
 
 def test_the_second_reading_begins_anew_with_smaller_pages_and_knows_the_first() -> None:

@@ -43,7 +43,7 @@ def test_spent_time_cuts_what_is_left():
 
 def test_transient_failures_defer_the_task_and_give_it_up_when_it_gets_nowhere():
     begun = scope_of(spec_of()).begin()
-    step = on_failure.exhausted(begun, TRANSIENT, batches=0, now=NOW, jitter=0.0)
+    step = on_failure.after_exhaustion(begun, TRANSIENT, batches=0, now=NOW, jitter=0.0)
     assert step.closing is not None
     assert (step.closing.task, step.closing.code, step.closing.level) == (
         TaskTransition.DEFER,
@@ -52,24 +52,24 @@ def test_transient_failures_defer_the_task_and_give_it_up_when_it_gets_nowhere()
     )
     assert (step.checkpoint.fruitless, step.status) == (1, BatchStatus.FAILED)
     last = replace(begun, fruitless=MAX_FRUITLESS - 1)
-    ended = on_failure.exhausted(last, TRANSIENT, batches=0, now=NOW, jitter=0.0)
+    ended = on_failure.after_exhaustion(last, TRANSIENT, batches=0, now=NOW, jitter=0.0)
     assert ended.closing is not None
     assert (ended.closing.task, ended.closing.code) == (TaskTransition.FAIL, RunReason.GAVE_UP)
-    onward = on_failure.exhausted(last, TRANSIENT, batches=1, now=NOW, jitter=0.0)
+    onward = on_failure.after_exhaustion(last, TRANSIENT, batches=1, now=NOW, jitter=0.0)
     assert onward.checkpoint.fruitless == MAX_FRUITLESS - 1
 
 
 def test_a_task_waits_at_least_as_long_as_the_provider_asks():
     begun = scope_of(spec_of()).begin()
     asked = replace(TRANSIENT, retry_after=3 * HOUR)
-    step = on_failure.exhausted(begun, asked, batches=1, now=NOW, jitter=0.0)
+    step = on_failure.after_exhaustion(begun, asked, batches=1, now=NOW, jitter=0.0)
     assert step.closing is not None
     assert step.closing.due == NOW + 3 * HOUR
 
 
 def test_a_list_whose_cursor_dies_starts_again_then_waits_or_is_cut_and_at_last_fails():
     wide, narrow = scope_of(spec_of()), scope_of(spec_of(), SMALLEST)
-    again = on_failure.restarted(wide, wide.begin(), wide.first, NOW)
+    again = on_failure.after_lost_cursor(wide, wide.begin(), wide.first, NOW)
     assert (again.closing, again.checkpoint.restarts, again.status) == (None, 1, BatchStatus.SKIPPED)
     tired = replace(wide.begin(), restarts=MAX_RESTARTS)
     for scope, restarts, task in (
@@ -77,7 +77,7 @@ def test_a_list_whose_cursor_dies_starts_again_then_waits_or_is_cut_and_at_last_
         (narrow, MAX_RESTARTS, TaskTransition.DEFER),
         (narrow, MAX_RESTARTS + MAX_FRUITLESS, TaskTransition.FAIL),
     ):
-        step = on_failure.restarted(scope, replace(tired, restarts=restarts), scope.first, NOW)
+        step = on_failure.after_lost_cursor(scope, replace(tired, restarts=restarts), scope.first, NOW)
         assert step.closing is not None
         assert (step.closing.code, step.closing.task) == (RunReason.TOKEN_EXPIRED, task)
 
@@ -97,7 +97,7 @@ def test_a_list_deeper_than_the_provider_pages_is_cut_before_it_is_read():
 )
 def test_a_refused_request_fails_the_task_and_a_fatal_one_halts_the_endpoint(action, code, halt):
     verdict = Verdict(action=action, code=RunReason.UNAUTHORIZED, level="L4", detail="401", advice="look")
-    step = on_failure.refused(scope_of(spec_of()).begin(), verdict)
+    step = on_failure.after_refusal(scope_of(spec_of()).begin(), verdict)
     assert step.closing is not None
     assert (step.closing.code, step.closing.halt, step.closing.advice) == (code, halt, "look")
     assert step.healed == ((RunReason.HALTED,) if halt else ())
@@ -107,7 +107,9 @@ def test_the_waits_of_a_task_grow_and_are_bounded():
     begun = scope_of(spec_of()).begin()
     waits = []
     for fruitless in range(MAX_FRUITLESS - 1):
-        step = on_failure.exhausted(replace(begun, fruitless=fruitless), TRANSIENT, batches=0, now=NOW, jitter=0.0)
+        step = on_failure.after_exhaustion(
+            replace(begun, fruitless=fruitless), TRANSIENT, batches=0, now=NOW, jitter=0.0
+        )
         assert step.closing is not None
         assert step.closing.due is not None
         waits.append(step.closing.due - NOW)

@@ -71,7 +71,9 @@ def test_a_window_that_does_not_add_up_is_incomplete_and_begins_anew():
     scope = scope_of(spec_of())
     begun = scope.begin()
     ledger = with_shortfall(begun.ledger, Shortfall(missing=3, why="fewer than promised"))
-    step = on_success.finished(scope, replace(begun, over=True, place=replace(scope.first, index=9), ledger=ledger))
+    step = on_success.finish_window(
+        scope, replace(begun, over=True, place=replace(scope.first, index=9), ledger=ledger)
+    )
     assert step.closing is not None
     assert (step.closing.code, step.closing.task) == (RunReason.INCOMPLETE, TaskTransition.FAIL)
     assert "3 missing" in step.closing.detail
@@ -130,24 +132,24 @@ def test_a_run_that_takes_over_a_dead_token_starts_the_list_again():
     spec = spec_of("token")
     scope = scope_of(replace(spec, pagination=replace(spec.pagination, repeated_token=RepeatedToken.FAIL)))
     midst = replace(scope.begin(), place=replace(scope.first, index=3, token="t"), at=0)
-    assert on_success.resumed(scope, midst, NOW).place == scope.first
-    assert on_success.resumed(scope, midst, NOW).restarts == 1
+    assert on_success.resume_checkpoint(scope, midst, NOW).place == scope.first
+    assert on_success.resume_checkpoint(scope, midst, NOW).restarts == 1
     fresh = replace(midst, at=NOW)
-    assert on_success.resumed(scope, fresh, NOW) == fresh
+    assert on_success.resume_checkpoint(scope, fresh, NOW) == fresh
     moving = scope_of(spec)  # its cursor moves with every request
-    assert on_success.resumed(moving, fresh, NOW).place == moving.first
+    assert on_success.resume_checkpoint(moving, fresh, NOW).place == moving.first
 
 
 def test_healing_ends_a_run_whose_requests_are_refused_too_often():
     scope = scope_of(spec_of())
     step = on_success.Step(checkpoint=scope.begin(), has_next=True, following=replace(scope.first, index=1))
     sick = HealthCounts(requests=100, refused=100)
-    found = on_success.healed(
+    found = on_success.heal_page(
         scope, scope.begin(), step, scope.first, None, sick, told_to_wait=False, limits=Thresholds()
     )
     assert found.closing is not None
     assert found.closing.code is RunReason.TASK_STOPPED
-    well = on_success.healed(
+    well = on_success.heal_page(
         scope, scope.begin(), step, scope.first, None, HealthCounts(), told_to_wait=False, limits=Thresholds()
     )
     assert well == step

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from patra.ingest.expressions.bibliography import (
-    aligned,
+    align_lists,
     grants,
     page_range,
     pages,
+    parse_printed,
     person,
-    printed,
     publisher_name,
     surname_first,
     terms,
@@ -196,15 +196,15 @@ def test_lists_side_by_side_are_people() -> None:
         "orcid": ["-", "0000-0002-1825-0097"],
         "given": ["of another length"],
     }
-    assert aligned(side_by_side) == [
+    assert align_lists(side_by_side) == [
         {"name": "Ada Lovelace", "given": "Ada", "family": "Lovelace", "affiliation": ["Oslo, NO", "Bergen, NO"]},
         {"name": "Sameer", "orcid": "0000-0002-1825-0097"},
     ]
-    assert aligned({"given": ["Vincent", ""], "family": ["Bichet", "INRAE"]}) == [
+    assert align_lists({"given": ["Vincent", ""], "family": ["Bichet", "INRAE"]}) == [
         {"given": "Vincent", "family": "Bichet", "name": "Vincent Bichet"},
         {"family": "INRAE", "name": "INRAE"},
     ]
-    assert aligned({"name": None}) is None
+    assert align_lists({"name": None}) is None
 
 
 @pytest.mark.parametrize(
@@ -227,4 +227,4 @@ def test_lists_side_by_side_are_people() -> None:
 )
 def test_where_a_work_is_printed(text: str, parts: tuple[str | None, ...]) -> None:
     names = ("container", "volume", "issue", "pages")
-    assert printed(text) == {name: part for name, part in zip(names, parts, strict=True) if part is not None}
+    assert parse_printed(text) == {name: part for name, part in zip(names, parts, strict=True) if part is not None}

@@ -212,13 +212,13 @@ def test_an_oai_error_in_a_200_is_found_by_its_path() -> None:
 
 def test_a_document_without_its_list_is_a_changed_schema_that_is_confirmed_first() -> None:
     classifier = Classifier(leg())
-    verdict = classifier.listed(Listed(items=None))
+    verdict = classifier.judge_list(Listed(items=None))
     assert verdict is not None
     assert (verdict.level, verdict.action, verdict.confirm) == ("L4", Action.HALT, True)
     assert "$.items" in verdict.detail
-    assert classifier.listed(Listed(items=[])) is None
+    assert classifier.judge_list(Listed(items=[])) is None
     lenient = Response(items_path="$.items", id_path="$.id", updated_at_path="$.u", items_missing=MissingItems.EMPTY)
-    assert Classifier(leg(response=lenient)).listed(Listed(items=None)) is None
+    assert Classifier(leg(response=lenient)).judge_list(Listed(items=None)) is None
 
 
 def no_list(total=None, has_more=None, token=None, *, path="$.total", more_path=None, ids=(), index=0, passed=0,
@@ -235,7 +235,7 @@ def no_list(total=None, has_more=None, token=None, *, path="$.total", more_path=
     at = Position(source="s", endpoint="e", operation=Operation.HARVEST, now=0, page_index=index, ids=ids, passed=passed,
             total=known)  # fmt: skip
     page = Listed(items=None, untold=untold, total=total, has_more=has_more, token=token)
-    return Classifier(leg(response=response, pagination=pagination)).listed(page, at)
+    return Classifier(leg(response=response, pagination=pagination)).judge_list(page, at)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Ranges of a key: they are disjoint, cover everything, and end at single keys."""
 
 from patra.ingest.extraction.completeness import Ledger, LegCount
-from patra.ingest.extraction.key_ranges import KeyRanges, narrower, recounted
+from patra.ingest.extraction.key_ranges import KeyRanges, narrower, recount_ledger
 from patra.ingest.packs.sections import KeyBounds
 
 BOUNDS = KeyBounds(first=1, last=8)
@@ -33,6 +33,6 @@ def test_a_single_key_and_a_pack_without_keys_have_no_smaller_range() -> None:
 
 def test_a_whole_that_has_more_than_its_ranges_is_short() -> None:
     ledger = Ledger(listing=LegCount(promised_last=90, positions=90))
-    assert recounted(ledger, 100).missing == 10
-    assert recounted(ledger, 90) == recounted(ledger, 80) == ledger
-    assert recounted(ledger, None).missing == 1, "nobody says that this was all"
+    assert recount_ledger(ledger, 100).missing == 10
+    assert recount_ledger(ledger, 90) == recount_ledger(ledger, 80) == ledger
+    assert recount_ledger(ledger, None).missing == 1, "nobody says that this was all"

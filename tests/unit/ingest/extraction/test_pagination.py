@@ -15,10 +15,10 @@ from patra.ingest.extraction.pagination import (
     Range,
     Stop,
     again,
-    capped,
     first,
     follow,
-    passed,
+    is_capped,
+    places_before,
     short_of,
     stateful,
     too_deep,
@@ -377,9 +377,9 @@ def test_a_cursor_that_moves_by_itself_is_not_probed() -> None:
 def test_a_list_that_ends_at_the_providers_depth_may_have_more(seen, items, total, cut) -> None:
     offset = Pagination(type=PaginationType.OFFSET, page_size=20)
     end = PagePosition(offset=seen, size=20, seen=seen, total=total)
-    assert capped(offset, end, items, 60) is cut
-    assert not capped(offset, end, items, None)
-    assert not capped(Pagination(type=PaginationType.TIME, page_size=20), end, items, 60)
+    assert is_capped(offset, end, items, 60) is cut
+    assert not is_capped(offset, end, items, None)
+    assert not is_capped(Pagination(type=PaginationType.TIME, page_size=20), end, items, 60)
 
 
 @pytest.mark.parametrize(
@@ -397,7 +397,7 @@ def test_a_list_that_ends_at_the_providers_depth_may_have_more(seen, items, tota
     ],
 )
 def test_what_stands_before_a_place_and_in_the_whole_list(pagination: Pagination, place: PagePosition, known) -> None:
-    assert passed(pagination, place) == known
+    assert places_before(pagination, place) == known
 
 
 def test_a_page_that_begins_at_the_providers_depth_is_not_asked_for() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from patra.ingest.extraction.body_parser import SCAN_BYTES, Document, Unreadable, parse
-from patra.ingest.extraction.response import Identity, Polluted, Reader, linked, page_digest
+from patra.ingest.extraction.response import Identity, Polluted, Reader, link_target, page_digest
 from patra.ingest.packs.sections import Pagination, Response
 from patra.ingest.vocabulary.codes import PaginationType, ResponseFormat
 from patra.ingest.vocabulary.run_reasons import RunReason
@@ -137,7 +137,7 @@ def test_a_next_url_may_be_relative_or_stand_in_a_link_header() -> None:
     ],
 )
 def test_link_headers(header: str, url: str | None) -> None:
-    assert linked(header, "next") == url
+    assert link_target(header, "next") == url
 
 
 def test_an_identity_is_id_instant_version_and_deletion() -> None:

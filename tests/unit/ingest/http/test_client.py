@@ -18,7 +18,7 @@ from patra.ingest.http.client import (
     Fault,
     Outgoing,
     Transport,
-    redirected,
+    follow_redirect,
     with_tracing,
 )
 from patra.ingest.ratelimit.limiter import Permit
@@ -324,13 +324,13 @@ BASE = Outgoing(
 
 
 def test_a_redirect_on_the_same_host_keeps_the_headers() -> None:
-    following = redirected(BASE, hop("/y"))
+    following = follow_redirect(BASE, hop("/y"))
     assert isinstance(following, Outgoing)
     assert (following.url, following.hops, following.headers) == ("https://a.org/y", 1, BASE.headers)
 
 
 def test_a_redirect_to_another_host_does_not_get_the_credential() -> None:
-    following = redirected(BASE, hop("https://b.org/y", 308))
+    following = follow_redirect(BASE, hop("https://b.org/y", 308))
     assert isinstance(following, Outgoing)
     assert following.headers == (("Accept", "*/*"),)
 
@@ -340,15 +340,15 @@ def test_redirects_are_bounded_and_only_for_reads() -> None:
 
     last = replace(BASE, hops=3)
     for request in (last, replace(BASE, method="POST"), replace(BASE, follow=False)):
-        refused = redirected(request, hop("/y"))
+        refused = follow_redirect(request, hop("/y"))
         assert isinstance(refused, Failure)
         assert refused.fault is Fault.REDIRECT_REFUSED
-    assert redirected(BASE, hop("/y", 304)) is None
-    assert redirected(BASE, hop("/y", 200)) is None
+    assert follow_redirect(BASE, hop("/y", 304)) is None
+    assert follow_redirect(BASE, hop("/y", 200)) is None
 
 
 def test_a_redirect_off_the_hosts_is_refused_when_it_is_sent(transport: Transport) -> None:
-    following = redirected(BASE, hop("https://evil.org/?q=s3cret"))
+    following = follow_redirect(BASE, hop("https://evil.org/?q=s3cret"))
     assert isinstance(following, Outgoing)
     refused = failed(transport, following)
     assert refused.fault is Fault.HOST_REFUSED
@@ -414,7 +414,7 @@ def test_a_body_is_sent_as_it_is(transport: Transport) -> None:
     "location", ["https://127.0.0.1\\.a.org/", "https://user@a.org/", "https://[::1/", "https://a.org:x/"]
 )
 def test_a_redirect_that_parsers_could_read_differently_is_not_followed(location: str) -> None:
-    refused = redirected(BASE, hop(location))
+    refused = follow_redirect(BASE, hop(location))
     assert isinstance(refused, Failure)
     assert refused.fault is Fault.REDIRECT_REFUSED
 

@@ -7,7 +7,7 @@ import pytest
 from patra.app.configuration.secrets import resolve
 from patra.ingest.extraction.classify import excerpt
 from patra.ingest.http.client import Answer
-from patra.ingest.http.credentials import Token, Tokens, granted
+from patra.ingest.http.credentials import Token, Tokens, grant_token
 
 KEY = "kJ38sPq0-vvZ1+/x"
 
@@ -27,7 +27,7 @@ def test_a_key_that_was_read_is_in_no_excerpt_of_an_answer(form: str, monkeypatc
 
 
 def test_an_access_token_is_known_from_when_it_is_kept() -> None:
-    token = granted(answer('{"access_token": "Ab3dEf6hIj9kLm", "expires_in": 60}', 200), "PT1S", 0)
+    token = grant_token(answer('{"access_token": "Ab3dEf6hIj9kLm", "expires_in": 60}', 200), "PT1S", 0)
     assert isinstance(token, Token)
     Tokens().keep("x", token)
     assert "Ab3dEf6hIj9kLm" not in excerpt(b"expired: Ab3dEf6hIj9kLm")

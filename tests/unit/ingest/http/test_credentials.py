@@ -9,7 +9,7 @@ from patra.ingest.http.credentials import (
     NoSecret,
     Token,
     Tokens,
-    granted,
+    grant_token,
     resolve,
     secret_names,
     secrets_of,
@@ -76,7 +76,7 @@ def answer(status: int, body: bytes) -> Answer:
 
 
 def test_a_grant_is_kept_until_shortly_before_its_end() -> None:
-    token = granted(answer(200, b'{"access_token": "t", "expires_in": "600"}'), "PT60S", 0)
+    token = grant_token(answer(200, b'{"access_token": "t", "expires_in": "600"}'), "PT60S", 0)
     assert token == Token("t", 540 * SECOND)
     tokens = Tokens()
     tokens.keep("k", token)
@@ -87,15 +87,15 @@ def test_a_grant_is_kept_until_shortly_before_its_end() -> None:
 
 
 def test_a_short_token_is_still_used_for_half_of_its_life() -> None:
-    assert granted(answer(200, b'{"access_token": "t", "expires_in": 30}'), "PT60S", 0) == Token("t", 15 * SECOND)
+    assert grant_token(answer(200, b'{"access_token": "t", "expires_in": 30}'), "PT60S", 0) == Token("t", 15 * SECOND)
 
 
 def test_a_refused_client_is_fatal_and_an_outage_is_not() -> None:
-    refused = granted(answer(401, b'{"error": "invalid_client"}'), "PT60S", 0)
+    refused = grant_token(answer(401, b'{"error": "invalid_client"}'), "PT60S", 0)
     assert isinstance(refused, NoSecret)
     assert refused.code is RunReason.TOKEN_REFUSED
     for exchange in (answer(503, b""), answer(429, b""), answer(200, b"<html>"), Failure(fault=Fault.DNS, detail="")):
-        assert granted(exchange, "PT60S", 0) is None
+        assert grant_token(exchange, "PT60S", 0) is None
 
 
 def test_the_signing_hook_signs_time_method_url_and_body() -> None:

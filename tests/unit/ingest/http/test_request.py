@@ -78,7 +78,7 @@ class TestSecrets:
     def test_a_key_goes_where_the_pack_says_and_is_hidden_in_what_is_kept(self):
         search = renderer(loaded("twophase"), "search", secrets=["apiKey"])
         assert url(search.render(at(offset=0, page_size=10), {"apiKey": "s3cret"})).endswith("&api_key=s3cret")
-        assert "s3cret" not in repr(search.hidden(at(offset=0, page_size=10)))
+        assert "s3cret" not in repr(search.masked_request(at(offset=0, page_size=10)))
         works = renderer(loaded("token"), "works", secrets=["apiKey"])
         assert (
             dict(works.render(at(token="*"), {"apiKey": "s3cret"}).headers)["Crossref-Plus-API-Token"]
@@ -317,4 +317,4 @@ def test_rendering_twice_gives_the_same_bytes():
     one = renderer(loaded("twophase"), "search")
     state = at(offset=0, page_size=10)
     assert one.render(state) == one.render(state)
-    assert one.hidden(state) == one.hidden(state)
+    assert one.masked_request(state) == one.masked_request(state)

@@ -29,7 +29,7 @@ def test_a_checkpoint_comes_back_as_it_was():
 
 
 def test_a_task_is_finished_when_its_list_is_over_and_no_id_waits():
-    assert [Checkpoint(over=over, pending=ids).finished for over in (False, True) for ids in ((), ("a",))] == [
+    assert [Checkpoint(over=over, pending=ids).is_finished for over in (False, True) for ids in ((), ("a",))] == [
         False,
         False,
         True,
@@ -41,11 +41,11 @@ def test_the_stats_of_a_run_add_up_what_its_requests_cost():
     stats = Stats()
     for _ in range(2):
         stats.add_fetch(Tally(requests=2, retries=1, throttled=1, waited=3000, latency=4000, longest=2000, demoted=1))
-    found = json.loads(stats.encoded())
+    found = json.loads(stats.to_json())
     assert (found["reqCount"], found["retryCount"], found["429Count"], found["waitTotalMs"]) == (4, 2, 2, 6)
     assert (found["avgLatencyMs"], found["maxLatencyMs"], found["rateAdjusted"]) == (2, 2, True)
     assert found["remarks"] == "online-reslice-suggested:false"
-    assert json.loads(Stats(healed={"reslice": 1}).encoded())["remarks"] == "online-reslice-suggested:true"
+    assert json.loads(Stats(healed={"reslice": 1}).to_json())["remarks"] == "online-reslice-suggested:true"
 
 
 def test_only_a_running_batch_or_run_can_end():

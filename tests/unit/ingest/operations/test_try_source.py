@@ -82,8 +82,8 @@ def test_a_source_that_is_loaded_is_tried_by_its_name(providers: Providers, tmp_
     db = open_database(url)
     migrate(db, ["patra.kernel", "patra.ingest"])
     ours = local_pack("crossref", providers.url)  # by the name of one of the distribution, with another address
-    packs = [bundled.parsed(ours, "crossref.yaml")]
-    packs.append(bundled.parsed(ours.replace("source: crossref", "source: mine"), "mine.yaml"))
+    packs = [bundled.parse_pack(ours, "crossref.yaml")]
+    packs.append(bundled.parse_pack(ours.replace("source: crossref", "source: mine"), "mine.yaml"))
     db.run(lambda tx: registry.load(tx, packs, by="test", now=1))
     db.close()
     config = tmp_path / "patra.toml"

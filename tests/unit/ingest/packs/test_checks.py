@@ -3,7 +3,7 @@
 import pytest
 
 from patra.ingest.packs.checks import BUILT_IN
-from patra.ingest.packs.compiler import Overrides, check_pack, compile_spec, offered
+from patra.ingest.packs.compiler import Overrides, check_pack, compile_spec, offered_operations
 from patra.ingest.packs.problems import Severity, errors
 from patra.ingest.vocabulary.codes import Operation
 from patra.ingest.vocabulary.reasons import Reason
@@ -17,7 +17,7 @@ def test_a_pack_of_each_kind_compiles_for_every_operation_it_offers(name):
     pack = loaded(name)
     assert errors(check_pack(pack)) == []
     for endpoint in pack.pack.endpoints:
-        for operation in offered(pack.pack, endpoint):
+        for operation in offered_operations(pack.pack, endpoint):
             compiled = compile_spec(pack, endpoint, operation, Overrides(params=PARAMS.get(name, {})))
             assert compiled.spec is not None, [str(p) for p in compiled.problems]
 

@@ -5,7 +5,7 @@ import pytest
 
 from patra.ingest.packs.compiler import LoadedPack, Overrides, compile_spec
 from patra.ingest.packs.provenance import with_origins
-from patra.ingest.packs.spec import decode_spec, encode_spec, sealed
+from patra.ingest.packs.spec import decode_spec, encode_spec, seal_spec
 from patra.ingest.packs.yaml.removed_fields import REMOVED_FIELDS
 from patra.ingest.vocabulary.codes import CursorType, Dimension, Direction, NamespaceScope, Operation
 from patra.ingest.vocabulary.reasons import Reason
@@ -23,7 +23,7 @@ def spec(pack: LoadedPack, endpoint: str, operation: Operation = HARVEST, **said
 def test_a_snapshot_is_read_back_as_it_was_written():
     made = spec(loaded("twophase"), "search")
     assert decode_spec(encode_spec(made)) == made
-    assert sealed(made) == made
+    assert seal_spec(made) == made
 
 
 def test_executors_of_the_release_before_read_a_snapshot_that_declares_nothing_new():

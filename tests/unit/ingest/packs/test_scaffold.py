@@ -16,7 +16,7 @@ from patra.cli.ingest.pack import pack
 from patra.cli.ingest.try_source import command as trying
 from patra.demo.providers import library
 from patra.demo.providers_http import serve
-from patra.ingest.packs.scaffold import Sample, started
+from patra.ingest.packs.scaffold import Sample, start_pack
 from patra.kernel.errors import Invalid
 from tests.unit.ingest.packs.scaffold.samples import CASES, CURSOR, NEXT_LINK, OFFSET, Case
 
@@ -76,7 +76,7 @@ def test_a_pack_from_one_request_is_checked_and_tried_as_it_is(name: str, tmp_pa
 def test_what_a_sample_tells_is_in_the_pack(name: str, tmp_path: Path) -> None:
     case, sample = CASES[name], tmp_path / "sample"
     sample.write_text(case.body, encoding="utf-8")
-    text = started(
+    text = start_pack(
         "mine", "records", Sample(body=sample.read_bytes(), url=f"https://x.org{case.query}", headers=case.headers)
     )
     tree = yaml.safe_load(text.text)
@@ -90,7 +90,7 @@ def test_what_a_sample_tells_is_in_the_pack(name: str, tmp_path: Path) -> None:
 
 
 def test_dates_in_the_url_become_the_window_and_an_address_a_parameter() -> None:
-    made = started("mine", "works", Sample(body=CURSOR.body.encode(), url=f"https://x.org{CURSOR.query}"))
+    made = start_pack("mine", "works", Sample(body=CURSOR.body.encode(), url=f"https://x.org{CURSOR.query}"))
     query = yaml.safe_load(made.text)["endpoints"]["works"]["http"]["queryTemplate"]
     assert query["filter"] == (
         "from-index-date:${formatDateTime(window.from, 'yyyy-MM-dd')}"
@@ -101,7 +101,7 @@ def test_dates_in_the_url_become_the_window_and_an_address_a_parameter() -> None
 
 
 def test_a_key_in_the_url_becomes_a_credential_and_is_not_written() -> None:
-    made = started("mine", "records", Sample(body=OFFSET.body.encode(), url=f"https://x.org{OFFSET.query}"))
+    made = start_pack("mine", "records", Sample(body=OFFSET.body.encode(), url=f"https://x.org{OFFSET.query}"))
     tree = yaml.safe_load(made.text)
     assert "very-secret" not in made.text
     assert tree["credentials"]["mine"]["secrets"] == {"apiKey": "env:MINE_API_KEY"}
@@ -112,10 +112,12 @@ def test_where_nothing_is_called_an_id_the_fields_that_differ_are_named() -> Non
     records = [
         {"ref": f"B-{n}", "label": f"Bridge {n}", "link": f"https://x.org/{n}", "kind": "arch"} for n in range(3)
     ]
-    text = started("mine", "records", Sample(body=json.dumps({"data": records}).encode(), url="https://x.org/a")).text
+    text = start_pack(
+        "mine", "records", Sample(body=json.dumps({"data": records}).encode(), url="https://x.org/a")
+    ).text
     assert "in the sample, each record has its own $.ref, $.link" in text
     same = [{"ref": "B", "kind": "arch"}] * 3
-    text = started("mine", "records", Sample(body=json.dumps({"data": same}).encode(), url="https://x.org/a")).text
+    text = start_pack("mine", "records", Sample(body=json.dumps({"data": same}).encode(), url="https://x.org/a")).text
     assert "in the sample, no field is in every record with a value of its own" in text
 
 
@@ -132,8 +134,8 @@ def test_a_sample_without_its_url_says_what_is_open(tmp_path: Path) -> None:
 
 def test_the_guess_of_the_records_can_be_corrected() -> None:
     body = b'{"title": "A volume", "doi": "10.1/v", "a": 1, "b": 2, "parts": [{"id": 1, "title": "One", "date": "2026-03-01"}]}'
-    whole = yaml.safe_load(started("mine", "records", Sample(body=body)).text)
-    parts = yaml.safe_load(started("mine", "records", Sample(body=body), "$.parts").text)
+    whole = yaml.safe_load(start_pack("mine", "records", Sample(body=body)).text)
+    parts = yaml.safe_load(start_pack("mine", "records", Sample(body=body), "$.parts").text)
     assert whole["endpoints"]["records"]["response"]["itemsPath"] == "$"
     assert parts["endpoints"]["records"]["response"]["itemsPath"] == "$.parts"
 
@@ -154,7 +156,7 @@ def test_the_guess_of_the_records_can_be_corrected() -> None:
 )
 def test_what_holds_no_records_is_refused_with_advice(body: bytes, code: str) -> None:
     with pytest.raises(Invalid) as refused:
-        started("mine", "records", Sample(body=body))
+        start_pack("mine", "records", Sample(body=body))
     assert refused.value.code == code
 
 

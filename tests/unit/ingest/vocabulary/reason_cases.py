@@ -225,7 +225,7 @@ def scheduled(given: dict[str, Any], act: Callable[[Site], None] = lambda _: Non
 
 
 def own() -> Scheduled:
-    return own_schedules.scheduled("s/own", {"endpoint": "search", "operation": "HARVEST", "cron": "0 3 * * *"}, None)
+    return own_schedules.schedule_of("s/own", {"endpoint": "search", "operation": "HARVEST", "cron": "0 3 * * *"}, None)
 
 
 SMALL = {"window.maxWindow": "PT1H"}

@@ -11,7 +11,7 @@ import duckdb
 import msgspec
 import pytest
 
-from patra.ingest.landing.records import packed
+from patra.ingest.landing.records import pack_body
 from patra.ingest.packs.work import Origin, work_of
 from patra.ingest.works.export import JOINED, RECORDS, WORKS, joined_rows, record_rows, work_rows
 from patra.ingest.works.file_writers import Format, export, format_of, sink
@@ -46,7 +46,7 @@ def row(source: str, number: int, fields: dict[str, Any], deleted: int = 0) -> d
         "updated_at": 1_700_000_000_000_000 + number,
         "deleted": deleted,
         "expr_hash": "h",
-        "content": packed(msgspec.json.encode(content)),
+        "content": pack_body(msgspec.json.encode(content)),
         "content_hash": "c",
         "task_id": "t",
         "run_id": "r",
@@ -156,19 +156,19 @@ def test_a_name_that_tells_no_format_is_refused() -> None:
     ],
 )
 def test_fields_read_as_a_work_at_once_are_what_the_rule_makes_of_them(fields: dict[str, Any]) -> None:
-    content = packed(msgspec.json.encode({"fields": fields, "raw": {"as": "it came"}}))
+    content = pack_body(msgspec.json.encode({"fields": fields, "raw": {"as": "it came"}}))
     found = stored_work(("s", "e", "1", 1_700_000_000_000_000, 0, content, 0))
     assert found == work_of(fields, Origin(source="s", endpoint="e", id="1", updated_at=1_700_000_000_000_000))
 
 
 def test_fields_that_make_no_work_make_none() -> None:
-    content = packed(msgspec.json.encode({"fields": {"language": ["en"]}}))
+    content = pack_body(msgspec.json.encode({"fields": {"language": ["en"]}}))
     assert stored_work(("s", "e", "1", 1, 0, content, 0)) is None
 
 
 def test_a_count_of_citations_has_an_instant_of_the_source_or_that_of_its_landing() -> None:
     def instant(**citations: Any) -> str | None:
-        content = packed(msgspec.json.encode({"fields": {"doi": "10.1/x", "citations": {"count": 3, **citations}}}))
+        content = pack_body(msgspec.json.encode({"fields": {"doi": "10.1/x", "citations": {"count": 3, **citations}}}))
         found = stored_work(("s", "e", "1", 1, 0, content, 1_700_000_000_000_000))
         return found.citations.at if found is not None and found.citations is not None else None
 

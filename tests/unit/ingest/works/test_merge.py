@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from patra.ingest.packs.work import Author, Notice, Relation, When, Work
 from patra.ingest.works.export import row_of
-from patra.ingest.works.join import joined
-from patra.ingest.works.merge import Join, Retraction, grouped, keys_of, merged
+from patra.ingest.works.join import join_works
+from patra.ingest.works.merge import Join, Retraction, group_works, keys_of, merge_works
 
 
 def work(source: str, number: int = 1, **fields: object) -> Work:
@@ -22,8 +22,8 @@ def test_two_works_with_one_doi_are_one() -> None:
     openalex = work(
         "openalex", doi="10.1/x", openalex="W1", abstract="Water.", title="on boats", updated="2026-02-01T00:00:00Z"
     )
-    [group] = grouped([openalex, crossref])
-    one = merged(group)
+    [group] = group_works([openalex, crossref])
+    one = merge_works(group)
     assert (one.key, one.title, one.abstract, one.license) == ("doi:10.1/x", "On boats", "Water.", "cc-by-4.0")
     assert one.given_by == {
         "doi": "crossref",
@@ -40,8 +40,8 @@ def test_the_editors_of_a_joined_work_are_those_of_one_source() -> None:
     crossref = work("crossref", doi="10.1/x", authors=[Author(name="Ada Lovelace")])
     datacite = work("datacite", doi="10.1/x", editors=[Author(name="Grace Hopper")])
     zenodo = work("zenodo", doi="10.1/x", editors=[Author(name="G. Hopper")])
-    [group] = grouped([zenodo, datacite, crossref])
-    one = merged(group)
+    [group] = group_works([zenodo, datacite, crossref])
+    one = merge_works(group)
     assert ([person.name for person in one.editors], one.given_by["editors"]) == (["Grace Hopper"], "datacite")
     assert row_of(one)["editors"] == [{"name": "Grace Hopper"}]
 
@@ -50,15 +50,15 @@ def test_works_are_joined_through_a_third_one() -> None:
     pubmed = work("pubmed", pmid="7", title="A")
     crossref = work("crossref", doi="10.1/x", title="B")
     bridge = work("europepmc", pmid="7", doi="10.1/x")
-    assert len(grouped([pubmed, crossref])) == 2
-    assert len(grouped([pubmed, crossref, bridge])) == 1
+    assert len(group_works([pubmed, crossref])) == 2
+    assert len(group_works([pubmed, crossref, bridge])) == 1
 
 
 def test_the_doi_that_datacite_gives_an_arxiv_paper_joins_it() -> None:
     datacite = work("datacite", doi="10.48550/arxiv.2201.06719")
     arxiv = work("arxiv", arxiv="2201.06719", doi="10.1103/physreva.106.012821")
-    [group] = grouped([datacite, arxiv])
-    one = merged(group)
+    [group] = group_works([datacite, arxiv])
+    one = merge_works(group)
     assert one.ids["doi"] == ["10.48550/arxiv.2201.06719", "10.1103/physreva.106.012821"]
     assert one.given_by["arxiv"] == "arxiv"
 
@@ -69,8 +69,8 @@ def test_a_preprint_and_its_article_are_one_work_and_the_join_is_explained() -> 
     )
     article = work("crossref", doi="10.5555/j", type="article")
     other = work("pubmed", doi="10.5555/j", pmid="7")
-    [group] = grouped([preprint, article, other])
-    one = merged(group)
+    [group] = group_works([preprint, article, other])
+    one = merge_works(group)
     assert (one.doi, one.type) == ("10.5555/j", "article")
     assert one.joins == [
         Join(
@@ -79,7 +79,7 @@ def test_a_preprint_and_its_article_are_one_work_and_the_join_is_explained() -> 
             why="is-preprint-of",
         )
     ]
-    assert merged(grouped([article, other])[0]).joins[0].why == "identifier"
+    assert merge_works(group_works([article, other])[0]).joins[0].why == "identifier"
 
 
 def test_of_a_preprint_and_its_article_the_article_is_cited_whichever_source_comes_first() -> None:
@@ -90,13 +90,13 @@ def test_of_a_preprint_and_its_article_the_article_is_cited_whichever_source_com
     article = work(
         "openalex", doi="10.5555/j", title="Fog", container="Annals", volume="7", type="article", abstract="B"
     )
-    one = merged([arxiv, article])
+    one = merge_works([arxiv, article])
     assert (one.type, one.container, one.volume, one.title, one.abstract) == ("article", "Annals", "7", "Fog", "A")
     named = Relation(type="is-preprint-of", id="doi:10.5555/j")
     posted = work("crossref", 1, doi="10.1101/p", title="Fog", container="bioRxiv", type="preprint", relations=[named])
     printed = work("crossref", 2, doi="10.5555/j", title="Fog", container="Annals", type="article")
     for order in permutations([posted, printed]):
-        assert (merged(order).key, merged(order).container, merged(order).type) == (
+        assert (merge_works(order).key, merge_works(order).container, merge_works(order).type) == (
             "doi:10.5555/j",
             "Annals",
             "article",
@@ -108,7 +108,10 @@ def test_who_calls_a_preprint_an_article_does_not_make_it_one() -> None:
     listed = work("orcid", doi="10.1101/p", title="Fog", container="Fog Letters", type="article")
     unplaced = work("openalex", doi="10.5555/j", title="Fog", type="article")
     for others in ([listed], [unplaced]):
-        assert (merged([posted, *others]).type, merged([posted, *others]).container) == ("preprint", "bioRxiv")
+        assert (merge_works([posted, *others]).type, merge_works([posted, *others]).container) == (
+            "preprint",
+            "bioRxiv",
+        )
 
 
 def issued(at: str, precision: str) -> When:
@@ -143,30 +146,30 @@ YEAR, MONTH, DAY = issued("2026-01-01", "year"), issued("2026-10-01", "month"), 
 def test_a_date_gives_way_to_a_more_exact_one_that_agrees_with_it(dates: dict[str, When], taken: str) -> None:
     works = [work(source, doi="10.1/x", issued=at) for source, at in dates.items()]
     for order in permutations(works):
-        one = merged(order)
+        one = merge_works(order)
         assert (one.issued, one.given_by["issued"]) == (dates[taken], taken)
 
 
 def test_the_date_of_a_preprint_or_of_a_record_taken_back_makes_none_more_exact() -> None:
     article = work("pubmed", doi="10.1/x", type="article", issued=YEAR)
-    assert merged([work("biorxiv", doi="10.1/x", type="preprint", issued=DAY), article]).issued == YEAR
-    assert merged([work("openalex", doi="10.1/x", deleted=True, issued=DAY), article]).issued == YEAR
+    assert merge_works([work("biorxiv", doi="10.1/x", type="preprint", issued=DAY), article]).issued == YEAR
+    assert merge_works([work("openalex", doi="10.1/x", deleted=True, issued=DAY), article]).issued == YEAR
     posted = work("pubmed", doi="10.1/x", type="preprint", issued=YEAR)
-    assert merged([work("biorxiv", doi="10.1/x", type="preprint", issued=DAY), posted]).issued == DAY
+    assert merge_works([work("biorxiv", doi="10.1/x", type="preprint", issued=DAY), posted]).issued == DAY
 
 
 def test_a_cut_list_of_authors_gives_way_to_a_whole_one() -> None:
     cut = work("openalex", doi="10.1/x", authors=[Author(name="A")], authors_truncated=True)
     whole = work("core", doi="10.1/x", authors=[Author(name="A"), Author(name="B")])
-    assert (len(merged([cut, whole]).authors), merged([cut, whole]).given_by["authors"]) == (2, "core")
-    assert merged([cut]).given_by["authors"] == "openalex"
-    assert (merged([cut]).authors_truncated, merged([cut, whole]).authors_truncated) == (True, False)
-    assert (row_of(merged([cut]))["authors_truncated"], row_of(whole)["authors_truncated"]) == (True, False)
+    assert (len(merge_works([cut, whole]).authors), merge_works([cut, whole]).given_by["authors"]) == (2, "core")
+    assert merge_works([cut]).given_by["authors"] == "openalex"
+    assert (merge_works([cut]).authors_truncated, merge_works([cut, whole]).authors_truncated) == (True, False)
+    assert (row_of(merge_works([cut]))["authors_truncated"], row_of(whole)["authors_truncated"]) == (True, False)
 
 
 def test_a_part_and_its_whole_are_two_works() -> None:
     part = work("datacite", doi="10.1/part", relations=[Relation(type="is-part-of", id="doi:10.1/whole")])
-    assert len(grouped([part, work("datacite", 2, doi="10.1/whole")])) == 2
+    assert len(group_works([part, work("datacite", 2, doi="10.1/whole")])) == 2
 
 
 def test_who_calls_a_work_retracted_and_when() -> None:
@@ -174,7 +177,7 @@ def test_who_calls_a_work_retracted_and_when() -> None:
     crossref = work("crossref", doi="10.1/x", notices=[notice], updated="2026-01-01T00:00:00Z")
     pubmed = work("pubmed", doi="10.1/x", retracted=True, updated="2026-02-01T00:00:00Z")
     silent = work("doaj", doi="10.1/x", notices=[Notice(type="erratum", id="doi:10.1/e")])
-    one = merged([crossref, pubmed, silent])
+    one = merge_works([crossref, pubmed, silent])
     assert one.retracted
     assert one.retractions == [
         Retraction(source="pubmed", id="pubmed-1", updated="2026-02-01T00:00:00Z"),
@@ -183,23 +186,23 @@ def test_who_calls_a_work_retracted_and_when() -> None:
         ),
     ]
     assert [one.type for one in one.notices] == ["retraction", "erratum"]
-    assert not merged([silent]).retracted
+    assert not merge_works([silent]).retracted
     partial = work("crossref", doi="10.1/x", notices=[Notice(type="partial_retraction", id="doi:10.1/p")])
-    assert (merged([partial]).retracted, merged([partial]).notices[0].type) == (False, "partial_retraction")
+    assert (merge_works([partial]).retracted, merge_works([partial]).notices[0].type) == (False, "partial_retraction")
 
 
 def test_a_work_without_identifiers_stands_alone() -> None:
     one, two = work("doaj", 1, title="Same"), work("doaj", 2, title="Same")
-    assert len(grouped([one, two])) == 2
-    assert merged([one]).key == "doaj:e:doaj-1"
+    assert len(group_works([one, two])) == 2
+    assert merge_works([one]).key == "doaj:e:doaj-1"
 
 
 def test_one_retraction_is_enough_and_a_deleted_record_gives_way() -> None:
     gone = work("pubmed", doi="10.1/x", title="Gone", deleted=True)
     there = work("orcid", doi="10.1/x", title="There", retracted=True)
-    one = merged([gone, there])
+    one = merge_works([gone, there])
     assert (one.title, one.retracted, one.deleted, one.given_by["retracted"]) == ("There", True, False, "orcid")
-    assert merged([gone]).deleted
+    assert merge_works([gone]).deleted
 
 
 def test_the_order_in_which_works_come_does_not_matter() -> None:
@@ -208,8 +211,8 @@ def test_the_order_in_which_works_come_does_not_matter() -> None:
         work("pubmed", doi="10.1/x", authors=[Author(name="Ada")]),
         work("hal", doi="10.1/x", authors=[Author(name="A. Lovelace")]),
     ]
-    assert merged(works) == merged(works[::-1])
-    assert merged(works).authors == [Author(name="Ada")]
+    assert merge_works(works) == merge_works(works[::-1])
+    assert merge_works(works).authors == [Author(name="Ada")]
 
 
 identifiers = st.sampled_from([None, "1", "2", "3", "4", "5"])
@@ -219,8 +222,8 @@ identifiers = st.sampled_from([None, "1", "2", "3", "4", "5"])
 def test_joining_in_files_is_joining_in_memory(tmp_path_factory: object, rows: list[tuple[str | None, ...]]) -> None:
     folder: Path = tmp_path_factory.mktemp("join")  # type: ignore[attr-defined]
     works = [work("s", n, doi=doi, pmid=pmid, arxiv=arxiv) for n, (doi, pmid, arxiv) in enumerate(rows)]
-    found = [one for page in joined([works[:7], works[7:]], folder) for one in page]
-    assert found == [merged(group) for group in grouped(works)]
+    found = [one for page in join_works([works[:7], works[7:]], folder) for one in page]
+    assert found == [merge_works(group) for group in group_works(works)]
     assert list(folder.iterdir()) == []
 
 
@@ -229,10 +232,10 @@ def test_a_chain_of_thousands_is_one_work_and_many_parts_keep_their_order(tmp_pa
     chain = [work("s", n, doi=f"10.1/{n // 2}", pmid=str((n + 1) // 2)) for n in range(4000)]
     alone = [work("t", n, arxiv=f"2201.{n:05}") for n in range(3000)]
     mixed = [one for pair in zip(chain, alone, strict=False) for one in pair] + chain[3000:]
-    found = [one for page in joined([mixed], tmp_path) for one in page]
+    found = [one for page in join_works([mixed], tmp_path) for one in page]
     assert [len(one.seen) for one in found] == [4000] + [1] * 3000
     assert [one.seen[0].id for one in found[1:]] == [one.id for one in alone]
-    assert found == [merged(group) for group in grouped(mixed)]
+    assert found == [merge_works(group) for group in group_works(mixed)]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -247,8 +250,8 @@ def test_an_alias_is_joined_with_what_it_leads_to_and_gives_way_to_it() -> None:
     same = Relation(type="is-identical-to", id="doi:10.5555/new")
     alias = work("crossref", 1, doi="10.5555/a-old", relations=[same])
     target = work("crossref", 2, doi="10.5555/new", title="Fog")
-    [group] = grouped([alias, target])
-    one = merged(group)
+    [group] = group_works([alias, target])
+    one = merge_works(group)
     assert (one.doi, one.title, one.key) == ("10.5555/new", "Fog", "doi:10.5555/new")
     assert one.ids["doi"] == ["10.5555/new", "10.5555/a-old"]
     assert [(join.by, join.why) for join in one.joins] == [("doi:10.5555/new", "is-identical-to")]

@@ -6,7 +6,7 @@ from threading import Event, Thread
 import pytest
 
 from patra.kernel.errors import Transient
-from patra.kernel.safety.threads import Threads, is_exhausted, started
+from patra.kernel.safety.threads import Threads, is_exhausted, start_thread
 
 
 @pytest.fixture
@@ -27,13 +27,13 @@ def test_a_thread_that_was_refused_is_started_at_the_next_use(refusals: list[Exc
     refusals += [RuntimeError("can't start new thread"), MemoryError()]
     for _ in range(2):
         with pytest.raises(Transient, match="process_exhausted"):
-            started(None, int, "work")
+            start_thread(None, int, "work")
     over = Event()
-    thread = started(None, over.wait, "work")
-    assert started(thread, over.wait, "work") is thread
+    thread = start_thread(None, over.wait, "work")
+    assert start_thread(thread, over.wait, "work") is thread
     over.set()
     thread.join()
-    another = started(thread, int, "work")
+    another = start_thread(thread, int, "work")
     assert another is not thread
     another.join()
 
@@ -44,9 +44,9 @@ def test_duties_begin_with_those_that_can_be_started_and_the_rest_follows(refusa
     refusals.append(RuntimeError("can't start new thread"))
     with pytest.raises(Transient):
         threads.begin()
-    assert not threads.begun
+    assert not threads.has_begun
     threads.begin()
-    assert threads.begun
+    assert threads.has_begun
     assert [one.wait(60) for one in ran.values()] == [True, True]
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from patra.studio.film.ambience import DUCKED, LEVELS, mixed, sounds_of
+from patra.studio.film.ambience import DUCKED, LEVELS, mix_samples, sounds_of
 from patra.studio.film.loudness import TARGET_LUFS, gain_to_target, level, loudness
 from patra.studio.film.timeline import Clip, timeline_of
 from patra.studio.voice.narration import Said, Timing, wav
@@ -66,12 +66,12 @@ def test_it_is_quiet_ducked_under_speech_and_the_same_each_time(tmp_path: Path) 
         clip(tmp_path, "b", 3.0, (0.5, 2.5)),
     ]
     timeline = timeline_of(clips, "en")
-    made = b"".join(mixed(timeline))
-    assert made == b"".join(mixed(timeline))
+    made = b"".join(mix_samples(timeline))
+    assert made == b"".join(mix_samples(timeline))
     silent = timeline_of(
         [clip(tmp_path, "a", 4.0, (1.0, 2.0), silent=True), clip(tmp_path, "b", 3.0, (0.5, 2.5), silent=True)], "en"
     )
-    spoken = b"".join(mixed(silent))
+    spoken = b"".join(mix_samples(silent))
     assert len(made) == len(spoken) == 2 * 7 * RATE
     beside = np.frombuffer(made, "<i2").astype(float) - np.frombuffer(spoken, "<i2")
     free, under = rms(beside, 2.6, 4.0), rms(beside, 1.1, 1.9)
@@ -83,5 +83,5 @@ def test_it_is_quiet_ducked_under_speech_and_the_same_each_time(tmp_path: Path) 
 
 def test_the_loudness_of_the_mix_is_the_target(tmp_path: Path) -> None:
     timeline = timeline_of([clip(tmp_path, "a", 5.0, (0.5, 4.0), sounds=dict(LEVELS))], "en")
-    gain = gain_to_target(lambda: mixed(timeline), RATE)
-    assert loudness(mixed(timeline), RATE, level(gain)) == pytest.approx(TARGET_LUFS, abs=0.5)
+    gain = gain_to_target(lambda: mix_samples(timeline), RATE)
+    assert loudness(mix_samples(timeline), RATE, level(gain)) == pytest.approx(TARGET_LUFS, abs=0.5)

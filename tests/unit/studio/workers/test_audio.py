@@ -10,7 +10,7 @@ from patra.studio.film.quality import QUALITIES
 from patra.studio.profiles import Engine, Profile, load_profiles
 from patra.studio.storage.artifacts import ArtifactStore
 from patra.studio.voice.espeak import speak
-from patra.studio.voice.narration import Timing, joined, voice_for
+from patra.studio.voice.narration import Timing, join_speeches, voice_for
 from patra.studio.workers.audio import Audio
 from patra.studio.workers.job_request import JobRequest
 from tests.support.piper_stand_in import install
@@ -41,7 +41,7 @@ EMPTY: dict[str, Any] = {"parts": [[], []]}
 @pytest.mark.parametrize("plan", [{}, EMPTY], ids=["no parts", "empty parts"])
 def test_a_plan_that_says_nothing_of_speakers_is_read_by_the_narrator(tmp_path: Path, plan: dict[str, Any]) -> None:
     voice = voice_for("en", "sad")
-    told = joined([(text, speak(text, voice)) for text in SENTENCES], QUALITIES["draft"].fps, opens=True)
+    told = join_speeches([(text, speak(text, voice)) for text in SENTENCES], QUALITIES["draft"].fps, opens=True)
     assert spoken(tmp_path, **plan) == told
 
 

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from patra.app.access.actor import Role
-from patra.app.access.audit import audited
+from patra.app.access.audit import list_acts
 from patra.app.loops import NOT_READY_AFTER, Loop
 from patra.app.wiring import open_store, packages
 from patra.kernel.clock import HOUR
@@ -94,7 +94,7 @@ def test_waking_a_loop_gives_it_a_turn_and_is_audited() -> None:
         assert client.post("/loops/example.idle/wake").status == 200
         assert turns.acquire(timeout=30)
         unknown = client.post("/loops/other/wake")
-        rows = client.patra.db.read(lambda tx: audited(tx, limit=10))
+        rows = client.patra.db.read(lambda tx: list_acts(tx, limit=10))
 
     assert (unknown.status, problem(unknown)["code"]) == (404, "loop_unknown")
     assert [(row.actor, row.act, row.subject) for row in rows] == [("local", "loop.wake", "example.idle")]

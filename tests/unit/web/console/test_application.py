@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
-from patra.app.access.audit import audited
+from patra.app.access.audit import list_acts
 from patra.app.access.sessions import AGE_LIMIT, IDLE_LIMIT, Sessions
 from patra.cli.main import cli
 from patra.kernel.clock import HOUR, format_instant
@@ -159,7 +159,7 @@ def test_a_form_that_is_sent_twice_is_one_act(client: Client):
     answers = [form(client, "/console/do/studio.submit", fields, Cookie=cookie) for _ in range(2)]
     assert [answer.status for answer in answers] == [303, 303]
     assert answers[0].headers["Location"] == answers[1].headers["Location"]
-    acts = client.patra.db.read(lambda tx: audited(tx, limit=10))
+    acts = client.patra.db.read(lambda tx: list_acts(tx, limit=10))
     assert [act.act for act in acts] == ["studio.submit"]
 
 
@@ -169,7 +169,7 @@ def test_a_form_that_the_browser_kept_and_that_is_filled_in_anew_is_another_act(
     for chapter in ("A river runs.", "A boat comes."):
         fields = {"chapter": chapter, "once": "kept", "form_token": token}
         assert form(client, "/console/do/studio.submit", fields, Cookie=cookie).status == 303
-    assert len(client.patra.db.read(lambda tx: audited(tx, limit=10))) == 2
+    assert len(client.patra.db.read(lambda tx: list_acts(tx, limit=10))) == 2
 
 
 def test_a_part_of_a_page_never_gets_a_whole_one(tmp_path: Path):
@@ -198,7 +198,7 @@ def test_the_navigation_of_a_page_after_an_act_shows_the_act(client: Client):
 
 def test_no_act_is_done_by_get(client: Client):
     assert page(client, "/console/do/studio.submit?chapter=x").status == 404
-    assert client.patra.db.read(lambda tx: audited(tx, limit=10)) == []
+    assert client.patra.db.read(lambda tx: list_acts(tx, limit=10)) == []
 
 
 def test_where_a_form_leads_back_to_is_the_console(client: Client):

@@ -1,12 +1,12 @@
 """Fields of forms: the last of each, and every value of those that name many."""
 
-from patra.web.console.forms import form_fields, handed_on, joined
+from patra.web.console.forms import form_fields, handed_on, join_fields
 from patra.web.problem import Problem
 
 
 def test_every_value_of_a_field_that_names_many_is_a_line() -> None:
     pairs = [("tasks", "a"), ("group", "x"), ("tasks", "b"), ("tasks", ""), ("group", "y")]
-    assert joined(pairs) == {"tasks": "a\nb", "group": "y"}
+    assert join_fields(pairs) == {"tasks": "a\nb", "group": "y"}
 
 
 def test_a_form_is_read_the_same_way() -> None:

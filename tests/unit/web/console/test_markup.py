@@ -22,7 +22,7 @@ from patra.web.console.markup.formats import (
     time_tag,
 )
 from patra.web.console.markup.json_view import difference, json_lines, json_markup, line_count
-from patra.web.console.markup.masked_text import masked_text, remembered
+from patra.web.console.markup.masked_text import masked_text, remember_masked
 
 NOW = parse_instant("2026-11-17T14:02:31Z") or 0
 EVIL = "</script><b>\"'&"
@@ -75,12 +75,12 @@ def test_json_in_colours_has_the_lines_of_the_plain_text():
 
 
 def test_a_text_is_looked_through_once_for_a_page_and_again_for_the_next():
-    with remembered():
+    with remember_masked():
         assert masked_text("the word is quorum-lamp-7") == "the word is quorum-lamp-7"
         know_secret("quorum-lamp-7")
         assert "quorum-lamp-7" in masked_text("the word is quorum-lamp-7")
     assert "quorum-lamp-7" not in masked_text("the word is quorum-lamp-7")
-    with remembered():
+    with remember_masked():
         assert "quorum-lamp-7" not in masked_text("the word is quorum-lamp-7")
 
 

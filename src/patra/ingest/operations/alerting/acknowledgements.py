@@ -38,7 +38,7 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
     why: str
     held_at: int | None = None
 
-    def shown(self) -> dict[str, Any]:
+    def as_fields(self) -> dict[str, Any]:
         until = None if self.until is None else format_instant(self.until)
         return {"by": self.by, "at": format_instant(self.at), "until": until, "why": redact_text(self.why)}
 
@@ -115,7 +115,7 @@ def acknowledge(tx: Tx, rule: str, subject: str, *, by: str, why: str, until: in
     if _state(tx, key)[0] == AlertState.OVER:
         raise Invalid(Reason.ALERT_UNKNOWN, f"{rule} of {subject} is over", advice="`patra alerts` lists them")
     if until is not None:
-        _bounded(until, now)
+        _check_bound(until, now)
     _write(tx, key, NoteKind.ACK, by=by, why=why, until=until, now=now)
     detail = {"why": why, "until": None if until is None else format_instant(until)}
     return Act(act="ingest.acknowledge", subject=key, changed=1, detail=detail)
@@ -129,7 +129,7 @@ def silence_alert(tx: Tx, rule: str, subject: str, *, by: str, why: str, until: 
     if not why.strip():
         raise Invalid(Reason.ALERT_UNEXPLAINED, "a silence has a reason", place="why", advice="say why")
     _state(tx, key)
-    _bounded(until, now)
+    _check_bound(until, now)
     _write(tx, key, NoteKind.SILENCE, by=by, why=why, until=until, now=now)
     detail = {"why": why, "until": format_instant(until)}
     return Act(act="ingest.silence", subject=key, changed=1, detail=detail)
@@ -152,7 +152,7 @@ def _state(tx: Tx, key: str) -> tuple[str, int]:
     return str(row[0]), int(row[1])
 
 
-def _bounded(until: int, now: int) -> None:
+def _check_bound(until: int, now: int) -> None:
     if not now < until <= now + MAX_SILENCE:
         raise Invalid(
             Reason.ALERT_UNTIL_INVALID,

@@ -98,11 +98,11 @@ def _note(before: Alert | None, after: Alert | None, changed: list[Alert], told:
 
 def _after(before: Alert | None, rule: Rule, reading: Reading, now: int, t: Thresholds) -> Alert | None:
     if before is None or before.state is AlertState.OVER:
-        return _begun(before, rule, reading, now, t) if reading.breach else None
+        return _begin_alert(before, rule, reading, now, t) if reading.breach else None
     alert = replace(before, seen_at=now, value=reading.value, text=reading.text)
     if reading.breach:
         alert = replace(alert, calm_since=None)
-        return _held(alert, rule, now, t)
+        return _hold_alert(alert, rule, now, t)
     if before.state is AlertState.PENDING:  # it never was one
         return replace(alert, state=ALERT.target(before.state, AlertTransition.CALM), over_at=now)
     if not reading.calm:
@@ -113,7 +113,7 @@ def _after(before: Alert | None, rule: Rule, reading: Reading, now: int, t: Thre
     return replace(alert, state=ALERT.target(before.state, AlertTransition.CALM), calm_since=since, over_at=now)
 
 
-def _begun(before: Alert | None, rule: Rule, reading: Reading, now: int, t: Thresholds) -> Alert:
+def _begin_alert(before: Alert | None, rule: Rule, reading: Reading, now: int, t: Thresholds) -> Alert:
     state = AlertState.PENDING if before is None else ALERT.target(before.state, AlertTransition.BREACH)
     alert = Alert(
         rule=rule.name,
@@ -125,10 +125,10 @@ def _begun(before: Alert | None, rule: Rule, reading: Reading, now: int, t: Thre
         since=now,
         seen_at=now,
     )
-    return _held(alert, rule, now, t)
+    return _hold_alert(alert, rule, now, t)
 
 
-def _held(alert: Alert, rule: Rule, now: int, t: Thresholds) -> Alert:
+def _hold_alert(alert: Alert, rule: Rule, now: int, t: Thresholds) -> Alert:
     if alert.state is AlertState.PENDING and now - alert.since >= rule.hold(t):
         return replace(alert, state=ALERT.target(alert.state, AlertTransition.HOLD), fired_at=now)
     return alert

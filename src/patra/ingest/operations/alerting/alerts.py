@@ -227,7 +227,7 @@ def _sharing(
     return read
 
 
-def _crowded(look: Look, t: Thresholds) -> Iterable[Reading]:
+def _crowded_days(look: Look, t: Thresholds) -> Iterable[Reading]:
     for queue in look.queues:
         mean = queue.total / queue.samples if queue.samples else 0.0
         spread = max(queue.squares / queue.samples - mean * mean, 0.0) ** 0.5 if queue.samples else 0.0
@@ -265,7 +265,7 @@ def _budget(look: Look, t: Thresholds) -> Iterable[Reading]:
         )
 
 
-def _failed(look: Look, _: Thresholds) -> Iterable[Reading]:
+def _failed_tasks(look: Look, _: Thresholds) -> Iterable[Reading]:
     for one in look.failures:
         text = f"{one.windows} tasks or plans failed for good: {', '.join(one.reasons)}"
         yield Reading(subject=one.where.subject, value=one.windows, breach=True, calm=False, text=text)
@@ -309,7 +309,7 @@ RULES: tuple[Rule, ...] = (
         severity=Severity.WARNING,
         text="tasks failed for good, and nothing has read their windows since",
         advice="look at `patra ingest errors SOURCE`, fix the cause, then run the same again",
-        read=_failed,
+        read=_failed_tasks,
         hold=lambda _: 0,
     ),
     Rule(
@@ -365,7 +365,7 @@ RULES: tuple[Rule, ...] = (
         severity=Severity.WARNING,
         text="many more tasks wait than usual",
         advice="more executors (`ingest.executors`, another process), or a wider window in the pack",
-        read=_crowded,
+        read=_crowded_days,
         hold=lambda t: t.sample,
     ),
     Rule(

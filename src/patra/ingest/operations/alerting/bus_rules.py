@@ -68,7 +68,7 @@ def engine_of(rule: str) -> str:
     return "bus" if any(one.name == rule for one in BUS_RULES) else "ingest"
 
 
-def named(advice: str, subject: str) -> str:
+def name_subject(advice: str, subject: str) -> str:
     """Advice with the names of its subject, so that its commands can be copied as they are."""
     source, _, rest = subject.partition("/")
     endpoint = rest.partition("/")[0].partition(" ")[0]

@@ -113,7 +113,7 @@ def _holds(one: FailedWindow, mark: Lag, instant: int) -> bool:
     return one.where.operation == "HARVEST" and one.window.start <= instant < one.window.end
 
 
-def ended(tx: Tx, now: int) -> list[Ended]:
+def ended_runs(tx: Tx, now: int) -> list[Ended]:
     """How the runs of the last day ended, by endpoint and operation."""
     rows = tx.fetch(Q["watch_ended"], {"since": now - DAY})
     return [Ended(where=Where(*row[:3]), runs=row[3], failed=int(row[4])) for row in rows]

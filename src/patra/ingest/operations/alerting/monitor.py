@@ -38,7 +38,7 @@ from patra.ingest.operations.alerting.alerts import (
     Thresholds,
     Where,
 )
-from patra.ingest.operations.alerting.bus_rules import ALL_RULES, engine_of, named
+from patra.ingest.operations.alerting.bus_rules import ALL_RULES, engine_of, name_subject
 from patra.ingest.packs.spec import Spec, decode_spec
 from patra.ingest.planning import store
 from patra.ingest.planning.limits.leg_quotas import legs_by_key, taken_of
@@ -92,10 +92,10 @@ class FlowWindow:
             )
         self._read_from = now // FLOW_BUCKET - UNSETTLED_BUCKETS
         wheres = sorted({where for _, where in self._sums})
-        return [_added([one for (_, of), one in self._sums.items() if of == where]) for where in wheres]
+        return [_add_flows([one for (_, of), one in self._sums.items() if of == where]) for where in wheres]
 
 
-def _added(flows: Sequence[Flow]) -> Flow:
+def _add_flows(flows: Sequence[Flow]) -> Flow:
     return Flow(
         where=flows[0].where,
         batches=sum(one.batches for one in flows),
@@ -188,7 +188,7 @@ class Watch:
                 [one for one in failed if not {(one.where.source, ""), (one.where.source, one.where.endpoint)} & still],
                 [(lag, now - lag.lag) for lag in lags],
             ),
-            ended=failed_windows.ended(tx, now),
+            ended=failed_windows.ended_runs(tx, now),
             handed_in={} if self._handed_in is None else self._handed_in(tx, now),
         )
 
@@ -300,15 +300,15 @@ class Watch:
 def alerts(db: Database, now: int) -> list[dict[str, Any]]:
     """The alerts that fire, those that may, and those that were over in the last day; for people."""
     found, notes = db.read(lambda tx: (_alerts(tx, "alerts_view", {"since": now - DAY}), alert_notes(tx)))
-    return [_fields(alert) | _noted(alert, notes, now) for alert in found]
+    return [_fields(alert) | _note_alert(alert, notes, now) for alert in found]
 
 
-def _noted(alert: Alert, notes: Notes, now: int) -> dict[str, Any]:
+def _note_alert(alert: Alert, notes: Notes, now: int) -> dict[str, Any]:
     known, silent = acknowledgement(notes, alert, now), silence(notes, alert, now)
     return {
         "checked": format_instant(alert.seen_at),
-        "acknowledged": known.shown() if known else None,
-        "silenced": silent.shown() if silent else None,
+        "acknowledged": known.as_fields() if known else None,
+        "silenced": silent.as_fields() if silent else None,
     }
 
 
@@ -376,7 +376,7 @@ def _row(alert: Alert) -> tuple[Any, ...]:
 def _fields(alert: Alert) -> dict[str, Any]:
     """An alert as it is logged, sent and shown; of one that is over there is nothing to do."""
     rules = () if alert.state is AlertState.OVER else ALL_RULES
-    advice = next((named(rule.advice, alert.subject) for rule in rules if rule.name == alert.rule), "")
+    advice = next((name_subject(rule.advice, alert.subject) for rule in rules if rule.name == alert.rule), "")
     return {
         "alert": alert.rule,
         "subject": alert.subject,

@@ -39,7 +39,7 @@ def for_others(evidence: dict[str, Any], exported: dict[str, str]) -> dict[str, 
     return {"exported": redact(exported), **redacted_row(evidence), "cursorEvents": events}
 
 
-def shown(db: Database, run_id: str, batch_no: int) -> dict[str, Any] | None:
+def display_batch(db: Database, run_id: str, batch_no: int) -> dict[str, Any] | None:
     """The same for those who look: what people and providers wrote is redacted."""
     found = export(db, run_id, batch_no)
     if found is None:

@@ -68,7 +68,7 @@ def records(tx: Tx, ids: list[str], limit: int) -> list[Fields]:
     return tx.fetch_dicts(Q["story_records"], {"limit": limit}, rows=_rows(ids))
 
 
-def identified(tx: Tx, identifiers: list[str], limit: int) -> list[Fields]:
+def identify_records(tx: Tx, identifiers: list[str], limit: int) -> list[Fields]:
     """Records by their DOI, or by their own id in its short form, of every source that has one."""
     return tx.fetch_dicts(Q["story_records_identified"], {"limit": limit}, rows=_rows(identifiers))
 
@@ -79,7 +79,7 @@ def identifiers(tx: Tx, record: Fields) -> list[str]:
     return [identifier for (identifier,) in tx.fetch(Q["story_identifiers"], place)]
 
 
-def quarantined(tx: Tx, ids: list[str], limit: int) -> list[Fields]:
+def quarantined_records(tx: Tx, ids: list[str], limit: int) -> list[Fields]:
     return tx.fetch_dicts(Q["story_quarantine"], {"limit": limit}, rows=_rows(ids))
 
 

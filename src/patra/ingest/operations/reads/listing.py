@@ -102,24 +102,6 @@ def _leads(way: Way, given: Mapping[str, Any]) -> bool:
     return set(way.needs) <= set(given) and not (way.unless and given[way.needs[0]] in way.unless)
 
 
-def explained(tx: Tx, listing: Listing, wanted: Mapping[str, Any]) -> tuple[Statement, dict[str, Any]]:
-    """The statement that a page is read by, with its parameters: for those who look at its plan."""
-    found: list[tuple[Statement, dict[str, Any]]] = []
-
-    class Recorder:
-        dialect = tx.dialect
-
-        def fetch(self, stmt: Statement, params: Any = None) -> Any:
-            return tx.fetch(stmt, params)
-
-        def fetch_dicts(self, stmt: Statement, params: dict[str, Any]) -> list[dict[str, Any]]:
-            found.append((stmt, params))
-            return []
-
-    page(Recorder(), listing, wanted, limit=50)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    return found[-1]
-
-
 class _Shape(msgspec.Struct, frozen=True):
     """What the text of a statement depends on."""
 
@@ -135,11 +117,11 @@ _STATEMENTS: dict[_Shape, Statement] = {}
 
 def _statement(shape: _Shape, listing: Listing) -> Statement:
     if (known := _STATEMENTS.get(shape)) is None:
-        known = _STATEMENTS[shape] = _built(shape, listing)
+        known = _STATEMENTS[shape] = _build_statement(shape, listing)
     return known
 
 
-def _built(shape: _Shape, listing: Listing) -> Statement:
+def _build_statement(shape: _Shape, listing: Listing) -> Statement:
     return Statement(name=f"list:{shape.name}", text={one: _text(shape, listing, one) for one in DIALECTS})
 
 
@@ -149,7 +131,7 @@ def _text(shape: _Shape, listing: Listing, dialect: Dialect) -> str:
     ordered = ", ".join(f"{column}{turn}" for column in order)
     by_index = ordered
     if dialect == "postgres":
-        by_index = ", ".join(f"{one}{turn}" for one in (*_tried(shape.way, listing), *order))
+        by_index = ", ".join(f"{one}{turn}" for one in (*_way_columns(shape.way, listing), *order))
     columns = ", ".join(listing.columns)
     conditions = [listing.filters[name] for name in shape.free]
     conditions += [condition for condition in (listing.always, shape.way.always) if condition]
@@ -166,7 +148,7 @@ def _text(shape: _Shape, listing: Listing, dialect: Dialect) -> str:
 
 def _equal(shape: _Shape, listing: Listing, number: int) -> list[str]:
     """The values that a branch tries, and the place that the page begins after."""
-    tried = zip(_tried(shape.way, listing), shape.way.tries, strict=True)
+    tried = zip(_way_columns(shape.way, listing), shape.way.tries, strict=True)
     own = [f"{expression} = :{column}_{number}" for expression, column in tried]
     return [*own, *_after(shape.way.order or listing.order, listing, ())] if shape.placed else own
 
@@ -177,14 +159,14 @@ def _within(shape: _Shape, listing: Listing, number: int) -> list[str]:
     Were the values equal to something, their order would be known, and the planner might walk another index that has
     the rest of it, past all rows with other values: a million tasks that are done before the first that is queued.
     """
-    tries = _tried(shape.way, listing)
+    tries = _way_columns(shape.way, listing)
     values = tuple(f":{column}_{number}" for column in shape.way.tries)
     span = [f"{_row(tries)} {sign} {_row(values)}" for sign in (">=", "<=")] if tries else []
     order = shape.way.order or listing.order
     return [*span, *_after((*tries, *order), listing, values)] if shape.placed else span
 
 
-def _tried(way: Way, listing: Listing) -> tuple[str, ...]:
+def _way_columns(way: Way, listing: Listing) -> tuple[str, ...]:
     """The columns of a way as SQL has them."""
     return tuple(listing.expressions.get(column, column) for column in way.tries)
 

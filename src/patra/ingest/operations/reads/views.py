@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from patra.ingest.operations.reads.listing import page
-from patra.ingest.operations.reads.read_models import PLANS, TASKS, read_list
+from patra.ingest.operations.reads.read_models import PLANS, TASKS
 from patra.ingest.planning import store
 from patra.ingest.planning.schedule import Scheduled
 from patra.ingest.vocabulary.reasons import Reason
@@ -211,13 +211,13 @@ def lineage(tx: Tx, plan_id: str, *, limit: int = 100, after: str = "") -> Linea
     """
     plan = store.plan_row(tx, plan_id)
     if plan is None:
-        raise store.unknown(Reason.PLAN_UNKNOWN, plan_id)
+        raise store.unknown_name(Reason.PLAN_UNKNOWN, plan_id)
     found = tx.fetch_dicts(Q["instance"], {"schedule_instance_id": plan.schedule_instance_id})
     instance: dict[str, Any] = found[0] if found else {}
     rows = tx.fetch_dicts(Q["slices_page"], {"plan_id": plan_id, "after": after, "limit": limit + 1})
     return Lineage(
-        schedule_instance=_shown(instance),
-        plan=_shown({k: v for k, v in msgspec.structs.asdict(plan).items() if k != "expr_proto_snapshot"}),
+        schedule_instance=_display_row(instance),
+        plan=_display_row({k: v for k, v in msgspec.structs.asdict(plan).items() if k != "expr_proto_snapshot"}),
         slice_counts=dict(tx.fetch(Q["slice_counts"], {"plan_id": plan_id})),
         task_counts=dict(tx.fetch(Q["task_counts"], {"plan_id": plan_id})),
         slices=_with_runs(tx, [_slice(row) for row in rows[:limit]]),
@@ -232,10 +232,10 @@ def _with_runs(tx: Tx, slices: list[SliceView]) -> list[SliceView]:
     batches = tx.fetch_dicts(Q["lineage_batches"], {"most": BATCHES_PER_RUN}, rows=names) if names else []
     of_run: dict[str, list[dict[str, Any]]] = {}
     for row in batches:
-        of_run.setdefault(row["run_id"], []).append(_shown(row))
+        of_run.setdefault(row["run_id"], []).append(_display_row(row))
     of_task: dict[str, list[dict[str, Any]]] = {}
     for row in runs:
-        of_task.setdefault(row["task_id"], []).append({**_shown(row), "batches": of_run.get(row["run_id"], [])})
+        of_task.setdefault(row["task_id"], []).append({**_display_row(row), "batches": of_run.get(row["run_id"], [])})
     return [msgspec.structs.replace(one, runs=of_task.get(one.task or "", [])) for one in slices]
 
 
@@ -272,14 +272,9 @@ def _said_of(entry: Scheduled) -> dict[str, Any]:
     return {"own": entry.own, "look_back": said["last"], **{name: said[name] for name in names}}
 
 
-def refused(tx: Tx, source: str = "", limit: int = 20) -> list[dict[str, Any]]:
-    """Triggers that made no plan, and why; the newest first."""
-    return read_list(tx, "refused", {"source": source}, limit=limit).rows
-
-
 def ticks(tx: Tx) -> list[dict[str, Any]]:
     """The last tick of each schedule, and the result."""
-    return [_shown(row) for row in tx.fetch_dicts(Q["ticks"])]
+    return [_display_row(row) for row in tx.fetch_dicts(Q["ticks"])]
 
 
 def schedule_history(tx: Tx, job: str, limit: int) -> list[dict[str, Any]]:
@@ -322,7 +317,7 @@ _INSTANTS = ("_at", "_from", "_to", "_tick")
 _JSON = ("record_remarks", "trigger_params")
 
 
-def _shown(row: dict[str, Any]) -> dict[str, Any]:
+def _display_row(row: dict[str, Any]) -> dict[str, Any]:
     """Instants as text, JSON as values."""
     out: dict[str, Any] = {}
     for name, value in row.items():

@@ -80,22 +80,22 @@ def probe_bounds(ready: Ready, services: Runtime, seen: Sequence[Dated], pause: 
 def sent_precision(ready: Ready) -> Precision | None:
     """The finest part of the end of a window that the rendered request carries; None where it carries none."""
     start = (ready.at.window_to or 0) // DAY * DAY
-    plain = ready.line.shown(_windowed(ready.at, start, start + 2 * DAY))
+    plain = ready.line.masked_request(_window_position(ready.at, start, start + 2 * DAY))
     for precision in (Precision.MILLISECOND, Precision.SECOND, Precision.MINUTE, Precision.DAY):
-        later = _windowed(ready.at, start, start + 2 * DAY + PRECISIONS[precision])
-        if ready.line.shown(later) != plain:
+        later = _window_position(ready.at, start, start + 2 * DAY + PRECISIONS[precision])
+        if ready.line.masked_request(later) != plain:
             return precision
     return None
 
 
-def _windowed(at: Position, since: int, until: int) -> Position:
+def _window_position(at: Position, since: int, until: int) -> Position:
     """The same request for another window, its end sent as it is."""
     return replace(at, window_from=since, window_to=until, window_until=until, page_from=since, page_to=until)
 
 
 def _comes(ready: Ready, services: Runtime, record: Dated, since: int, until: int, pause: Pause) -> bool | None:
     """Whether a window has the record; None where an answer was refused, or the list is longer than is looked at."""
-    walk = walk_list(ready._replace(at=_windowed(ready.at, since, until)), services, MAX_PROBE_PAGES, pause)
+    walk = walk_list(ready._replace(at=_window_position(ready.at, since, until)), services, MAX_PROBE_PAGES, pause)
     if record.id in walk.ids:
         return True
     return False if walk.end is not None and walk.accepted else None

@@ -11,7 +11,7 @@ from patra.ingest.expressions.escaping import Refused
 from patra.ingest.extraction.classify import Action, Verdict
 from patra.ingest.extraction.completeness import Shortfall
 from patra.ingest.extraction.page_moves import End, Move, Next, PagePosition, Probe, Range, Stop
-from patra.ingest.extraction.pagination import doubted, first, follow, short_of
+from patra.ingest.extraction.pagination import doubt_end, first, follow, short_of
 from patra.ingest.fetching.endpoint_client import EndpointClient
 from patra.ingest.fetching.fetch import Fetched, fetch
 from patra.ingest.fetching.runtime import Runtime
@@ -81,7 +81,7 @@ def walk_list(ready: Ready, services: Runtime, pages: int, pause: Pause) -> List
     while True:
         at = ready.at if place.index == 0 else at_place(ready.at, line, place)
         answer = _fetch(services, line, at, pause)
-        shown = _shown(line, at)
+        shown = _display_page(line, at)
         if isinstance(answer, Deferred):
             page = replace(shown, verdict=str(answer.code), detail=answer.detail)
             return replace(found, pages=[*found.pages, page], accepted=False)
@@ -90,7 +90,7 @@ def walk_list(ready: Ready, services: Runtime, pages: int, pause: Pause) -> List
             refused = answer
             continue
         answer, refused = judged, None
-        shown = _judged(shown, answer)
+        shown = _judge_page(shown, answer)
         if answer.verdict.action not in {Action.ACCEPT, Action.EMPTY, Action.END}:
             page = replace(shown, following="not known: the answer was not accepted")
             return replace(found, pages=[*found.pages, page], first=found.first or answer, accepted=False)
@@ -134,13 +134,13 @@ def fetch_details(
         group = tuple(ids[start : start + size])
         at = replace(ready.at, endpoint=line.leg.endpoint_code, ids=group, url=None, token=None)
         answer = _fetch(services, line, at, pause)
-        shown = replace(_shown(line, at), asked_ids=len(group))
+        shown = replace(_display_page(line, at), asked_ids=len(group))
         if isinstance(answer, Deferred):
             return [*pages, replace(shown, verdict=str(answer.code), detail=answer.detail)], items
         came = list((answer.listed.items or []) if answer.listed is not None else [])
         landing = records_of(line, came, at.now, _plan(line))
         missing = [one for one in group if one not in set(landing.ids)]
-        pages.append(replace(_judged(shown, answer), without_id=landing.without_id, missing_ids=missing))
+        pages.append(replace(_judge_page(shown, answer), without_id=landing.without_id, missing_ids=missing))
         items += came
     return pages, items
 
@@ -153,12 +153,12 @@ def _fetch(services: Runtime, line: EndpointClient, at: Position, pause: Pause) 
     return fetch(services, line, at, pause, task="try", correlation=new_id(), fragile=False)
 
 
-def _shown(line: EndpointClient, at: Position) -> TriedPage:
-    shown = line.shown(at)
+def _display_page(line: EndpointClient, at: Position) -> TriedPage:
+    shown = line.masked_request(at)
     return TriedPage() if isinstance(shown, Refused) else TriedPage(method=shown.method, url=shown.url)
 
 
-def _judged(page: TriedPage, answer: Fetched) -> TriedPage:
+def _judge_page(page: TriedPage, answer: Fetched) -> TriedPage:
     listed = answer.listed
     return replace(
         page,
@@ -189,7 +189,7 @@ def _move(ready: Ready, place: PagePosition, answer: Fetched, landing: Landing, 
     pagination = ready.line.leg.pagination
     if answer.listed is None:  # the provider says that there is nothing more
         end = End(answer.verdict.code, replace(place, index=place.index + 1))
-        return doubted(pagination, place, end, 0) or end
+        return doubt_end(pagination, place, end, 0) or end
     if pagination.type is None:
         return End(RunReason.END_RANGE, replace(place, index=place.index + 1))
     bounds = Range(until=ready.at.window_to, max_depth=ready.spec.limits.max_depth, grows=ready.spec.by_key)

@@ -7,11 +7,11 @@ import msgspec
 from msgspec.structs import replace
 
 from patra.ingest.extraction.page_moves import PagePosition
-from patra.ingest.extraction.pagination import passed
+from patra.ingest.extraction.pagination import places_before
 from patra.ingest.fetching.endpoint_client import EndpointClient
 from patra.ingest.http.request import Position
 from patra.ingest.http.upper_bound import upper_bound
-from patra.ingest.packs.compiler import LoadedPack, Overrides, compile_spec, offered
+from patra.ingest.packs.compiler import LoadedPack, Overrides, compile_spec, offered_operations
 from patra.ingest.packs.problems import Problem
 from patra.ingest.packs.secret_grants import Grant, destination_of, withhold
 from patra.ingest.packs.spec import Leg, Spec
@@ -41,7 +41,7 @@ class Ready(NamedTuple):
     details: EndpointClient | None = None
 
 
-def prepared(loaded: LoadedPack, wanted: Wanted, now: int, grants: Sequence[Grant]) -> Ready | tuple[Problem, ...]:
+def prepare_trial(loaded: LoadedPack, wanted: Wanted, now: int, grants: Sequence[Grant]) -> Ready | tuple[Problem, ...]:
     """The endpoint, compiled for one polite attempt, and its first page; or the problems of the pack."""
     operation = _operation(loaded, wanted)
     overrides = Overrides(params=wanted.params, sections={"retry": {"maxAttempts": 1}})
@@ -55,7 +55,7 @@ def prepared(loaded: LoadedPack, wanted: Wanted, now: int, grants: Sequence[Gran
     line, at = _client(loaded, spec, leg, grants), _first(spec, leg, wanted, now)
     return Ready(
         line=line,
-        at=replace(at, window_until=upper_bound(spec.window, at, line.shown)),
+        at=replace(at, window_until=upper_bound(spec.window, at, line.masked_request)),
         spec=spec,
         details=_client(loaded, spec, spec.detail, grants) if two_phase and spec.detail is not None else None,
     )
@@ -63,7 +63,7 @@ def prepared(loaded: LoadedPack, wanted: Wanted, now: int, grants: Sequence[Gran
 
 def at_place(at: Position, line: EndpointClient, place: PagePosition) -> Position:
     """The request of the same list at another place."""
-    before, total = passed(line.leg.pagination, place)
+    before, total = places_before(line.leg.pagination, place)
     return replace(
         at,
         page_no=place.page,
@@ -92,7 +92,7 @@ def _operation(loaded: LoadedPack, wanted: Wanted) -> Operation:
         return Operation.HARVEST
     if wanted.ids or endpoint.role is Role.DETAIL:
         return Operation.UPDATE
-    return next(iter(offered(loaded.pack, wanted.endpoint)), Operation.HARVEST)
+    return next(iter(offered_operations(loaded.pack, wanted.endpoint)), Operation.HARVEST)
 
 
 def _first(spec: Spec, leg: Leg, wanted: Wanted, now: int) -> Position:

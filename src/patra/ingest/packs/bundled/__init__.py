@@ -30,10 +30,10 @@ def text(name: str) -> str:
 @cache
 def pack(name: str) -> LoadedPack:
     """A pack, read. Those of the distribution have no errors."""
-    return parsed(text(name), f"{name}.yaml")
+    return parse_pack(text(name), f"{name}.yaml")
 
 
-def parsed(yaml: str, file: str) -> LoadedPack:
+def parse_pack(yaml: str, file: str) -> LoadedPack:
     """A pack from its text. Raises Invalid with the first thing that is wrong with it."""
     document = read_document(yaml, file, Pack)
     loaded = load_pack(document)

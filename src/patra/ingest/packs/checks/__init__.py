@@ -44,7 +44,7 @@ def check(draft: Draft, dictionary: Dictionary) -> list[Problem]:
         found += check_sent_bounds(leg, templates)
         found += check_paths(leg)
         found += check_limits(leg)
-        if leg is draft.detail or not draft.detailed:
+        if leg is draft.detail or not draft.has_details:
             found += check_output(leg)
     found += check_two_phase(draft, reads.get(True, frozenset()))
     return found

@@ -44,7 +44,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
         return not self.second and self.operation is not Operation.UPDATE
 
     @property
-    def detailed(self) -> bool:
+    def has_details(self) -> bool:
         """Whether the records come from the detail leg."""
         return not self.second and (self.at.two_phase.enabled or self.operation is Operation.UPDATE)
 

@@ -29,7 +29,7 @@ def check_paths(draft: Draft) -> Iterator[Problem]:
         yield draft.error(Reason.PATHS_INCOMPLETE, ("response", "idPath"), "idPath is missing", "$.id")
     timeless = response.update_time is UpdateTime.NONE and response.on_equal is OnEqual.CONTENT
     if not response.updated_at_path and not timeless:
-        if draft.detailed:
+        if draft.has_details:
             yield draft.warning(
                 Reason.NO_UPDATED_AT,
                 ("response", "updatedAtPath"),

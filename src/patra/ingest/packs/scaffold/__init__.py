@@ -10,6 +10,6 @@
 """
 
 from patra.ingest.packs.scaffold.sample import Sample
-from patra.ingest.packs.scaffold.text import started
+from patra.ingest.packs.scaffold.text import start_pack
 
-__all__ = ["Sample", "started"]
+__all__ = ["Sample", "start_pack"]

@@ -97,7 +97,7 @@ def _link(value: Any) -> bool:
     return isinstance(value, str) and value.startswith(("http://", "https://"))
 
 
-def _inverted(value: Any) -> bool:
+def _is_inverted(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(item, list) for item in cast("dict[str, Any]", value).values())
 
 
@@ -152,7 +152,7 @@ _RULES = (
         fits=_text(60),
         apply=("abstract",),
     ),
-    _Rule(field="abstract", names=(r"(.*/)?abstract_inverted_index",), fits=_inverted, apply=("uninvert",)),
+    _Rule(field="abstract", names=(r"(.*/)?abstract_inverted_index",), fits=_is_inverted, apply=("uninvert",)),
     _Rule(
         field="container",
         names=(
@@ -231,21 +231,21 @@ _INNER = (
 )  # fmt: skip
 
 
-def understood(places: Places) -> Fields:
+def understand_places(places: Places) -> Fields:
     """What the places are good for."""
     work: dict[str, Choice] = {}
     for rule in _RULES:
         found = _best(rule, places.spots)
         if found is not None and rule.field not in work:
             work[rule.field] = found
-    updated, changes = _updated(places.spots)
+    updated, changes = _update_field(places.spots)
     distinct = [spot for spot in places.spots if _identifies(spot)]
     return Fields(
         id=_identity(distinct),
-        distinct=[spot.path for spot in distinct if not all(map(_date, spot.given))],
+        distinct=[spot.path for spot in distinct if not all(map(_date, spot.given_values))],
         updated=updated,
         changes=changes,
-        deleted=_deleted(places.spots),
+        deleted=_deletion_field(places.spots),
         work=list(work.values()),
         authors=_authors(places),
     )
@@ -255,7 +255,7 @@ def _best(rule: _Rule, spots: Iterable[Spot]) -> Choice | None:
     ranked: list[tuple[float, Spot]] = []
     for spot in spots:
         rank = next((n for n, name in enumerate(rule.names) if re.fullmatch(name, spot.trail)), None)
-        given = spot.given
+        given = spot.given_values
         least = MIN_MATCHING_DATE_SHARE if rule.type == "DATE" else MIN_MATCHING_SHARE
         if rank is None or not given or sum(map(rule.fits, given)) < least * len(given):
             continue
@@ -277,14 +277,14 @@ def _best(rule: _Rule, spots: Iterable[Spot]) -> Choice | None:
         apply=rule.apply,
         type=rule.type,
         expr=rule.expr,
-        values=first.given[:3],
+        values=first.given_values[:3],
         others=others,
     )
 
 
 def _identifies(spot: Spot) -> bool:
     """Whether every record has a value here, and no two the same."""
-    given = spot.given
+    given = spot.given_values
     whole = len(given) == len(spot.values) and all(isinstance(value, str | int) for value in given)
     if not whole or spot.many or len({str(value) for value in given}) != len(given):
         return False
@@ -308,21 +308,23 @@ def _identity(distinct: Iterable[Spot]) -> Choice | None:
         return None
     ranked.sort(key=lambda one: -one[0])
     first = ranked[0][1]
-    return Choice(field="id", path=first.path, values=first.given[:3], others=[spot.path for _, spot in ranked[1:4]])
+    return Choice(
+        field="id", path=first.path, values=first.given_values[:3], others=[spot.path for _, spot in ranked[1:4]]
+    )
 
 
-def _updated(spots: Sequence[Spot]) -> tuple[Choice | None, bool]:
-    whole = [spot for spot in spots if not isinstance(next(iter(spot.given), None), list | dict)]
+def _update_field(spots: Sequence[Spot]) -> tuple[Choice | None, bool]:
+    whole = [spot for spot in spots if not isinstance(next(iter(spot.given_values), None), list | dict)]
     change = _best(_Rule(field="updated", names=_UPDATED, fits=_exact), whole)
     if change is not None:
         return change, True
     return _best(_Rule(field="updated", names=(*_DATES, r".*"), fits=_date), whole), False
 
 
-def _deleted(spots: Sequence[Spot]) -> Choice | None:
+def _deletion_field(spots: Sequence[Spot]) -> Choice | None:
     for spot in spots:
         if re.fullmatch(r"(.*/)?(is_)?deleted|header/status", spot.trail):
-            return Choice(field="deleted", path=spot.path, values=spot.given[:3])
+            return Choice(field="deleted", path=spot.path, values=spot.given_values[:3])
     return None
 
 
@@ -333,18 +335,18 @@ def _authors(places: Places) -> Authors | None:
         groups, key=lambda one: (len(one.names), "author" not in one.trail and "creator" not in one.trail)
     ):
         if group.texts:
-            return Authors(each=group.each, turned=_turned(group.texts))
+            return Authors(each=group.each, turned=_are_turned(group.texts))
         inner = {rule.field: found for rule in _INNER if (found := _best(rule, group.inner)) is not None}
         if "name" in inner or "family" in inner:
-            turned = "family" not in inner and _turned([str(value) for value in inner["name"].values])
+            turned = "family" not in inner and _are_turned([str(value) for value in inner["name"].values])
             return Authors(each=group.each, inner=inner, turned=turned)
     for spot in places.spots:
-        texts = [value for value in spot.given if isinstance(value, str)]
+        texts = [value for value in spot.given_values if isinstance(value, str)]
         if texts and re.fullmatch(r"(.*/)?(authors?|author_string|author_names?|creators?)", spot.trail):
             together = " ".join(texts)
             return Authors(path=spot.path, separator="; " if ";" in together else ", ")
     return None
 
 
-def _turned(texts: Sequence[str]) -> bool:
+def _are_turned(texts: Sequence[str]) -> bool:
     return sum(1 for text in texts if re.fullmatch(r"[^,]{2,60},\s*[^,]{1,60}", text)) > 0.5 * len(texts)

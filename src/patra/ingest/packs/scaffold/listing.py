@@ -51,7 +51,7 @@ class _Paging(msgspec.Struct, frozen=True, kw_only=True):
     todo: tuple[str, ...] = ()
 
 
-def walked(sample: Sample, found: Found) -> Walk:
+def walk_of(sample: Sample, found: Found) -> Walk:
     """How the list of a sample is walked, as far as it shows."""
     around = list(outside(found))
     told = sample.url or _own_url(around)
@@ -68,7 +68,7 @@ def walked(sample: Sample, found: Found) -> Walk:
         kept = {"metadataPrefix": "oai_dc", **{name: value for name, value in kept.items() if name != "identifier"}}
         path, dated, hours = url.path, True, False
     else:
-        path, kept, dated, hours = _windowed(url.path, kept)
+        path, kept, dated, hours = _window_request(url.path, kept)
     if mailto:
         kept[mailto] = "${params.mailto}"
     return Walk(
@@ -86,7 +86,7 @@ def walked(sample: Sample, found: Found) -> Walk:
         todo={
             "paging": paging.todo,
             "where": _where(sample.url, told),
-            "window": () if dated else _unfiltered(),
+            "window": () if dated else _unfiltered_words(),
         },
     )
 
@@ -99,7 +99,7 @@ def _where(given: str | None, told: str | None) -> tuple[str, ...]:
     return ("the sample does not say where it comes from: put the provider's address and path here",)
 
 
-def _unfiltered() -> tuple[str, ...]:
+def _unfiltered_words() -> tuple[str, ...]:
     return (
         "nothing in the request names a date, so every harvest reads the whole list and drops what is outside its",
         "window. If the provider can filter by the time of change, put ${window.from} and ${window.until} into",
@@ -111,7 +111,7 @@ def _own_url(around: Sequence[Spot]) -> str | None:
     """An address that the answer gives of itself: OAI's request element, a link to itself or to the next page."""
     for pattern in (r"request", r"(.*/)?(link/)?self(/href)?", _NEXT):
         for spot in around:
-            value = next(iter(spot.given), None)
+            value = next(iter(spot.given_values), None)
             if isinstance(value, str) and value.startswith("http") and re.fullmatch(pattern, spot.trail):
                 return value
     return None
@@ -128,7 +128,7 @@ def _total(around: Sequence[Spot], found: Found, *, protocol: bool) -> str | Non
 
 
 def _number(spot: Spot) -> int:
-    value = next(iter(spot.given), None)
+    value = next(iter(spot.given_values), None)
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     return int(value) if isinstance(value, str) and value.isdigit() else -1
@@ -165,13 +165,13 @@ def _paging(sample: Sample, found: Found, around: Sequence[Spot], asked: Mapping
     if following is not None:
         fields = {"type": "URL", "nextUrlPath": following.path, **count}
         return _Paging(fields=fields, query=sized, replaced=dropped)
-    return _numbered(around, asked, count, sized, dropped)
+    return _numbered_paging(around, asked, count, sized, dropped)
 
 
 def _token(
     token: Spot, asked: Mapping[str, str], count: dict[str, Any], sized: dict[str, str], dropped: tuple[str, ...]
 ) -> _Paging:
-    value = next(iter(token.given), None)
+    value = next(iter(token.given_values), None)
     key = re.findall(r"[\w-]+", token.path)[-1]
     param = _param(asked, _CURSOR_PARAM)
     todo: tuple[str, ...] = ()
@@ -191,7 +191,7 @@ def _token(
     return _Paging(fields=fields, query={**sized, param: "${page.token}"}, replaced=(*dropped, param), todo=todo)
 
 
-def _numbered(
+def _numbered_paging(
     around: Sequence[Spot],
     asked: Mapping[str, str],
     count: dict[str, Any],
@@ -240,14 +240,14 @@ def _param(asked: Mapping[str, str], pattern: str) -> str | None:
     return next((name for name in asked if re.fullmatch(pattern, words(name))), None)
 
 
-def _windowed(path: str, query: Mapping[str, str]) -> tuple[str, dict[str, str], bool, bool]:
+def _window_request(path: str, query: Mapping[str, str]) -> tuple[str, dict[str, str], bool, bool]:
     """The request with its dates as the edges of a window, the earlier one as its start."""
     found = [match[0] for text in (path, *query.values()) for match in _DATE.finditer(text)]
     edges = sorted(set(found))[:2] if len(set(found)) <= 2 else []
     start, end = (edges[0], edges[-1]) if edges else (None, None)
     later = {name for name in query if re.search(r"until|(^|_)to($|_)|before|max|end", words(name))}
 
-    def blanked(text: str, name: str = "") -> str:
+    def blank_value(text: str, name: str = "") -> str:
         def blank(match: re.Match[str]) -> str:
             single = len(edges) == 1 and name in later
             return _blank("to" if single or (match[0] == end and end != start) else "from", match[0])
@@ -261,8 +261,8 @@ def _windowed(path: str, query: Mapping[str, str]) -> tuple[str, dict[str, str],
             False,
             False,
         )
-    filled = {name: blanked(value, name) for name, value in query.items()}
-    new_path = blanked(path)
+    filled = {name: blank_value(value, name) for name, value in query.items()}
+    new_path = blank_value(path)
     dated = any("window.from" in text for text in (new_path, *filled.values()))
     return new_path, filled, dated, dated and all("T" in edge for edge in edges)
 

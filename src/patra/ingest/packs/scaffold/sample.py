@@ -90,7 +90,7 @@ def read(sample: Sample, items_path: str | None = None) -> Found:
             advice="save the body of an answer as it came: curl -o sample.json 'https://…'",
         ) from error
     if items_path is not None:
-        return _given(ResponseFormat.JSON, document, {}, items_path)
+        return _given_place(ResponseFormat.JSON, document, {}, items_path)
     if _lists_ids(document, 0):
         raise _nothing()
     best = max(_json_lists(document, "$", "", 0, alone=False), key=lambda one: one.score, default=None)
@@ -116,7 +116,7 @@ def local_name(tag: str) -> str:
     return tag.rpartition("}")[2]
 
 
-def qualified(tag: str, namespaces: Mapping[str, str]) -> str:
+def qualify_tag(tag: str, namespaces: Mapping[str, str]) -> str:
     """An element's name as an XPath step: `namespaces` are prefixes by URI."""
     uri, _, name = tag.rpartition("}")
     return f"{namespaces[uri[1:]]}:{name}" if uri else name
@@ -126,7 +126,7 @@ def elements(node: Any) -> list[Any]:
     return [one for one in node if isinstance(one.tag, str)]
 
 
-def _given(fmt: ResponseFormat, document: Any, prefixes: Mapping[str, str], path: str) -> Found:
+def _given_place(fmt: ResponseFormat, document: Any, prefixes: Mapping[str, str], path: str) -> Found:
     items = items_at(compile_path(path, fmt, prefixes), document) or []
     records = [one for one in items if not isinstance(one, str | int | float | bool | None)]
     if not records:
@@ -162,10 +162,10 @@ def _json_lists(node: Any, path: str, name: str, depth: int, *, alone: bool) -> 
         return
     members = cast("dict[str, Any]", node)
     listed = {key for key, value in members.items() if isinstance(value, list) and key.lower() in LISTS}
-    if _described(members) and not listed:
+    if _are_described(members) and not listed:
         yield _Candidate(path, [members], 1000.0 / (1 + depth), single=True)
         alone = True
-    keyed = _keyed(members)
+    keyed = _key_name(members)
     if keyed is not None:
         records: list[Any] = [value for value in members.values() if isinstance(value, dict) and keyed in value]
         yield _Candidate(f"{path}[?@.{keyed}]", records, 3.0 * _leaves(records[0]) * min(len(records), 20))
@@ -173,12 +173,12 @@ def _json_lists(node: Any, path: str, name: str, depth: int, *, alone: bool) -> 
         yield from _json_lists(value, child(path, key), key, depth + 1, alone=alone and key not in listed)
 
 
-def _described(members: Mapping[str, Any]) -> bool:
+def _are_described(members: Mapping[str, Any]) -> bool:
     names = {key.lower() for key in members}
     return "protocolsection" in names or (bool(names & {"title", "doi", "display_name"}) and len(names) >= 4)
 
 
-def _keyed(members: Mapping[str, Any]) -> str | None:
+def _key_name(members: Mapping[str, Any]) -> str | None:
     """Records that are the members of an object by their ids: a name that each of them has."""
     inside = [cast("dict[str, Any]", value) for value in members.values() if isinstance(value, dict)]
     if len(inside) < 2 or len(inside) < 0.6 * len(members) or not any(key.isdigit() for key in members):
@@ -218,8 +218,8 @@ def _read_xml(body: bytes, items_path: str | None) -> Found:
     prefixes = _prefixes(root)
     by_prefix = {prefix: uri for uri, prefix in prefixes.items()}
     if items_path is not None:
-        return _given(ResponseFormat.XML, root, by_prefix, items_path)
-    step = qualified(root.tag, prefixes)
+        return _given_place(ResponseFormat.XML, root, by_prefix, items_path)
+    step = qualify_tag(root.tag, prefixes)
     best = max(_xml_lists(root, f"/{step}", prefixes, 0), key=lambda one: one.score, default=None)
     if OAI in prefixes and local_name(root.tag) == "OAI-PMH":
         records = compile_path("//o:record", ResponseFormat.XML, by_prefix).find(root)
@@ -267,7 +267,7 @@ def _xml_lists(node: Any, path: str, prefixes: Mapping[str, str], depth: int) ->
         records = [one for one in children if one.tag == tag and len(elements(one))]
         if not records:
             continue
-        step = f"{path}/{qualified(tag, prefixes)}"
+        step = f"{path}/{qualify_tag(tag, prefixes)}"
         rich = sum(1 for one in records[0].iter() if isinstance(one.tag, str) and not len(one))
         known = 3.0 if tag in listed else 1.0
         yield _Candidate(step, records, known * rich * min(len(records), 20) / (1 + depth))

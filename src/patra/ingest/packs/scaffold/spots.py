@@ -7,7 +7,7 @@ from typing import Any, cast
 import msgspec
 
 from patra.ingest.expressions.paths import text_at
-from patra.ingest.packs.scaffold.sample import Found, child, elements, local_name, qualified
+from patra.ingest.packs.scaffold.sample import Found, child, elements, local_name, qualify_tag
 from patra.ingest.vocabulary.codes import ResponseFormat
 from patra.ingest.vocabulary.instants import read_instant
 
@@ -25,7 +25,7 @@ class Spot(msgspec.Struct, frozen=True, kw_only=True):
     many: bool = False
 
     @property
-    def given(self) -> list[Any]:
+    def given_values(self) -> list[Any]:
         return [value for value in self.values if value not in (None, "")]
 
     @property
@@ -153,7 +153,7 @@ def _xml(
     tags = dict.fromkeys(child.tag for one in records for element in one for child in elements(element))
     for tag in tags:
         here = [[child for element in one for child in elements(element) if child.tag == tag] for one in records]
-        step = f"{path}/{qualified(tag, prefixes)}".lstrip("/")
+        step = f"{path}/{qualify_tag(tag, prefixes)}".lstrip("/")
         below = (*names, words(local_name(tag)))
         _attributes(here, step, below, out)
         if any(len(elements(child)) for one in here for child in one):
@@ -232,7 +232,7 @@ def outside(found: Found) -> Iterator[Spot]:
         return
     prefixes = {uri: prefix for prefix, uri in found.namespaces.items()}
     inside = set(found.records)
-    yield from _xml_outside(found.document, f"/{qualified(found.document.tag, prefixes)}", (), prefixes, inside)
+    yield from _xml_outside(found.document, f"/{qualify_tag(found.document.tag, prefixes)}", (), prefixes, inside)
 
 
 def _json_outside(node: Any, path: str, names: tuple[str, ...], depth: int, skip: set[int]) -> Iterator[Spot]:
@@ -255,7 +255,7 @@ def _xml_outside(
     for element in elements(node):
         if element in skip:
             continue
-        step, below = f"{path}/{qualified(element.tag, prefixes)}", (*names, words(local_name(element.tag)))
+        step, below = f"{path}/{qualify_tag(element.tag, prefixes)}", (*names, words(local_name(element.tag)))
         rel = element.get("rel")
         if rel and element.get("href"):
             yield Spot(path=f"{step}[@rel='{rel}']/@href", names=(*below, words(rel)), values=[element.get("href")])

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import msgspec
 
-from patra.ingest.packs.scaffold.fields import Authors, Choice, Fields, understood
-from patra.ingest.packs.scaffold.listing import Walk, walked
+from patra.ingest.packs.scaffold.fields import Authors, Choice, Fields, understand_places
+from patra.ingest.packs.scaffold.listing import Walk, walk_of
 from patra.ingest.packs.scaffold.sample import Found, Sample, read
 from patra.ingest.packs.scaffold.spots import places
 from patra.ingest.vocabulary.codes import ResponseFormat
@@ -25,11 +25,11 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
     todo: int
 
 
-def started(name: str, endpoint: str, sample: Sample, items_path: str | None = None) -> Started:
+def start_pack(name: str, endpoint: str, sample: Sample, items_path: str | None = None) -> Started:
     """The pack of a sample. Raises Invalid where the sample holds no records."""
     found = read(sample, items_path)
-    walk = walked(sample, found)
-    fields = understood(places(found))
+    walk = walk_of(sample, found)
+    fields = understand_places(places(found))
     lines = [*_head(name, walk), *_endpoint(name, endpoint, found, walk, fields)]
     text = "\n".join(lines) + "\n"
     mapped = tuple(choice.field for choice in fields.work) + (("authors",) if fields.authors else ())
@@ -110,7 +110,7 @@ def _paging(walk: Walk, fields: Fields) -> Iterator[str]:
     yield f"    window: {_flow(window)}"
 
 
-def _undated(found: Found, walk: Walk) -> Iterator[str]:
+def _undated_words(found: Found, walk: Walk) -> Iterator[str]:
     """A list that is filtered here needs a date: a wrong path puts records in quarantine, none would drop them."""
     yield "      # TODO: no date was found, so a record cannot be compared with a newer one: only BACKFILL is offered"
     if walk.windowed:
@@ -123,7 +123,7 @@ def _undated(found: Found, walk: Walk) -> Iterator[str]:
 
 def _response(found: Found, walk: Walk, fields: Fields) -> Iterator[str]:
     yield "    response:"
-    used = _used(found, walk, fields)
+    used = _used_prefixes(found, walk, fields)
     if found.format is ResponseFormat.XML:
         yield "      format: XML"
         if used:
@@ -139,13 +139,13 @@ def _response(found: Found, walk: Walk, fields: Fields) -> Iterator[str]:
         )
         yield f"      # TODO: say what identifies a record; nothing is called an id: {own}"
     guess = "$.id" if found.format is ResponseFormat.JSON else "id"
-    yield f"      idPath: {_text(fields.id.path if fields.id else guess)}{_said(fields.id)}"
+    yield f"      idPath: {_text(fields.id.path if fields.id else guess)}{_choice_comment(fields.id)}"
     if fields.updated is None:
-        yield from _undated(found, walk)
+        yield from _undated_words(found, walk)
     else:
         if not fields.changes:
             yield "      # TODO: this is some date of the record, not surely the time of its last change"
-        yield f"      updatedAtPath: {_text(fields.updated.path)}{_said(fields.updated)}"
+        yield f"      updatedAtPath: {_text(fields.updated.path)}{_choice_comment(fields.updated)}"
     if fields.deleted is not None:
         values = ["deleted"] if fields.deleted.path.endswith("@status") else ["true"]
         yield f"      deletedPath: {_text(fields.deleted.path)}"
@@ -174,7 +174,7 @@ def _output(name: str, fields: Fields) -> Iterator[str]:
     yield "      shape: work"
     yield "      fields:"
     for choice in fields.work:
-        yield f"        {choice.field}: {_choice(choice)}{_said(choice)}"
+        yield f"        {choice.field}: {_choice(choice)}{_choice_comment(choice)}"
     if fields.authors is not None:
         yield from _authors(fields.authors)
     if fields.id is not None and not any(
@@ -222,7 +222,7 @@ def _authors(authors: Authors) -> Iterator[str]:
         yield f"            name: {_text(expr)}"
 
 
-def _said(choice: Choice | None) -> str:
+def _choice_comment(choice: Choice | None) -> str:
     """A comment with what stands there, and what else could be meant."""
     if choice is None:
         return ""
@@ -233,7 +233,7 @@ def _said(choice: Choice | None) -> str:
     return f"  # {'; '.join(told)}" if told else ""
 
 
-def _used(found: Found, walk: Walk, fields: Fields) -> dict[str, str]:
+def _used_prefixes(found: Found, walk: Walk, fields: Fields) -> dict[str, str]:
     """The prefixes that the pack's paths use."""
     authors = fields.authors
     paths = [found.items_path, walk.total or "", str(walk.pagination.get("nextTokenPath", ""))]

@@ -13,7 +13,7 @@ import msgspec
 import yaml
 from msgspec import inspect as t
 
-from patra.ingest.packs.problems import Mark, Problem, Source, TreePath, dotted
+from patra.ingest.packs.problems import Mark, Problem, Source, TreePath, dotted_path
 from patra.ingest.packs.sections.transport import SECRET_REFERENCE
 from patra.ingest.packs.struct_types import description, kind, plain, shape_of, type_at
 from patra.ingest.packs.text_kinds import KINDS
@@ -66,7 +66,7 @@ def read_value(text: str, shape: type[msgspec.Struct], path: TreePath, source: S
     walk = _Walk(source.file)
     found = type_at(shape_of(shape), path)
     if found is None:
-        walk.report(Reason.PACK_UNKNOWN_FIELD, path, f"there is no field {dotted(path)}")
+        walk.report(Reason.PACK_UNKNOWN_FIELD, path, f"there is no field {dotted_path(path)}")
         return None, walk.problems
     try:
         node = _compose(text)
@@ -125,7 +125,7 @@ class _Walk:
             case t.AnyType():
                 return self._anything(node, path)
             case _ if not isinstance(node, yaml.ScalarNode):
-                return self.report(Reason.PACK_WRONG_TYPE, path, f"a single value belongs here, not {_named(node)}")
+                return self.report(Reason.PACK_WRONG_TYPE, path, f"a single value belongs here, not {_kind_of(node)}")
             case t.EnumType():
                 return self._code(node, cast("type[Code]", inner.cls), path)
             case t.LiteralType():
@@ -133,7 +133,7 @@ class _Walk:
             case t.NoneType():
                 return None if is_null(node) else self.report(Reason.PACK_WRONG_TYPE, path, "nothing belongs here")
             case _:
-                return self._checked(self._single(node, inner, path), stands_for, path)
+                return self._check_value(self._single(node, inner, path), stands_for, path)
 
     # --- mappings and lists
 
@@ -141,7 +141,7 @@ class _Walk:
         if is_null(node):
             return {}
         if not isinstance(node, yaml.MappingNode):
-            return self.report(Reason.PACK_WRONG_TYPE, path, f"a mapping belongs here, not {_named(node)}")
+            return self.report(Reason.PACK_WRONG_TYPE, path, f"a mapping belongs here, not {_kind_of(node)}")
         fields = {field.encode_name: field for field in shape.fields}
         out: dict[str, Any] = {}
         for key, (mark, value) in self._entries(node, path).items():
@@ -181,7 +181,7 @@ class _Walk:
         if is_null(node):
             return {}
         if not isinstance(node, yaml.MappingNode):
-            return self.report(Reason.PACK_WRONG_TYPE, path, f"a mapping belongs here, not {_named(node)}")
+            return self.report(Reason.PACK_WRONG_TYPE, path, f"a mapping belongs here, not {_kind_of(node)}")
         out: dict[str, Any] = {}
         for key, (mark, value) in self._entries(node, path).items():
             place = (*path, key)
@@ -204,7 +204,7 @@ class _Walk:
     def _key(self, key: str, shape: t.Type, path: TreePath) -> Any:
         inner = plain(shape)
         if isinstance(inner, t.EnumType):
-            return self._coded(key, cast("type[Code]", inner.cls), path)
+            return self._code_value(key, cast("type[Code]", inner.cls), path)
         if isinstance(inner, t.StrType) and inner.pattern and not re.search(inner.pattern, key):
             return self.report(Reason.PACK_BAD_NAME, path, f"{key!r} is not a name", spelling(inner.pattern))
         return key
@@ -240,7 +240,7 @@ class _Walk:
             return []
         if not isinstance(node, yaml.SequenceNode):
             return self.report(
-                Reason.PACK_WRONG_TYPE, path, f"a list belongs here, not {_named(node)}", "write it as [a, b]"
+                Reason.PACK_WRONG_TYPE, path, f"a list belongs here, not {_kind_of(node)}", "write it as [a, b]"
             )
         found = [self.value(value, item, (*path, index)) for index, value in enumerate(node.value)]
         return [value for value in found if value is not _NOTHING]
@@ -276,14 +276,14 @@ class _Walk:
             for one, bare in members:
                 if isinstance(bare, form):
                     return self.value(node, one, path)
-        return self.report(Reason.PACK_WRONG_TYPE, path, f"{_named(node)} does not belong here")
+        return self.report(Reason.PACK_WRONG_TYPE, path, f"{_kind_of(node)} does not belong here")
 
     # --- single values
 
     def _code(self, node: yaml.ScalarNode, codes: type[Code], path: TreePath) -> Any:
-        return self._coded(cast("str", node.value), codes, path)
+        return self._code_value(cast("str", node.value), codes, path)
 
-    def _coded(self, text: str, codes: type[Code], path: TreePath) -> Any:
+    def _code_value(self, text: str, codes: type[Code], path: TreePath) -> Any:
         entry = dict_type(codes)
         aliases = entry.aliases if entry else {}
         by_case = {code.value.casefold(): code.value for code in codes} | {
@@ -361,7 +361,7 @@ class _Walk:
             return self.report(Reason.PACK_BAD_NAME, path, f"{value!r} is not a name", spelling(shape.pattern))
         return value
 
-    def _checked(self, value: Any, stands_for: str | None, path: TreePath) -> Any:
+    def _check_value(self, value: Any, stands_for: str | None, path: TreePath) -> Any:
         """What a text stands for is tried at once."""
         found = KINDS.get(stands_for or "")
         if found is None or not isinstance(value, str):
@@ -389,7 +389,7 @@ def _first_form(value: Any) -> type[t.Type]:
             return t.StrType
 
 
-def _named(node: Any) -> str:
+def _kind_of(node: Any) -> str:
     match node:
         case yaml.MappingNode():
             return "a mapping"

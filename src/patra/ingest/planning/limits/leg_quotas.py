@@ -68,7 +68,7 @@ class LegQuotas:
         return Placed(self.at, self.at > self._now)
 
     @property
-    def added(self) -> dict[str, dict[tuple[str, int], int]]:
+    def added_permits(self) -> dict[str, dict[tuple[str, int], int]]:
         """What was reserved, by rate key."""
         return {key: one.added for key, one in self._by_key.items() if one.added}
 
@@ -79,5 +79,5 @@ class LegQuotas:
 
     def periods_used(self) -> int:
         """Over how many periods of one quota the slices are spread."""
-        counts = (Counter(code for code, _ in added) for added in self.added.values())
+        counts = (Counter(code for code, _ in added) for added in self.added_permits.values())
         return max((count for one in counts for count in one.values()), default=0)

@@ -19,7 +19,7 @@ from patra.ingest.planning.slicing.windows import (
     grid_of,
     id_lists,
     page_ranges,
-    resliced,
+    reslice_span,
     threshold,
     windows,
 )
@@ -107,7 +107,7 @@ def smaller(
     comment = "online-reslice"
     if rest.window is not None:
         most = most_records(spec) or max((total or 2) / 2, 1)
-        parts = resliced(rest.window, grid_of(spec.window), total, most)
+        parts = reslice_span(rest.window, grid_of(spec.window), total, most)
         if parts is None:
             return None
         whole = rest.window.width

@@ -178,7 +178,7 @@ class Slicer:
 
     def of_window(self, span: Span, estimate: float | None, comment: str = "") -> Sliced:
         bounds = Bounds(time=TimeBounds(since=format_instant(span.start), until=format_instant(span.end)))
-        return self._sliced(Dimension.TIME, bounds, self._initial, estimate, comment, span)
+        return self._slice_of(Dimension.TIME, bounds, self._initial, estimate, comment, span)
 
     def of_pages(self, pages: PageRange, span: Span | None, comment: str = "") -> Sliced:
         """Pages of a list; `span` is the window of its plan, which all of its slices share."""
@@ -197,23 +197,23 @@ class Slicer:
             page=pages.first if pagination.type is PaginationType.PAGE else None,
         )
         count = None if pages.last is None else float((pages.last - pages.first + 1) * size)
-        return self._sliced(Dimension.PAGE, bounds, initial, count, comment, None)
+        return self._slice_of(Dimension.PAGE, bounds, initial, count, comment, None)
 
     def of_ids(self, listed: IdList, comment: str = "") -> Sliced:
         bounds = Bounds(
             id=IdBounds(since=listed.ids[0], until=listed.ids[-1], hash_bucket=listed.bucket, ids=list(listed.ids))
         )
-        return self._sliced(Dimension.ID, bounds, SliceInitial(), float(len(listed.ids)), comment, None)
+        return self._slice_of(Dimension.ID, bounds, SliceInitial(), float(len(listed.ids)), comment, None)
 
     def of_new_keys(self, after: int | None) -> Sliced:
         """What came after a key: one list, read from its beginning."""
-        return self._sliced(Dimension.ID, Bounds(key=KeyFloor(after=after)), self._initial, None, "", None)
+        return self._slice_of(Dimension.ID, Bounds(key=KeyFloor(after=after)), self._initial, None, "", None)
 
     def expected_requests(self, estimate: float | None) -> tuple[int, int]:
         """Requests for so many records: all, and those for details."""
         return _expected_requests(self._spec, self._phase, estimate)
 
-    def _sliced(
+    def _slice_of(
         self,
         dimension: Dimension,
         bounds: Bounds,
@@ -242,7 +242,7 @@ class Slicer:
             ),
         )
         tree: dict[str, Any] = msgspec.to_builtins(slice_spec)
-        local = self._localised(tree)
+        local = self._localise_tree(tree)
         expr_snapshot = canonical_of_plain(local)
         expr_hash = sha256_hex(expr_snapshot)
         signed = {key: tree[key] for key in ("dimension", "bounds", "phase", "pagination", "window")}
@@ -263,7 +263,7 @@ class Slicer:
             expected_details=details,
         )
 
-    def _localised(self, tree: dict[str, Any]) -> dict[str, Any]:
+    def _localise_tree(self, tree: dict[str, Any]) -> dict[str, Any]:
         """What this slice adds to the snapshot: window, first page, ids by their hash (ch. 8.2.4)."""
         bounds = tree["bounds"]
         local: dict[str, Any] = {

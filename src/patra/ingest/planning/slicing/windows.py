@@ -72,7 +72,7 @@ def windows(
     The span must lie on the grid. Backward, the latest window comes first.
     """
     for whole in _tiles(span, grid, backward=backward):
-        cuts = list(_bisected(whole, grid, most, estimate))
+        cuts = list(_bisect_span(whole, grid, most, estimate))
         yield cuts[::-1] if backward else cuts
 
 
@@ -98,17 +98,17 @@ def _next_width(rest: int, grid: Grid) -> int:
     return halves[0].width if halves and halves[1].width <= grid.widest else grid.widest
 
 
-def _bisected(span: Span, grid: Grid, most: float | None, estimate: Estimate | None) -> Iterator[Cut]:
+def _bisect_span(span: Span, grid: Grid, most: float | None, estimate: Estimate | None) -> Iterator[Cut]:
     size = estimate(span) if estimate is not None else None
     halves = grid.halves(span) if most is not None and size is not None and size > most else None
     if halves is None:
         yield Cut(span, size)
         return
     for half in halves:
-        yield from _bisected(half, grid, most, estimate)
+        yield from _bisect_span(half, grid, most, estimate)
 
 
-def resliced(span: Span, grid: Grid, total: int | None, most: float) -> list[Span] | None:
+def reslice_span(span: Span, grid: Grid, total: int | None, most: float) -> list[Span] | None:
     """The rest of a slice that turned out too large, cut by what was counted in it; None when it cannot be cut."""
     wanted = max(2, -(-(total or 0) * 5 // (4 * max(int(most), 1))))  # a quarter more than needed: records crowd
     parts = [span]
@@ -231,7 +231,7 @@ def threshold(page_size: int | None, max_pages: int, depth: int | None, max_requ
     return min(bounds) if bounds else None
 
 
-def aligned(span: Span, grid: Grid, latest: int) -> Span | None:
+def align_span(span: Span, grid: Grid, latest: int) -> Span | None:
     """The window widened to the grid, but never past `latest`; None where nothing is left."""
     end = min(grid.ceil(span.end), grid.floor(latest))
     start = grid.floor(span.start)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from patra.studio.paint import things
 from patra.studio.paint.canvas import Canvas
-from patra.studio.paint.palette import mix, scaled
+from patra.studio.paint.palette import mix, scale_colour
 from patra.studio.paint.scenery.sky import paint_ridges
 from patra.studio.paint.scenery.terrain import ground, hill, toned_land, water
 from patra.studio.paint.scenery.towns import halt, market, parking, square, yard
@@ -20,9 +20,9 @@ def airport(c: Canvas, picture: Picture, horizon: float, light: Light) -> None:
     ground(c, picture, horizon, 0.4)
     hall = toned_land(c, (206, 212, 218), 0.5)
     c.box(0, horizon - 0.1, 0.56 * a, 0.12, hall)
-    c.box(0.02, horizon - 0.07, 0.5 * a, 0.05, c.palette.window if c.palette.dark else scaled(hall, 0.72))
+    c.box(0.02, horizon - 0.07, 0.5 * a, 0.05, c.palette.window if c.palette.dark else scale_colour(hall, 0.72))
     c.box(0.62, horizon - 0.3, 0.05, 0.32, hall)
-    c.box(0.62 - 0.035 / a, horizon - 0.36, 0.12, 0.08, scaled(hall, 0.7), round_=0.01)
+    c.box(0.62 - 0.035 / a, horizon - 0.36, 0.12, 0.08, scale_colour(hall, 0.7), round_=0.01)
     tar = toned_land(c, (96, 100, 108), 0.8)
     c.poly([(0, horizon + 0.14), (1, horizon + 0.1), (1, 0.92), (0, 1)], tar)
     for k in range(7):
@@ -38,7 +38,7 @@ def airport(c: Canvas, picture: Picture, horizon: float, light: Light) -> None:
     body, y = toned_land(c, (244, 246, 248), 0.9, 0.8), horizon + 0.13
     c.poly([(0.3, y - 0.06), (0.27, y - 0.2), (0.31, y - 0.2), (0.37, y - 0.07)], toned_land(c, (206, 84, 70), 0.9))
     c.box(0.29, y - 0.075, 0.46 * a, 0.085, body, round_=0.042)
-    c.poly([(0.48, y - 0.01), (0.58, y - 0.01), (0.5, y + 0.1), (0.45, y + 0.1)], scaled(body, 0.86))
+    c.poly([(0.48, y - 0.01), (0.58, y - 0.01), (0.5, y + 0.1), (0.45, y + 0.1)], scale_colour(body, 0.86))
     for k in range(11):
         c.oval(0.38 + 0.028 * k, y - 0.045, 0.01, 0.01, (70, 96, 120))
     for x in (0.42, 0.68):
@@ -80,9 +80,9 @@ def castle(c: Canvas, picture: Picture, horizon: float, light: Light) -> None:
     stone, roof = toned_land(c, (190, 180, 168), 0.55), toned_land(c, (150, 76, 70), 0.6)
 
     def battlement(x: float, y: float, w: float, h: float, shade: float = 1.0) -> None:
-        c.box(x, y, w, h, scaled(stone, shade))
+        c.box(x, y, w, h, scale_colour(stone, shade))
         for k in range(max(2, round(w / 0.04))):
-            c.box(x + 0.04 * k / a, y - 0.022, 0.022, 0.024, scaled(stone, shade))
+            c.box(x + 0.04 * k / a, y - 0.022, 0.022, 0.024, scale_colour(stone, shade))
 
     base = horizon + 0.08
     battlement(0.42, base - 0.22, 0.6, 0.26)
@@ -101,11 +101,11 @@ def castle(c: Canvas, picture: Picture, horizon: float, light: Light) -> None:
             base - tall + 0.06,
             0.028,
             0.06,
-            c.palette.window if c.palette.dark else scaled(stone, 0.4),
+            c.palette.window if c.palette.dark else scale_colour(stone, 0.4),
             round_=0.012,
         )
-    c.oval(0.6 + 0.07 / a, base - 0.07, 0.06, 0.05, scaled(stone, 0.35))
-    c.box(0.6 + 0.01 / a, base - 0.07, 0.12, 0.11, scaled(stone, 0.35))
+    c.oval(0.6 + 0.07 / a, base - 0.07, 0.06, 0.05, scale_colour(stone, 0.35))
+    c.box(0.6 + 0.01 / a, base - 0.07, 0.12, 0.11, scale_colour(stone, 0.35))
     hill(c, c.palette.land(0.8), horizon + 0.18, 0.05, 2.6)
     for k in range(9):
         things.tree(
@@ -127,7 +127,7 @@ def graveyard(c: Canvas, picture: Picture, horizon: float, light: Light) -> None
             c.box(x, horizon + y - s * 0.72, 0.6 * s, 0.74 * s, stone)
             c.line(
                 [(x + 0.14 * s / a, horizon + y - 0.5 * s), (x + 0.46 * s / a, horizon + y - 0.5 * s)],
-                scaled(stone, 0.7),
+                scale_colour(stone, 0.7),
                 0.03 * s,
             )
     del light
@@ -198,12 +198,19 @@ def facade(c: Canvas, picture: Picture, horizon: float, light: Light) -> None:
     paint_ridges(c, horizon, 1, 0.08)
     ground(c, picture, horizon, 0.5)
     stone = toned_land(c, (224, 214, 196), 0.7, 0.72)
-    shade = scaled(stone, 0.8)
+    shade = scale_colour(stone, 0.8)
     left, right, base = 0.24, 0.8, horizon + 0.1
-    c.box(left - 0.1, base - 0.32, (right - left + 0.2) * a, 0.32, scaled(stone, 0.92))
+    c.box(left - 0.1, base - 0.32, (right - left + 0.2) * a, 0.32, scale_colour(stone, 0.92))
     for x in (left - 0.085, left - 0.04, right + 0.02, right + 0.065):
         for y in (0.27, 0.14):
-            c.box(x, base - y, 0.045, 0.08, c.palette.window if c.palette.dark else scaled(stone, 0.55), round_=0.006)
+            c.box(
+                x,
+                base - y,
+                0.045,
+                0.08,
+                c.palette.window if c.palette.dark else scale_colour(stone, 0.55),
+                round_=0.006,
+            )
     c.box(left, base - 0.36, (right - left) * a, 0.36, shade)
     c.poly([(left - 0.03, base - 0.36), ((left + right) / 2, base - 0.53), (right + 0.03, base - 0.36)], stone)
     c.poly([(left + 0.04, base - 0.375), ((left + right) / 2, base - 0.49), (right - 0.04, base - 0.375)], shade)
@@ -211,15 +218,15 @@ def facade(c: Canvas, picture: Picture, horizon: float, light: Light) -> None:
     for k in range(6):
         x = left + 0.02 + (right - left - 0.075) * k / 5
         c.box(x, base - 0.34, 0.06, 0.34, stone)
-        c.box(x + 0.04 / a, base - 0.34, 0.02, 0.34, scaled(stone, 0.88))
-    c.box(0.5 - 0.01, base - 0.17, 0.08, 0.17, scaled(stone, 0.4))
+        c.box(x + 0.04 / a, base - 0.34, 0.02, 0.34, scale_colour(stone, 0.88))
+    c.box(0.5 - 0.01, base - 0.17, 0.08, 0.17, scale_colour(stone, 0.4))
     for k in range(4):
         c.box(
             left - 0.03 - 0.014 * k,
             base + 0.02 * k,
             (right - left + 0.06 + 0.028 * k) * a,
             0.022,
-            scaled(stone, 1.0 - 0.06 * k),
+            scale_colour(stone, 1.0 - 0.06 * k),
         )
     c.poly([(0.44, base + 0.08), (0.6, base + 0.08), (0.8, 1), (0.24, 1)], toned_land(c, (206, 196, 178), 0.8))
     for x in (0.06, 0.93):
@@ -236,7 +243,7 @@ def works(c: Canvas, picture: Picture, horizon: float, light: Light) -> None:
     c.box(0.14, base - 0.4, 0.34 * a, 0.42, wall)
     for row in range(4):
         for k in range(6):
-            c.box(0.155 + 0.055 * k, base - 0.38 + 0.1 * row, 0.055, 0.06, scaled(wall, 0.6))
+            c.box(0.155 + 0.055 * k, base - 0.38 + 0.1 * row, 0.055, 0.06, scale_colour(wall, 0.6))
     for k in range(7):
         c.line([(0.13 + 0.06 * k, base), (0.13 + 0.06 * k, base - 0.46)], toned_land(c, (130, 120, 110), 0.8), 0.006)
     for row in range(5):
@@ -246,9 +253,9 @@ def works(c: Canvas, picture: Picture, horizon: float, light: Light) -> None:
     c.line([(0.4, 0.16), (0.72, 0.08), (0.9, 0.16)], steel, 0.006)
     for k in range(14):
         y = base - (base - 0.12) * k / 14
-        c.line([(0.711, y), (0.729, y - 0.04)], scaled(steel, 0.7), 0.004)
+        c.line([(0.711, y), (0.729, y - 0.04)], scale_colour(steel, 0.7), 0.004)
     c.box(0.85, 0.165, 0.09, 0.06, toned_land(c, (120, 116, 112), 0.8))
-    c.line([(0.48, 0.16), (0.48, 0.36)], scaled(c.palette.near, 1.0), 0.004)
+    c.line([(0.48, 0.16), (0.48, 0.36)], scale_colour(c.palette.near, 1.0), 0.004)
     c.box(0.48 - 0.05 / a, 0.36, 0.1, 0.05, toned_land(c, (170, 90, 60), 0.8))
     hill(c, toned_land(c, (176, 146, 108), 0.85), base + 0.1, 0.03, 1.7)
     del light

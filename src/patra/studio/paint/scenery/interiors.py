@@ -5,8 +5,8 @@ import math
 from PIL import Image
 
 from patra.studio.paint.canvas import Canvas
-from patra.studio.paint.palette import Colour, mix, scaled
-from patra.studio.paint.scenery.light import FLOOR, WOOD, lit
+from patra.studio.paint.palette import Colour, mix, scale_colour
+from patra.studio.paint.scenery.light import FLOOR, WOOD, light_colour
 from patra.studio.paint.scenery.places import paint_place
 from patra.studio.paint.scenery.rooms import ROOMS
 from patra.studio.script.shots import Picture
@@ -24,16 +24,16 @@ _WALLS: dict[str, Colour] = {
 
 def paint_interior(c: Canvas, picture: Picture) -> None:
     furnish, plain, windowed = ROOMS.get(set_of(picture.sign), (None, _WALLS.get(picture.place, (190, 160, 130)), True))
-    wall, wood = lit(c, plain), lit(c, WOOD)
-    c.gradient([(0, scaled(wall, 0.72)), (0.7, wall), (1, scaled(wall, 0.86))], 0, FLOOR)
+    wall, wood = light_colour(c, plain), light_colour(c, WOOD)
+    c.gradient([(0, scale_colour(wall, 0.72)), (0.7, wall), (1, scale_colour(wall, 0.86))], 0, FLOOR)
     for k in range(26):  # boards, just seen
         x = k / 26
-        c.line([(x, 0), (x, FLOOR)], scaled(wall, 0.93), 0.002)
-    c.gradient([(0, scaled(wood, 0.9)), (1, scaled(wood, 0.62))], FLOOR, 1)
+        c.line([(x, 0), (x, FLOOR)], scale_colour(wall, 0.93), 0.002)
+    c.gradient([(0, scale_colour(wood, 0.9)), (1, scale_colour(wood, 0.62))], FLOOR, 1)
     for k in range(15):
         x = (k - 7) / 7
-        c.line([(0.5 + 0.52 * x, FLOOR), (0.5 + 1.25 * x, 1)], scaled(wood, 0.6), 0.003)
-    c.box(0, FLOOR - 0.026, c.aspect, 0.032, scaled(wood, 0.75))
+        c.line([(0.5 + 0.52 * x, FLOOR), (0.5 + 1.25 * x, 1)], scale_colour(wood, 0.6), 0.003)
+    c.box(0, FLOOR - 0.026, c.aspect, 0.032, scale_colour(wood, 0.75))
     if windowed:
         _window(c, picture, 0.17, 0.16, 0.36 * c.aspect * 0.62, 0.4, wood)
     if furnish is not None:
@@ -87,14 +87,14 @@ def _window(c: Canvas, picture: Picture, x: float, y: float, w: float, h: float,
         ),
     )
     left, top = c.at(x, y)
-    frame = scaled(wood, 0.8)
+    frame = scale_colour(wood, 0.8)
     c.box(x - 0.025 / c.aspect, y - 0.025, w + 0.05, h + 0.05, frame)
     c.image.paste(outside.image.resize((width, height), Image.Resampling.BILINEAR), (round(left), round(top)))
     for k in (1 / 3, 2 / 3):
         c.box(x + (w * k - 0.005) / c.aspect, y, 0.01, h, frame)
     c.box(x, y + h / 2 - 0.005, w, 0.01, frame)
     c.box(x - 0.05 / c.aspect, y + h + 0.015, w + 0.1, 0.024, mix(frame, c.palette.light, 0.2))
-    curtain = lit(c, (168, 74, 66))
+    curtain = light_colour(c, (168, 74, 66))
     for side in (-1, 1):
         edge = x - 0.03 / c.aspect if side < 0 else x + (w + 0.03) / c.aspect
         folds = [
@@ -115,10 +115,10 @@ def _window(c: Canvas, picture: Picture, x: float, y: float, w: float, h: float,
         for k in (0.0, 0.03):
             c.line(
                 [(edge + side * k / c.aspect, y - 0.04), (edge + side * (k + 0.006) / c.aspect, y + h + 0.11)],
-                scaled(curtain, 0.8),
+                scale_colour(curtain, 0.8),
                 0.005,
             )
-    c.box(x - 0.11 / c.aspect, y - 0.068, w + 0.22, 0.018, scaled(wood, 0.6), round_=0.008)
+    c.box(x - 0.11 / c.aspect, y - 0.068, w + 0.22, 0.018, scale_colour(wood, 0.6), round_=0.008)
 
 
 def _table(c: Canvas, x: float, wood: Colour, *, lamp: bool = False, cups: bool = False, tools: bool = False) -> None:
@@ -126,7 +126,7 @@ def _table(c: Canvas, x: float, wood: Colour, *, lamp: bool = False, cups: bool 
     w = 0.62
     board = mix(wood, c.palette.light, 0.12)
     for leg in (0.05, w - 0.09):
-        c.box(x + leg / a, top, 0.04, 0.25, scaled(wood, 0.7))
+        c.box(x + leg / a, top, 0.04, 0.25, scale_colour(wood, 0.7))
     c.poly(
         [
             (x - 0.03 / a, top + 0.03),
@@ -136,7 +136,7 @@ def _table(c: Canvas, x: float, wood: Colour, *, lamp: bool = False, cups: bool 
         ],
         board,
     )
-    c.box(x - 0.03 / a, top + 0.03, w + 0.06, 0.024, scaled(board, 0.72))
+    c.box(x - 0.03 / a, top + 0.03, w + 0.06, 0.024, scale_colour(board, 0.72))
     if cups:
         cup(c, x + 0.2 / a, top - 0.012, 0.06)
         cup(c, x + 0.34 / a, top - 0.0, 0.06)
@@ -161,7 +161,7 @@ def _table(c: Canvas, x: float, wood: Colour, *, lamp: bool = False, cups: bool 
             ],
             (250, 214, 150) if c.palette.dark else (226, 204, 170),
         )
-    chair = scaled(wood, 0.6)
+    chair = scale_colour(wood, 0.6)
     c.box(x - 0.19 / a, top + 0.04, 0.16, 0.02, chair)
     c.box(x - 0.2 / a, top - 0.16, 0.02, 0.38, chair)
     c.box(x - 0.06 / a, top + 0.05, 0.02, 0.17, chair)
@@ -169,7 +169,7 @@ def _table(c: Canvas, x: float, wood: Colour, *, lamp: bool = False, cups: bool 
 
 def cup(c: Canvas, x: float, y: float, s: float) -> None:
     a, china = c.aspect, mix((236, 232, 224), c.palette.near, 0.3 if c.palette.dark else 0.05)
-    c.oval(x, y, 0.62 * s, 0.16 * s, scaled(china, 0.86))
+    c.oval(x, y, 0.62 * s, 0.16 * s, scale_colour(china, 0.86))
     c.poly(
         [
             (x - 0.4 * s / a, y - 0.62 * s),
@@ -192,21 +192,21 @@ def candle(c: Canvas, x: float, y: float, s: float) -> None:
 def _shelf(c: Canvas, x: float, y: float, w: float, wood: Colour, *, pots: bool) -> None:
     a = c.aspect
     for row in (0.0, 0.16):
-        c.box(x, y + row + 0.1, w * a, 0.018, scaled(wood, 0.8))
+        c.box(x, y + row + 0.1, w * a, 0.018, scale_colour(wood, 0.8))
         if pots:
             for k in range(7):
-                tone = lit(
+                tone = light_colour(
                     c, ((188, 104, 70), (92, 116, 120), (206, 188, 150), (150, 70, 60))[(k + round(row * 10)) % 4]
                 )
                 px, tall = x + (0.05 + 0.095 * k) / a, 0.05 + 0.03 * ((k * 7) % 3) / 2
                 c.box(px, y + row + 0.1 - tall, 0.055, tall, tone, round_=0.012)
-                c.box(px + 0.008 / a, y + row + 0.092 - tall, 0.039, 0.012, scaled(tone, 0.8))
+                c.box(px + 0.008 / a, y + row + 0.092 - tall, 0.039, 0.012, scale_colour(tone, 0.8))
 
 
 def _stove(c: Canvas, wood: Colour) -> None:
     a = c.aspect
-    brick = lit(c, (150, 92, 72))
-    c.box(0.79, 0.1, 0.2, 0.64, scaled(brick, 0.82))
+    brick = light_colour(c, (150, 92, 72))
+    c.box(0.79, 0.1, 0.2, 0.64, scale_colour(brick, 0.82))
     c.box(0.74, 0.46, 0.4, 0.28, brick)
     for row in range(6):
         for k in range(6):
@@ -215,7 +215,7 @@ def _stove(c: Canvas, wood: Colour) -> None:
                 0.472 + 0.045 * row,
                 0.06,
                 0.038,
-                scaled(brick, 0.92 + 0.05 * ((row * k) % 3)),
+                scale_colour(brick, 0.92 + 0.05 * ((row * k) % 3)),
             )
     c.box(0.8, 0.56, 0.2, 0.14, (26, 16, 14), round_=0.05)
     _flames(c, 0.8 + 0.1 / a, 0.69, 0.11)
@@ -249,26 +249,26 @@ def _flames(c: Canvas, x: float, y: float, s: float) -> None:
 
 
 def _hearth(c: Canvas, x: float, wood: Colour) -> None:
-    stone = lit(c, (140, 130, 124))
+    stone = light_colour(c, (140, 130, 124))
     c.box(x - 0.13 / c.aspect, 0.42, 0.34, 0.32, stone)
-    c.box(x - 0.15 / c.aspect, 0.39, 0.38, 0.035, scaled(wood, 0.8))
+    c.box(x - 0.15 / c.aspect, 0.39, 0.38, 0.035, scale_colour(wood, 0.8))
     c.box(x - 0.07 / c.aspect, 0.52, 0.22, 0.22, (24, 16, 14), round_=0.04)
     _flames(c, x + 0.04 / c.aspect, 0.73, 0.15)
 
 
 def _books(c: Canvas, x: float, y: float, w: float, h: float, wood: Colour) -> None:
     a, rng = c.aspect, c.rng
-    c.box(x, y, w * a, h, scaled(wood, 0.7))
+    c.box(x, y, w * a, h, scale_colour(wood, 0.7))
     rows = max(3, round(h / 0.135))
     for row in range(rows):
         top = y + 0.014 + row * h / rows
         tall = h / rows - 0.026
-        c.box(x + 0.012 / a, top, w * a - 0.024, tall, scaled(wood, 0.42))
+        c.box(x + 0.012 / a, top, w * a - 0.024, tall, scale_colour(wood, 0.42))
         at = 0.018
         while at < w * a - 0.05:
             thick = 0.012 + 0.018 * rng.random()
             if rng.random() < 0.9:
-                tone = lit(
+                tone = light_colour(
                     c,
                     ((140, 54, 48), (54, 76, 92), (98, 106, 66), (180, 144, 86), (82, 56, 84), (60, 60, 66))[
                         rng.randrange(6)
@@ -281,8 +281,8 @@ def _books(c: Canvas, x: float, y: float, w: float, h: float, wood: Colour) -> N
 
 
 def _wall_clock(c: Canvas, x: float, y: float, r: float, wood: Colour) -> None:
-    face = lit(c, (238, 230, 210))
-    c.oval(x, y, r * 1.16, r * 1.16, scaled(wood, 0.6))
+    face = light_colour(c, (238, 230, 210))
+    c.oval(x, y, r * 1.16, r * 1.16, scale_colour(wood, 0.6))
     c.oval(x, y, r, r, face)
     for k in range(12):
         ang = k * math.pi / 6
@@ -319,17 +319,17 @@ def _clocks(c: Canvas, x: float, y: float, wood: Colour) -> None:
 
 def _bed(c: Canvas, wood: Colour) -> None:
     a = c.aspect
-    c.box(0.5, 0.44, 0.05, 0.38, scaled(wood, 0.7))
-    c.box(0.5, 0.6, 0.72, 0.2, lit(c, (96, 120, 150)), round_=0.03)
-    c.box(0.5 + 0.05 / a, 0.56, 0.2, 0.08, lit(c, (240, 236, 226)), round_=0.03)
+    c.box(0.5, 0.44, 0.05, 0.38, scale_colour(wood, 0.7))
+    c.box(0.5, 0.6, 0.72, 0.2, light_colour(c, (96, 120, 150)), round_=0.03)
+    c.box(0.5 + 0.05 / a, 0.56, 0.2, 0.08, light_colour(c, (240, 236, 226)), round_=0.03)
 
 
 def _hall(c: Canvas, wood: Colour) -> None:
-    red = lit(c, (150, 44, 44))
+    red = light_colour(c, (150, 44, 44))
     for side in (0.44, 0.94):
         c.poly([(side, 0), (side + 0.1, 0), (side + 0.07, FLOOR), (side + 0.015, FLOOR)], red)
         for k in range(3):
-            c.line([(side + 0.02 + 0.025 * k, 0), (side + 0.025 + 0.016 * k, FLOOR)], scaled(red, 0.75), 0.006)
+            c.line([(side + 0.02 + 0.025 * k, 0), (side + 0.025 + 0.016 * k, FLOOR)], scale_colour(red, 0.75), 0.006)
     for row in range(3):
         for k in range(9):
             c.box(
@@ -337,7 +337,7 @@ def _hall(c: Canvas, wood: Colour) -> None:
                 0.8 + 0.07 * row,
                 0.13 + 0.02 * row,
                 0.05,
-                scaled(wood, 0.55 - 0.08 * row),
+                scale_colour(wood, 0.55 - 0.08 * row),
                 round_=0.015,
             )
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from patra.studio.paint import things
 from patra.studio.paint.canvas import Canvas
-from patra.studio.paint.palette import mix, scaled
+from patra.studio.paint.palette import mix, scale_colour
 from patra.studio.paint.scenery.grounds import GROUNDS, outdoors
 from patra.studio.paint.scenery.sky import paint_ridges, paint_sky
 from patra.studio.paint.scenery.terrain import SNOW, ground, hill
@@ -99,7 +99,7 @@ def _field(c: Canvas, picture: Picture, horizon: float, light: tuple[float, floa
             x = (k - 13) * 0.11
             c.poly(
                 [(0.5 + x * 0.12, horizon + 0.03), (0.5 + x * 1.2, 1.0), (0.5 + (x + 0.055) * 1.2, 1.0)],
-                gold if k % 2 else scaled(gold, 0.9),
+                gold if k % 2 else scale_colour(gold, 0.9),
                 120,
             )
     things.tree(c, 0.76, horizon + 0.09, 0.34, 0.65)
@@ -194,26 +194,26 @@ def _street(c: Canvas, picture: Picture, horizon: float, light: tuple[float, flo
                 p.land(1 - 0.75 * t1), mix((220, 200, 172), (170, 118, 96), rng.random()), 0.34 if not p.dark else 0.1
             )
             if side:
-                wall = scaled(wall, 0.88)
+                wall = scale_colour(wall, 0.88)
             y1, y2 = horizon - (tall - 0.02) * (1 - t1), horizon - (tall - 0.02) * (1 - t2)
             b1, b2 = horizon + 0.36 * (1 - t1) + 0.01, horizon + 0.36 * (1 - t2) + 0.01
             c.poly([(x1, y1), (x2, y2), (x2, b2), (x1, b1)], wall)
             over = -0.012 if side == 0 else 0.012
             c.poly(
                 [(x1, y1), (x2 - over, y2), (x2 - over, y2 + 0.03 * (1 - t2)), (x1, y1 + 0.04 * (1 - t1))],
-                scaled(p.land(1 - 0.6 * t1), 0.8),
+                scale_colour(p.land(1 - 0.6 * t1), 0.8),
             )
             for floor in (0.26, 0.56):
                 for wx in (0.25, 0.62):
                     a1, a2 = x1 + (x2 - x1) * wx, x1 + (x2 - x1) * (wx + 0.2)
                     s1, s2 = 1 - (t1 + (t2 - t1) * wx), 1 - (t1 + (t2 - t1) * (wx + 0.2))
                     top1, top2 = horizon - (tall * (1 - floor) - 0.02) * s1, horizon - (tall * (1 - floor) - 0.02) * s2
-                    pane = p.window if p.dark and rng.random() < 0.7 else mix(scaled(wall, 0.5), p.middle, 0.25)
+                    pane = p.window if p.dark and rng.random() < 0.7 else mix(scale_colour(wall, 0.5), p.middle, 0.25)
                     c.poly([(a1, top1), (a2, top2), (a2, top2 + 0.11 * s2), (a1, top1 + 0.11 * s1)], pane)
     for k in range(16):
         t = (k / 16) ** 1.8
         y = horizon + 0.012 + (1 - horizon) * t
-        c.line([(0.5 - 0.5 * t - 0.02, y), (0.54 + 0.5 * t, y)], scaled(stone, 0.86), 0.002 + 0.003 * t, 120)
+        c.line([(0.5 - 0.5 * t - 0.02, y), (0.54 + 0.5 * t, y)], scale_colour(stone, 0.86), 0.002 + 0.003 * t, 120)
     if picture.weather in {"rain", "storm"} or p.dark:
         for k in range(5):
             c.glow(0.3 + 0.1 * k, horizon + 0.12 + 0.07 * k, 0.16, p.window, 0.3, flat=0.4)
@@ -258,7 +258,7 @@ def _station(c: Canvas, picture: Picture, horizon: float, light: tuple[float, fl
     c.poly([(0, horizon + 0.26), (1, horizon + 0.22), (1, 1), (0, 1)], platform)
     c.line([(0, horizon + 0.275), (1, horizon + 0.235)], mix(platform, (250, 230, 150), 0.5), 0.008)
     for x in (0.14, 0.5, 0.86):
-        c.line([(x, horizon + 0.34), (x, horizon - 0.32)], scaled(p.near, 1.0), 0.014)
+        c.line([(x, horizon + 0.34), (x, horizon - 0.32)], scale_colour(p.near, 1.0), 0.014)
     c.poly(
         [(0, horizon - 0.34), (1, horizon - 0.38), (1, horizon - 0.3), (0, horizon - 0.27)],
         mix(p.land(0.9), (80, 60, 60), 0.4),

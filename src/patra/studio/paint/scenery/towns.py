@@ -2,7 +2,7 @@
 
 from patra.studio.paint import things
 from patra.studio.paint.canvas import Canvas
-from patra.studio.paint.palette import Colour, mix, scaled
+from patra.studio.paint.palette import Colour, mix, scale_colour
 from patra.studio.paint.scenery.terrain import ground, toned_land
 from patra.studio.script.shots import Picture
 
@@ -16,12 +16,12 @@ def market(c: Canvas, picture: Picture, horizon: float, light: Light) -> None:
     for k in range(9):
         things.house(c, 0.02 + 0.12 * k, horizon + 0.01, 0.16 + 0.05 * c.rng.random(), 0.4, tone=c.rng.random())
     stone = toned_land(c, (186, 176, 160), 0.8)
-    c.gradient([(0, scaled(stone, 0.86)), (1, stone)], horizon + 0.02, 1)
+    c.gradient([(0, scale_colour(stone, 0.86)), (1, stone)], horizon + 0.02, 1)
     tones: tuple[Colour, ...] = ((204, 84, 72), (76, 132, 120), (222, 164, 70), (92, 112, 164))
     for k, (x, y, s) in enumerate(((0.04, 0.16, 0.24), (0.3, 0.13, 0.22), (0.55, 0.14, 0.23), (0.79, 0.18, 0.26))):
         base, cloth = horizon + y, toned_land(c, tones[k], 0.8, 0.72)
         for leg in (0.02, 1.36):
-            c.box(x + leg * s / a, base - 0.9 * s, 0.05 * s, 0.92 * s, scaled(c.palette.near, 1.0))
+            c.box(x + leg * s / a, base - 0.9 * s, 0.05 * s, 0.92 * s, scale_colour(c.palette.near, 1.0))
         c.box(x, base - 0.34 * s, 1.4 * s, 0.34 * s, toned_land(c, (150, 104, 68), 0.8))
         for j in range(9):
             fruit = ((214, 92, 70), (238, 178, 70), (120, 160, 84), (170, 90, 120))[(j + k) % 4]
@@ -50,14 +50,14 @@ def square(c: Canvas, picture: Picture, horizon: float, light: Light) -> None:
     for k in range(9):
         things.house(c, 0.01 + 0.125 * k, horizon + 0.02, 0.2 + 0.07 * c.rng.random(), 0.45, tone=c.rng.random())
     stone = toned_land(c, (196, 186, 170), 0.85)
-    c.gradient([(0, scaled(stone, 0.85)), (1, stone)], horizon + 0.03, 1)
+    c.gradient([(0, scale_colour(stone, 0.85)), (1, stone)], horizon + 0.03, 1)
     for k in range(9):
         t = (k / 9) ** 1.8
-        c.line([(0, horizon + 0.04 + 0.42 * t), (1, horizon + 0.04 + 0.42 * t)], scaled(stone, 0.9), 0.003)
+        c.line([(0, horizon + 0.04 + 0.42 * t), (1, horizon + 0.04 + 0.42 * t)], scale_colour(stone, 0.9), 0.003)
     for k in range(-8, 9):
-        c.line([(0.5 + 0.05 * k, horizon + 0.03), (0.5 + 0.22 * k, 1)], scaled(stone, 0.92), 0.003)
+        c.line([(0.5 + 0.05 * k, horizon + 0.03), (0.5 + 0.22 * k, 1)], scale_colour(stone, 0.92), 0.003)
     x, y, rim = 0.72, horizon + 0.19, toned_land(c, (160, 154, 148), 0.8)
-    c.oval(x, y, 0.2, 0.05, scaled(rim, 0.8))
+    c.oval(x, y, 0.2, 0.05, scale_colour(rim, 0.8))
     c.oval(x, y - 0.012, 0.19, 0.043, c.palette.water(0.5))
     c.box(x - 0.02 / a, y - 0.2, 0.04, 0.19, rim)
     c.oval(x, y - 0.2, 0.09, 0.024, rim)
@@ -83,7 +83,7 @@ def halt(c: Canvas, picture: Picture, horizon: float, light: Light) -> None:
     c.poly([(0, horizon + 0.08), (1, horizon + 0.08), (1, horizon + 0.24), (0, horizon + 0.24)], tar)
     for k in range(7):
         c.box(0.02 + 0.15 * k, horizon + 0.155, 0.12, 0.012, mix(tar, (250, 250, 236), 0.7))
-    c.gradient([(0, kerb), (1, scaled(kerb, 0.86))], horizon + 0.24, 1)
+    c.gradient([(0, kerb), (1, scale_colour(kerb, 0.86))], horizon + 0.24, 1)
     x, base, steel = 0.5, horizon + 0.32, toned_land(c, (86, 110, 120), 0.8)
     c.box(x, base - 0.34, 0.36 * a, 0.024, steel, round_=0.006)
     for px in (0.0, 0.34):
@@ -103,7 +103,7 @@ def parking(c: Canvas, picture: Picture, horizon: float, light: Light) -> None:
     for k in range(8):
         things.tree(c, 0.05 + 0.13 * k, horizon + 0.03, 0.16 + 0.05 * c.rng.random(), 0.4, "round")
     tar = toned_land(c, (112, 114, 122), 0.8)
-    c.gradient([(0, scaled(tar, 0.9)), (1, tar)], horizon + 0.03, 1)
+    c.gradient([(0, scale_colour(tar, 0.9)), (1, tar)], horizon + 0.03, 1)
     for k in range(8):
         c.line(
             [(0.1 + 0.12 * k, horizon + 0.06), (0.02 + 0.137 * k, horizon + 0.22)],
@@ -133,15 +133,19 @@ def yard(c: Canvas, picture: Picture, horizon: float, light: Light) -> None:
     for row in (0.18, 0.07):
         for k in range(9):
             if k == 4 and row == 0.07:
-                c.box(0.485, horizon - 0.1, 0.07, 0.12, scaled(roof, 0.7))
+                c.box(0.485, horizon - 0.1, 0.07, 0.12, scale_colour(roof, 0.7))
                 continue
             c.box(
-                0.205 + 0.068 * k, horizon - row, 0.07, 0.06, c.palette.window if c.palette.dark else scaled(wall, 0.62)
+                0.205 + 0.068 * k,
+                horizon - row,
+                0.07,
+                0.06,
+                c.palette.window if c.palette.dark else scale_colour(wall, 0.62),
             )
     for k in range(5):
         things.tree(c, (0.04, 0.11, 0.89, 0.95, 0.99)[k], horizon + 0.04, 0.24, 0.5, "round")
     sand = toned_land(c, (206, 184, 148), 0.85)
-    c.gradient([(0, scaled(sand, 0.88)), (1, sand)], horizon + 0.03, 1)
+    c.gradient([(0, scale_colour(sand, 0.88)), (1, sand)], horizon + 0.03, 1)
     white = mix(sand, (252, 250, 244), 0.75)
     for k in range(4):
         r = 0.34 + 0.07 * k

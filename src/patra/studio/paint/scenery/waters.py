@@ -4,7 +4,7 @@ import math
 
 from patra.studio.paint import things
 from patra.studio.paint.canvas import Canvas
-from patra.studio.paint.palette import mix, scaled
+from patra.studio.paint.palette import mix, scale_colour
 from patra.studio.paint.scenery.sky import paint_ridges
 from patra.studio.paint.scenery.terrain import SNOW, ground, water
 from patra.studio.script.shots import Picture
@@ -79,9 +79,9 @@ def harbour(c: Canvas, picture: Picture, horizon: float, light: tuple[float, flo
         t = (k / 14) ** 0.7
         y = 1.0 + (horizon + 0.055 - 1.0) * t
         left, right = 0.3 + (0.775 - 0.3) * t, 0.56 + (0.795 - 0.56) * t
-        c.line([(left, y), (right, y)], scaled(pier, 0.78), 0.004 * (1.1 - t))
+        c.line([(left, y), (right, y)], scale_colour(pier, 0.78), 0.004 * (1.1 - t))
         for x in (left, right):
-            c.line([(x, y), (x, y + 0.06 * (1.1 - t))], scaled(pier, 0.6), 0.014 * (1.1 - t))
+            c.line([(x, y), (x, y + 0.06 * (1.1 - t))], scale_colour(pier, 0.6), 0.014 * (1.1 - t))
     for x, dy, s in ((0.15, 0.13, 0.17), (0.29, 0.08, 0.12), (0.62, 0.05, 0.08), (0.93, 0.22, 0.22)):
         things.boat(c, x, horizon + dy, s, 0.5 + 1.2 * dy, sail=False)
 
@@ -138,7 +138,7 @@ def river(c: Canvas, picture: Picture, horizon: float, light: tuple[float, float
             (0.93, horizon + 0.24),
             (1, horizon + 0.4),
         ],
-        scaled(bank, 0.9),
+        scale_colour(bank, 0.9),
     )
     for x, y, s in ((0.06, 0.1, 0.3), (0.17, 0.07, 0.22), (0.9, 0.09, 0.3), (0.8, 0.06, 0.16), (0.98, 0.16, 0.36)):
         colour = mix(p.land(0.6), (238, 168, 186), 0.6) if "blossom" in picture.motifs else None

@@ -4,7 +4,7 @@ import math
 
 from patra.studio.paint import things
 from patra.studio.paint.canvas import Canvas
-from patra.studio.paint.palette import Colour, mix, scaled
+from patra.studio.paint.palette import Colour, mix, scale_colour
 from patra.studio.paint.scenery.sky import paint_ridges
 from patra.studio.paint.scenery.terrain import SNOW, ground, hill, toned_land, water
 from patra.studio.script.shots import Picture
@@ -24,20 +24,20 @@ def cave(c: Canvas, picture: Picture, horizon: float, light: Light) -> None:
     """Dark rock around an opening through which the light comes: also a tunnel, a mine."""
     p, a = c.palette, c.aspect
     rock = toned_land(c, (86, 78, 80), 0.95, 0.5)
-    c.gradient([(0, scaled(rock, 0.5)), (1, scaled(rock, 0.8))])
+    c.gradient([(0, scale_colour(rock, 0.5)), (1, scale_colour(rock, 0.8))])
     for k in range(6):
         r = 0.46 - 0.05 * k
-        c.oval(0.6, 0.5, r * 1.25, r, mix(scaled(rock, 0.62), p.horizon, 0.13 * k))
+        c.oval(0.6, 0.5, r * 1.25, r, mix(scale_colour(rock, 0.62), p.horizon, 0.13 * k))
     c.glow(0.6, 0.5, 0.7, p.light, 0.5 if not p.dark else 0.22)
-    c.poly([(0.5, 0.62), (0.7, 0.62), (1.1, 1), (0.1, 1)], mix(scaled(rock, 0.9), p.light, 0.12))
+    c.poly([(0.5, 0.62), (0.7, 0.62), (1.1, 1), (0.1, 1)], mix(scale_colour(rock, 0.9), p.light, 0.12))
     for k in range(16):
         x = (k + 0.6 * c.rng.random()) / 16
         tall = 0.08 + 0.2 * c.rng.random() * (1.2 - abs(0.6 - x))
-        c.poly([(x - 0.03, 0), (x + 0.03, 0), (x, tall)], scaled(rock, 0.42))
+        c.poly([(x - 0.03, 0), (x + 0.03, 0), (x, tall)], scale_colour(rock, 0.42))
     for x, s in ((0.12, 0.16), (0.26, 0.1), (0.9, 0.14)):
         c.poly(
             [(x - s / a, 0.98), (x - 0.5 * s / a, 0.98 - s), (x + 0.4 * s / a, 0.98 - 1.2 * s), (x + s / a, 0.98)],
-            scaled(rock, 0.6),
+            scale_colour(rock, 0.6),
         )
     del picture, horizon, light
 
@@ -49,10 +49,10 @@ def waterfall(c: Canvas, picture: Picture, horizon: float, light: Light) -> None
         line = [(edge, 0.1)] + [
             (edge + (start - edge) * t, 0.12 + 0.05 * math.sin(7 * t + edge)) for t in (0.2, 0.5, 0.8, 1.0)
         ]
-        c.poly([*line, (start, 0.8), (edge, 1)], scaled(rock, 1.0 if edge else 0.9))
+        c.poly([*line, (start, 0.8), (edge, 1)], scale_colour(rock, 1.0 if edge else 0.9))
         for k in range(9):
             x = edge + (start - edge) * (0.1 + 0.1 * k)
-            c.line([(x, 0.2 + 0.1 * (k % 3)), (x + 0.01, 0.36 + 0.12 * (k % 4))], scaled(rock, 0.78), 0.008)
+            c.line([(x, 0.2 + 0.1 * (k % 3)), (x + 0.01, 0.36 + 0.12 * (k % 4))], scale_colour(rock, 0.78), 0.008)
     white = mix(c.palette.water(0.2), (250, 253, 255), 0.6)
     c.poly([(0.43, 0.16), (0.63, 0.16), (0.64, 0.8), (0.42, 0.8)], white)
     for _ in range(22):
@@ -77,7 +77,7 @@ def ice(c: Canvas, picture: Picture, horizon: float, light: Light) -> None:
     for k in range(3):
         hill(
             c,
-            scaled(mix(pale, (150, 200, 226), 0.3 - 0.1 * k), 1.0 - 0.04 * k),
+            scale_colour(mix(pale, (150, 200, 226), 0.3 - 0.1 * k), 1.0 - 0.04 * k),
             horizon + 0.05 + 0.13 * k,
             0.03,
             2.2 * k,
@@ -108,7 +108,7 @@ def volcano(c: Canvas, picture: Picture, horizon: float, light: Light) -> None:
     paint_ridges(c, horizon, 2, 0.12)
     rock = toned_land(c, (92, 80, 84), 0.6, 0.6)
     c.poly([(0.16, horizon + 0.12), (0.5, 0.2), (0.54, 0.23), (0.6, 0.22), (0.64, 0.2), (0.98, horizon + 0.12)], rock)
-    c.poly([(0.64, 0.2), (0.98, horizon + 0.12), (0.66, horizon + 0.12), (0.58, 0.23)], scaled(rock, 0.8))
+    c.poly([(0.64, 0.2), (0.98, horizon + 0.12), (0.66, horizon + 0.12), (0.58, 0.23)], scale_colour(rock, 0.8))
     for dx, run in ((0.0, 0.28), (0.06, 0.2), (-0.05, 0.16)):
         c.line(
             [(0.57 + dx * 0.4, 0.22), (0.56 + dx, 0.22 + run * 0.5), (0.58 + 1.6 * dx, 0.22 + run)],
@@ -136,10 +136,10 @@ def swamp(c: Canvas, picture: Picture, horizon: float, light: Light) -> None:
     moss = toned_land(c, (104, 122, 72), 0.75, 0.5)
     for k in range(9):
         x, y = c.rng.random(), horizon + 0.05 + 0.4 * (k / 9)
-        c.oval(x, y, 0.12 + 0.2 * k / 9, 0.018 + 0.02 * k / 9, scaled(moss, 0.9))
+        c.oval(x, y, 0.12 + 0.2 * k / 9, 0.018 + 0.02 * k / 9, scale_colour(moss, 0.9))
         for _ in range(9):
             px = x + (c.rng.random() - 0.5) * 0.14
-            c.line([(px, y), (px + 0.006, y - 0.05 - 0.1 * k / 9)], scaled(moss, 1.15), 0.005)
+            c.line([(px, y), (px + 0.006, y - 0.05 - 0.1 * k / 9)], scale_colour(moss, 1.15), 0.005)
     for x in (0.18, 0.82, 0.92):
         things.tree(c, x, horizon + 0.16, 0.42, 0.75, "bare")
     del picture
@@ -156,10 +156,12 @@ def camp(c: Canvas, picture: Picture, horizon: float, light: Light) -> None:
         base, tone = horizon + y, toned_land(c, tones[k], 0.8, 0.7)
         c.poly([(x - 0.75 * s / a, base), (x - 0.1 * s / a, base - 0.9 * s), (x + 0.75 * s / a, base)], tone)
         c.poly(
-            [(x - 0.1 * s / a, base - 0.9 * s), (x + 0.75 * s / a, base), (x + 0.3 * s / a, base)], scaled(tone, 0.8)
+            [(x - 0.1 * s / a, base - 0.9 * s), (x + 0.75 * s / a, base), (x + 0.3 * s / a, base)],
+            scale_colour(tone, 0.8),
         )
         c.poly(
-            [(x - 0.12 * s / a, base - 0.62 * s), (x - 0.3 * s / a, base), (x + 0.06 * s / a, base)], scaled(tone, 0.45)
+            [(x - 0.12 * s / a, base - 0.62 * s), (x - 0.3 * s / a, base), (x + 0.06 * s / a, base)],
+            scale_colour(tone, 0.45),
         )
         if c.palette.dark:
             c.glow(x - 0.1 * s / a, base - 0.2 * s, 0.3 * s + 0.05, c.palette.window, 0.8)
@@ -177,7 +179,7 @@ def rows(c: Canvas, picture: Picture, horizon: float, light: Light) -> None:
             x = (j + 0.4 * (k % 2)) / 22
             dy = -0.035 * math.sin(x * 3.3 + 0.9 + 0.25 * k) - 0.0105 * math.sin(x * 7.7 + 2 * (0.9 + 0.25 * k))
             r = 0.012 + 0.004 * k
-            c.oval(x, y + dy, r, r * 0.9, scaled(tone, 0.72))
+            c.oval(x, y + dy, r, r * 0.9, scale_colour(tone, 0.72))
     del light, picture
 
 

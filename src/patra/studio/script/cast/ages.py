@@ -81,7 +81,7 @@ def is_birth(text: str) -> bool:
     return _BORN.search(text) is not None
 
 
-def aged(kind: str, years: int) -> str:
+def kind_at_age(kind: str, years: int) -> str:
     """The kind of a person who is so old."""
     if kind not in FEMALE | MALE:
         return kind
@@ -143,7 +143,7 @@ def stages_of(
             if not life and (
                 found.get("is") or found.get("of") is not None or found.get("after") or " of " in match[0]
             ):
-                whole.setdefault(name, aged(kinds[name], years[name]))
+                whole.setdefault(name, kind_at_age(kinds[name], years[name]))
             elif not life:
                 passing.add(name)
         subject = here[0][1] if here else topic
@@ -164,11 +164,11 @@ def stages_of(
         grown |= {name for name, age in years.items() if age > YOUNG_MAX_YEARS}
         for name, age in years.items():
             if name in kinds:
-                stages.append(Stage(sentence.start, sentence.end, name, aged(kinds[name], age)))
+                stages.append(Stage(sentence.start, sentence.end, name, kind_at_age(kinds[name], age)))
     for name, kind in kinds.items():  # seven in the first sentence of a life, and grown up later
         own = {stage.kind for stage in stages if stage.name == name}
         if life and ((kind in CHILDREN and name in grown) or (kind in {"old", "granny"} and own - {kind})):
-            whole[name] = aged(kind, OLD_MIN_YEARS - 1)
+            whole[name] = kind_at_age(kind, OLD_MIN_YEARS - 1)
     return tuple(stages), whole
 
 
@@ -209,4 +209,4 @@ def _years(word: str) -> int:
     return max(digits.find(tens), 1) * 10 + max(digits.find(ones), 0) if ten else max(digits.find(tens), 0)
 
 
-__all__ = ["Stage", "aged", "is_birth", "is_life", "stages_of"]
+__all__ = ["Stage", "is_birth", "is_life", "kind_at_age", "stages_of"]

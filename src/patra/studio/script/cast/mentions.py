@@ -27,7 +27,7 @@ def mentions_between(mentions: Sequence[Mention], start: int, end: int) -> Seque
     return mentions[first : bisect_left(mentions, end, lo=first, key=lambda m: m.at)]
 
 
-def narrated(text: str, open_quote: bool) -> tuple[str, bool]:
+def blank_speech(text: str, open_quote: bool) -> tuple[str, bool]:
     """The sentence with speech blanked, also speech that an earlier sentence began; and whether it is still open."""
     out: list[str] = []
     for letter in text:

@@ -136,7 +136,7 @@ def _english_names(chapter: Chapter) -> dict[str, str]:
             ):
                 continue
             spoken = re.search(r"\b(?:said|asked|cried|answered|replied|whispered|shouted|called|named)\s+$", before)
-            written = _written(name, whole)
+            written = _ends_of_name(name, whole)
             often = len(written) > 1
             acting = _ACTS.match(rest) or (often and _ACTS_NOW.match(rest)) or _is_role_after(rest, kind_words)
             acting = acting and not _PLACE_BEFORE.search(before) and not before.endswith(" the ")
@@ -165,7 +165,7 @@ def _english_names(chapter: Chapter) -> dict[str, str]:
 
 
 @lru_cache(maxsize=256)
-def _written(name: str, text: str) -> tuple[int, ...]:
+def _ends_of_name(name: str, text: str) -> tuple[int, ...]:
     """Where a name ends in a text, each time that it is written there."""
     return tuple(match.end() for match in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text))
 

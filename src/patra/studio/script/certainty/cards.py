@@ -12,7 +12,7 @@ from itertools import pairwise
 import msgspec
 
 from patra.studio.script.certainty.claims import Claim, certainty_of, doubts
-from patra.studio.script.certainty.clothes import dressed
+from patra.studio.script.certainty.clothes import dress_figures
 from patra.studio.script.certainty.people import figure_claims, people_claims
 from patra.studio.script.certainty.surroundings import place_claims, thing_claims
 from patra.studio.script.facts import Card
@@ -30,7 +30,7 @@ _QUOTED = re.compile(r"[“「『\"]([^”」』\"]{2,})[”」』\"]?")
 QUOTE_SHARE = 0.45  # of the sentence, from which on the card is the quotation
 
 
-def settled(shots: Sequence[Shot], scenes: Sequence[Scene], reading: Reading, least: float = SCENE) -> list[Shot]:
+def settle_shots(shots: Sequence[Shot], scenes: Sequence[Scene], reading: Reading, least: float = SCENE) -> list[Shot]:
     """The shots with their claims; those that are not certain enough as cards."""
     beats = [beat for scene in scenes for beat in scene.beats]
     places = {beat.sentence.start: number for number, beat in enumerate(beats)}
@@ -38,11 +38,11 @@ def settled(shots: Sequence[Shot], scenes: Sequence[Scene], reading: Reading, le
     for shot in shots:
         first = places[shot.sentences[0].start]
         own = beats[first : first + len(shot.sentences)]
-        found.append(_settled(shot, own, beats[:first], reading, least))
-    return _unrepeated(found)
+        found.append(_settle_shot(shot, own, beats[:first], reading, least))
+    return _drop_repeats(found)
 
 
-def _unrepeated(shots: Sequence[Shot]) -> list[Shot]:
+def _drop_repeats(shots: Sequence[Shot]) -> list[Shot]:
     """A pictogram that the two cards before show, too, is left out."""
     found: list[Shot] = []
     drawn: list[set[str]] = []
@@ -65,13 +65,13 @@ def _unrepeated(shots: Sequence[Shot]) -> list[Shot]:
     return found
 
 
-def _settled(shot: Shot, own: Sequence[Beat], before: Sequence[Beat], reading: Reading, least: float) -> Shot:
+def _settle_shot(shot: Shot, own: Sequence[Beat], before: Sequence[Beat], reading: Reading, least: float) -> Shot:
     picture = shot.picture
     things = thing_claims(shot, reading, scenic=False)
     coloured = {claim.subject for claim in things if claim.evidence == "thing_coloured"}
     picture = msgspec.structs.replace(
         picture,
-        figures=dressed(picture.figures, shot.narration),
+        figures=dress_figures(picture.figures, shot.narration),
         pictograms=tuple(name for name in picture.pictograms if name not in coloured),
     )
     things = [claim for claim in things if claim.subject not in coloured]
@@ -80,7 +80,7 @@ def _settled(shot: Shot, own: Sequence[Beat], before: Sequence[Beat], reading: R
     if picture.framing == "insert":
         return shot
     if picture.framing == "card":
-        return _varied(shot, things)
+        return _vary_card(shot, things)
     earlier = [beat.sentence for beat in before]
     people = people_claims(shot, earlier, reading)
     place = place_claims(shot, own, before, reading)
@@ -91,13 +91,13 @@ def _settled(shot: Shot, own: Sequence[Beat], before: Sequence[Beat], reading: R
         return msgspec.structs.replace(shot, certainty=round(certainty_of(claims), 2), doubts=tuple(doubts(claims)))
     card = _card_of(shot, people, place, earlier, reading)
     return msgspec.structs.replace(
-        _varied(msgspec.structs.replace(shot, picture=card), things),
+        _vary_card(msgspec.structs.replace(shot, picture=card), things),
         certainty=round(certainty_of(claims), 2),
         doubts=tuple(doubts(claims)),
     )
 
 
-def _varied(shot: Shot, things: Sequence[Claim]) -> Shot:
+def _vary_card(shot: Shot, things: Sequence[Claim]) -> Shot:
     """A card in one of the layouts, no two alike in a row; without pictograms it is lettering."""
     picture = shot.picture
     card = picture.card
@@ -136,7 +136,7 @@ def _card_of(
     speaker = next((name for s in shot.sentences if (name := reading.speaker(s))), "")
     if len(quote) >= QUOTE_SHARE * len(text):
         named = next((p for p in portraits if p.name == speaker), None)
-        card = Card(kind="quote", title=quote, items=(_shown(speaker, reading),) if named else ())
+        card = Card(kind="quote", title=quote, items=(_display_name(speaker, reading),) if named else ())
         portraits = (named,) if named else ()
     else:
         asked = any(claim.evidence == "asked_about" for claim in people)
@@ -169,7 +169,7 @@ def quotation(text: str, language: str) -> str:
     return f"{whole[:-1]}{'。' if language == 'zh' else '.'}" if whole[-1:] in {",", "，"} else whole
 
 
-def _shown(name: str, reading: Reading) -> str:
+def _display_name(name: str, reading: Reading) -> str:
     return name if name in reading.people.names or reading.language == "zh" else f"the {name}"
 
 

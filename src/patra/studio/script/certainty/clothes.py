@@ -39,7 +39,7 @@ _HAT = re.compile(
 )
 
 
-def dressed(figures: Sequence[Figure], text: str) -> tuple[Figure, ...]:
+def dress_figures(figures: Sequence[Figure], text: str) -> tuple[Figure, ...]:
     """The figures of a shot; one who is alone in it in the colours that it says they wear."""
     if len(figures) != 1:
         return tuple(figures)

@@ -72,8 +72,8 @@ _DAYS = frozenset(
 def people_claims(shot: Shot, before: Sequence[Sentence], reading: Reading) -> list[Claim]:
     """Claims on everyone in the picture, and on those of whom nothing is seen."""
     claims = [claim for figure in shot.picture.figures for claim in figure_claims(figure, shot, before, reading)]
-    told = " ".join(reading.narrated(sentence) for sentence in shot.sentences)
-    if shot.picture.figures and not _spoken(shot, reading) and _WISHED.search(told):
+    told = " ".join(reading.narration_of(sentence) for sentence in shot.sentences)
+    if shot.picture.figures and not _spoken_claims(shot, reading) and _WISHED.search(told):
         claims.append(Claim(about="person", subject=shot.picture.figures[0].name, evidence="asked_about"))
     return claims + _missing(shot, reading)
 
@@ -125,9 +125,13 @@ def _presence(name: str, own: Sequence[Mention], shot: Shot, before: Sequence[Se
         owned = (text.split() or [""])[-1].lower() in OWNERS or (name in KIN_ZH and text[-1:] in set("的我他她你"))
         if owned and _FROM.search(text):
             return "kin_away"
-        return "kin_here" if owned and not any(said for said in _spoken(shot, reading) if said == name) else "role_here"
+        return (
+            "kin_here"
+            if owned and not any(said for said in _spoken_claims(shot, reading) if said == name)
+            else "role_here"
+        )
     if not strong:
-        if name in _spoken(shot, reading):
+        if name in _spoken_claims(shot, reading):
             return "turn"
         return "addressed" if shot.picture.speaker else "carried"
     if all(m.weak for m in strong):
@@ -140,7 +144,7 @@ def _presence(name: str, own: Sequence[Mention], shot: Shot, before: Sequence[Se
     return "pronoun_of_one" if len(_rivals(name, strong[0].at, before, shot, reading)) < 2 else "pronoun_of_several"
 
 
-def _spoken(shot: Shot, reading: Reading) -> list[str]:
+def _spoken_claims(shot: Shot, reading: Reading) -> list[str]:
     return [name for s in shot.sentences if (name := reading.speaker(s))]
 
 
@@ -259,7 +263,7 @@ def _missing(shot: Shot, reading: Reading) -> list[Claim]:
     drawn = {figure.name for figure in shot.picture.figures}
     grouped = any(name[-1:].isdigit() for name in drawn)
     for sentence in shot.sentences:
-        told = unreported_part(here_part(reading.narrated(sentence), language), language)
+        told = unreported_part(here_part(reading.narration_of(sentence), language), language)
         mentioned = {m.at - sentence.start for m in _within(reading, sentence)}
         if not drawn and not shot.picture.crowd and any(told[at : at + 1].strip() for at in mentioned):
             claims.append(Claim(about="missing", subject="", evidence="person_not_drawn"))

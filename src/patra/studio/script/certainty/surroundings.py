@@ -38,7 +38,7 @@ _NOT = re.compile(
 def place_claims(shot: Shot, beats: Sequence[Beat], before: Sequence[Beat], reading: Reading) -> list[Claim]:
     """Claims on where it is; also that nothing was said of it."""
     picture, language = shot.picture, reading.language
-    told = " ".join(unreported_part(here_part(reading.narrated(b.sentence), language), language) for b in beats)
+    told = " ".join(unreported_part(here_part(reading.narration_of(b.sentence), language), language) for b in beats)
     whole = " ".join(without_speech(b.sentence.text) for b in beats)
     claims: list[Claim] = []
     if not picture.place and not picture.sign:
@@ -55,7 +55,11 @@ def place_claims(shot: Shot, beats: Sequence[Beat], before: Sequence[Beat], read
         words = {word for b in beats for word in b.tags.place_words}
         only = bool(words) and not any(word in told for word in words) and not (here & there)
         claims.append(
-            Claim(about="place", subject=where, evidence=_stated(told, words, only=only, life=is_life(reading.text)))
+            Claim(
+                about="place",
+                subject=where,
+                evidence=_stated_evidence(told, words, only=only, life=is_life(reading.text)),
+            )
         )
         names = (*reading.people.names, *reading.people.aliases)
         if picture.sign and picture.place and not any(picture.sign in (word, told) for word in words):
@@ -72,7 +76,7 @@ def place_claims(shot: Shot, beats: Sequence[Beat], before: Sequence[Beat], read
             Claim(
                 about="place",
                 subject=where,
-                evidence=_carried(shot, told, beats, before, reading),
+                evidence=_carried_evidence(shot, told, beats, before, reading),
             )
         )
         if _leaves(told, language):
@@ -106,7 +110,7 @@ _AS_PEOPLE = re.compile(
 )
 
 
-def _passed(told: str, word: str) -> bool:
+def _is_passed(told: str, word: str) -> bool:
     """Whether a place is only passed, looked at or on someone's way."""
     name = re.escape(word.replace("-", " "))
     return (
@@ -122,12 +126,12 @@ def _near(place: str, other: str) -> bool:
     return any({place, other} <= together for together in _TOGETHER)
 
 
-def _stated(told: str, words: Collection[str], *, only: bool, life: bool) -> str:
+def _stated_evidence(told: str, words: Collection[str], *, only: bool, life: bool) -> str:
     if only:
         return "place_only_told"
     if _AS_PEOPLE.search(told):
         return "place_as_people"
-    if any(_passed(told, word) for word in words):
+    if any(_is_passed(told, word) for word in words):
         return "place_passed"
     if _LIVES.search(told):
         return "place_of_living"
@@ -142,7 +146,7 @@ def _leaves(told: str, language: str) -> bool:
 LASTS = 2  # sentences for which a place is certain that only one before them states
 
 
-def _carried(shot: Shot, told: str, beats: Sequence[Beat], before: Sequence[Beat], reading: Reading) -> str:
+def _carried_evidence(shot: Shot, told: str, beats: Sequence[Beat], before: Sequence[Beat], reading: Reading) -> str:
     """The evidence for a place that no sentence of the shot states: certain right behind the one that does."""
     picture, language = shot.picture, reading.language
     place, sign = picture.place, picture.sign
@@ -156,11 +160,11 @@ def _carried(shot: Shot, told: str, beats: Sequence[Beat], before: Sequence[Beat
         return against
     paragraph = beats[0].sentence.paragraph
     for back, beat in enumerate(reversed(before), 1):
-        said = reading.narrated(beat.sentence)
+        said = reading.narration_of(beat.sentence)
         if (place and place in beat.tags.places) or (sign and sign in beat.tags.place_words):
             if _LIVES.search(beat.sentence.text):
                 return "place_implied"
-            if any(_passed(said, word) for word in beat.tags.place_words):
+            if any(_is_passed(said, word) for word in beat.tags.place_words):
                 return "place_far"
             if against := against_stated(said, beat.tags.place_words, place, language, names, inside=inside):
                 return against

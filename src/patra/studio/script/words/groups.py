@@ -46,10 +46,10 @@ def _english(text: str) -> tuple[tuple[str, ...], str]:
         if kind:
             aged = {"woman": "granny", "man": "old"} if "old" in match[2] or "elder" in match[2] else {}
             kinds += _several(aged.get(kind, kind), 3 if match[1].lower() == "three" else 2)
-            text = _blanked(text, match)
+            text = _blank_match(text, match)
     for match in _FAMILY_EN.finditer(text):
         kinds += _FAMILY[(match[1] or match[2]).lower()]
-        text = _blanked(text, match)
+        text = _blank_match(text, match)
     return tuple(kinds[:3]), text
 
 
@@ -66,7 +66,7 @@ def _chinese(text: str) -> tuple[tuple[str, ...], str]:
             text = text[: match.start()] + " " * width + rest[at + len(noun) :]
     for match in _FAMILY_ZH.finditer(text):
         kinds += _FAMILY[match[0]]
-        text = _blanked(text, match)
+        text = _blank_match(text, match)
     return tuple(kinds[:3]), text
 
 
@@ -76,5 +76,5 @@ def _several(kind: str, count: int) -> list[str]:
     return (["girl", "boy", "girl"] if kind == "child" else [kind] * 3)[:count]
 
 
-def _blanked(text: str, match: "re.Match[str]") -> str:
+def _blank_match(text: str, match: "re.Match[str]") -> str:
     return text[: match.start()] + " " * (match.end() - match.start()) + text[match.end() :]

@@ -275,7 +275,7 @@ _DATE_EN = re.compile(
 
 
 def _english_phrase(text: str, whole: str) -> str:
-    def unknown(word: str) -> bool:
+    def is_unknown(word: str) -> bool:
         return not (
             word in _STOPS | _PLAIN | _BEFORE
             or _is_shown(word)
@@ -288,6 +288,6 @@ def _english_phrase(text: str, whole: str) -> str:
     for span in _CLAUSE_EN.finditer(text):
         clause, written = " ".join(seen[slice(*span.span())].split()), " ".join(whole[slice(*span.span())].split())
         if clause[:1].isalnum() and not _DATE_EN.search(clause):
-            residues[written] = sum(unknown(word) for word in (clause[:1].lower() + clause[1:]).split())
+            residues[written] = sum(is_unknown(word) for word in (clause[:1].lower() + clause[1:]).split())
     most = max(residues, key=lambda clause: residues[clause], default="")
     return most if most and residues[most] and len(most) <= LONGEST_PHRASE_EN else ""

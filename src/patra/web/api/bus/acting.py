@@ -33,7 +33,7 @@ from patra.web.api.bus.shapes import (
     StageState,
     answer,
     problem,
-    shown,
+    to_shape,
 )
 from patra.web.auth import LOCAL
 from patra.web.endpoint import Request
@@ -69,7 +69,7 @@ def replay(request: Request) -> LetterAnswer | Problem:
         return operations.replay_found(tx, bus, wanted, by=by, confirm=asked.confirm, limit=asked.limit)
 
     asked_for = {"event_ids": asked.event_ids, "type": asked.type, "error_code": asked.error_code}
-    return _done(act_on(request, work, asked.group, **asked_for))
+    return _done_answer(act_on(request, work, asked.group, **asked_for))
 
 
 def discard(request: Request) -> LetterAnswer | Problem:
@@ -79,10 +79,10 @@ def discard(request: Request) -> LetterAnswer | Problem:
     def work(tx: Tx) -> operations.Done | Refused:
         return operations.discard(tx, bus, asked.group, asked.event_ids, by=by, reason=asked.reason)
 
-    return _done(act_on(request, work, asked.group, event_ids=asked.event_ids, reason=asked.reason))
+    return _done_answer(act_on(request, work, asked.group, event_ids=asked.event_ids, reason=asked.reason))
 
 
-def _done(done: operations.Done | Problem) -> LetterAnswer | Problem:
+def _done_answer(done: operations.Done | Problem) -> LetterAnswer | Problem:
     if isinstance(done, Problem):
         return done
     return LetterAnswer(letters=done.letters, refused={i: answer(refused) for i, refused in done.refused.items()})
@@ -104,13 +104,13 @@ def freeze(request: Request) -> FreezeState | Problem:
     name, bus, by = request.path["type"], bus_of(request.patra).bus, name_of(request)
     reason = request.body.reason
     done = act_on(request, lambda tx: operations.freeze(tx, bus, name, by=by, reason=reason), name, reason=reason)
-    return _not_there(done) if isinstance(done, Problem) else shown(done, FreezeState)
+    return _not_there(done) if isinstance(done, Problem) else to_shape(done, FreezeState)
 
 
 def thaw(request: Request) -> FreezeState | Problem:
     name, bus, by = request.path["type"], bus_of(request.patra).bus, name_of(request)
     done = act_on(request, lambda tx: operations.thaw(tx, bus, name, by=by), name)
-    return _not_there(done) if isinstance(done, Problem) else shown(done, FreezeState)
+    return _not_there(done) if isinstance(done, Problem) else to_shape(done, FreezeState)
 
 
 def _not_there(refused: Problem) -> Problem:
@@ -119,7 +119,7 @@ def _not_there(refused: Problem) -> Problem:
 
 
 def stages(request: Request) -> Stages:
-    return Stages(stages=[shown(one, StageState) for one in request.patra.db.read(store_stages.find)])
+    return Stages(stages=[to_shape(one, StageState) for one in request.patra.db.read(store_stages.find)])
 
 
 def set_stage(request: Request) -> StageState | Problem:
@@ -134,7 +134,7 @@ def set_stage(request: Request) -> StageState | Problem:
         tenants=asked.tenants,
         share=asked.share,
     )
-    return done if isinstance(done, Problem) else shown(done, StageState)
+    return done if isinstance(done, Problem) else to_shape(done, StageState)
 
 
 def hooks(request: Request) -> Hooks:
@@ -144,7 +144,7 @@ def hooks(request: Request) -> Hooks:
 
 def _hook(h: groups.Webhook, state: groups.WebhookState) -> Hook:
     url = redact_url(h.url)
-    told: Hook = shown(state, Hook, name=h.name, url=url, group=webhook.group(h.name), tenants=list(h.tenants))
+    told: Hook = to_shape(state, Hook, name=h.name, url=url, group=webhook.group(h.name), tenants=list(h.tenants))
     return told
 
 

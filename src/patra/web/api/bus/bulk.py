@@ -162,7 +162,7 @@ def routes() -> list[Endpoint]:
     ]
 
 
-def _wanted(query: Any, state: str = "open") -> Filter:
+def _wanted_filter(query: Any, state: str = "open") -> Filter:
     return Filter(
         group=query.group or None,
         event_type=query.type or None,
@@ -178,14 +178,14 @@ def _cause(cause: bulk_acts.Cause) -> CauseLine:
 
 def _causes(request: Request) -> Causes:
     query: CauseQuery = request.query
-    wanted = msgspec.structs.replace(_wanted(query, query.state), tenant_id=query.tenant_id or None)
+    wanted = msgspec.structs.replace(_wanted_filter(query, query.state), tenant_id=query.tenant_id or None)
     found = request.patra.db.read(lambda tx: bulk_acts.causes(tx, wanted))
     return Causes(causes=[_cause(one) for one in found])
 
 
 def _preview(request: Request) -> BulkPreview:
     bus = bus_of(request.patra).bus
-    found = request.patra.db.read(lambda tx: bulk_acts.preview(tx, bus, _wanted(request.query)))
+    found = request.patra.db.read(lambda tx: bulk_acts.preview(tx, bus, _wanted_filter(request.query)))
     return BulkPreview(
         letters=found.letters,
         replayed_before=found.replayed_before,
@@ -211,7 +211,7 @@ def _line(act: bulk_acts.BulkAct) -> dict[str, Any]:
         "total": act.total,
         "moved": act.moved,
         "refused": act.refused,
-        "left": act.left,
+        "left": act.remaining,
         "last_code": act.last_code,
     }
 
@@ -236,8 +236,8 @@ def _begin(request: Request) -> BulkLine | Problem:
     as_of = parse_instant(asked.as_of) if asked.as_of else None
     if asked.as_of and as_of is None:
         return Problem(422, "body_invalid", "`as_of` is not an instant such as 2026-01-31T08:00:00Z")
-    wanted = msgspec.structs.replace(_wanted(asked), failed_to=None if as_of is None else as_of + 1)
-    return _acted(
+    wanted = msgspec.structs.replace(_wanted_filter(asked), failed_to=None if as_of is None else as_of + 1)
+    return _act_audited(
         request,
         lambda tx: bulk_acts.begin(tx, bus, asked.act, wanted, by=by, confirm=asked.confirm, why=asked.why),
         asked.group,
@@ -247,10 +247,10 @@ def _begin(request: Request) -> BulkLine | Problem:
 
 def _stop(request: Request) -> BulkLine | Problem:
     bus, act_id = bus_of(request.patra).bus, request.path["act_id"]
-    return _acted(request, lambda tx: bulk_acts.stop(tx, bus, act_id), act_id, {})
+    return _act_audited(request, lambda tx: bulk_acts.stop(tx, bus, act_id), act_id, {})
 
 
-def _acted(
+def _act_audited(
     request: Request, work: Callable[[Tx], "bulk_acts.BulkAct | Refused"], subject: str, detail: dict[str, Any]
 ) -> BulkLine | Problem:
     """The act and its audit row; a refusal leaves none, since nothing was done."""

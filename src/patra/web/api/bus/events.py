@@ -5,13 +5,13 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from patra.bus.publishing.cloudevents import structured
+from patra.bus.publishing.cloudevents import structure_event
 from patra.bus.publishing.envelope import decode_trusted
 from patra.bus.store import events
 from patra.bus.timeline import timeline
 from patra.kernel.clock import format_instant
 from patra.kernel.db import Tx
-from patra.web.api.bus.shapes import MAX_PAGE_ROWS, Happened, Timeline, shown
+from patra.web.api.bus.shapes import MAX_PAGE_ROWS, Happened, Timeline, to_shape
 from patra.web.endpoint import Endpoint, EndpointGroup, Reply, Request
 
 TenantFilter = Annotated[str, Meta(max_length=400, description="Only events of this tenant.")]
@@ -125,10 +125,10 @@ def _by_key(request: Request) -> Reply:
         )
 
     found = request.patra.db.read(look)
-    return Reply([structured(decode_trusted(row.body)) for row in found if row.body is not None])
+    return Reply([structure_event(decode_trusted(row.body)) for row in found if row.body is not None])
 
 
 def _timeline(request: Request) -> Timeline:
     key, tenant_id = request.path["key"], request.query.tenant_id
     found = request.patra.db.read(lambda tx: timeline(tx, key, tenant_id=tenant_id))
-    return Timeline(entries=[shown(entry, Happened) for entry in found])
+    return Timeline(entries=[to_shape(entry, Happened) for entry in found])

@@ -8,7 +8,7 @@ from patra.bus.store import deliveries, groups
 from patra.kernel.clock import format_instant
 from patra.kernel.db import Tx
 from patra.kernel.safety.redact import redact_text
-from patra.web.api.bus.shapes import Group, shown
+from patra.web.api.bus.shapes import Group, to_shape
 from patra.web.endpoint import Endpoint, EndpointGroup, Request
 from patra.web.problem import Problem
 
@@ -49,7 +49,7 @@ def _group(request: Request) -> GroupDetail | Problem:
     found, failing = request.patra.db.read(read)
     if not found:
         return Problem(404, Reason.GROUP_UNKNOWN.value, Reason.GROUP_UNKNOWN.text, name)
-    return GroupDetail(group=shown(found[0], Group), failing=[_failing(one) for one in failing])
+    return GroupDetail(group=to_shape(found[0], Group), failing=[_failing(one) for one in failing])
 
 
 def _failing(one: deliveries.Retrying) -> FailingDelivery:

@@ -41,10 +41,10 @@ async def publish(patra: Patra, request: RawRequest) -> Response:
         return problem_response(
             Problem(403, Reason.PUBLISHER.value, Reason.PUBLISHER.text, "the token is bound to no producer")
         )
-    return await run_in_threadpool(_published, patra, actor, who, headers, body)
+    return await run_in_threadpool(_publish_body, patra, actor, who, headers, body)
 
 
-def _published(patra: Patra, actor: Actor, who: Publisher, headers: dict[str, str], body: bytes) -> Response:
+def _publish_body(patra: Patra, actor: Actor, who: Publisher, headers: dict[str, str], body: bytes) -> Response:
     bus = bus_of(patra).bus
     submission = Submission(patra.clock.now(), partial(objections, bus.catalogue))
     read = _read(headers, body, submission, completion_for(patra, who))

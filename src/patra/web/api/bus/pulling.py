@@ -65,7 +65,7 @@ class LongPolls:
         if isinstance(who, Problem):
             return problem_response(who)
         consumers = _consumers(self._patra)
-        if (refused := await run_in_threadpool(_subscribed, consumers, group, asked, actor.name)) is not None:
+        if (refused := await run_in_threadpool(_subscribe_group, consumers, group, asked, actor.name)) is not None:
             return problem_response(refused)
 
         def take() -> list[Delivery]:
@@ -83,7 +83,9 @@ class LongPolls:
             found = await self._first(request, take, asked.wait_seconds)
         except GroupGone as error:
             return problem_response(Problem(404, Reason.GROUP_UNKNOWN.value, Reason.GROUP_UNKNOWN.text, str(error)))
-        return Response(msgspec.json.encode(Deliveries(deliveries=[_shown(one) for one in found])), media_type=JSON)
+        return Response(
+            msgspec.json.encode(Deliveries(deliveries=[_pulled_event(one) for one in found])), media_type=JSON
+        )
 
     async def _first(
         self, request: RawRequest, take: Callable[[], list[Delivery]], wait_seconds: float
@@ -117,7 +119,7 @@ def acknowledge(request: Request) -> SettledDeliveries | Problem:
                     events.append(envelope)
         return consumers.acknowledge(group, asked.deliveries, events, who)
 
-    return _settled(request, work)
+    return _settle_deliveries(request, work)
 
 
 def refuse(request: Request) -> SettledDeliveries | Problem:
@@ -128,7 +130,7 @@ def refuse(request: Request) -> SettledDeliveries | Problem:
         dead=asked.dead,
         wait=min(asked.retry_after_seconds * SECOND, MAX_RETRY_AFTER),
     )
-    return _settled(
+    return _settle_deliveries(
         request,
         lambda consumers, group, who: consumers.refuse(group, dict.fromkeys(asked.deliveries, nack), by=who.name),
     )
@@ -137,10 +139,10 @@ def refuse(request: Request) -> SettledDeliveries | Problem:
 def extend(request: Request) -> SettledDeliveries | Problem:
     asked: ExtendAsked = request.body
     lease = asked.lease_seconds * SECOND
-    return _settled(request, lambda consumers, group, _: consumers.extend(group, asked.deliveries, lease))
+    return _settle_deliveries(request, lambda consumers, group, _: consumers.extend(group, asked.deliveries, lease))
 
 
-def _settled(
+def _settle_deliveries(
     request: Request, work: Callable[[PullConsumers, str, Publisher], Settled | Problem]
 ) -> SettledDeliveries | Problem:
     request.audited = True  # one row per event, in the inbox and the dead letters: not an act of an operator
@@ -177,7 +179,7 @@ def _consumers(patra: Patra) -> PullConsumers:
     return PullConsumers(patra.db, bus_of(patra).bus)
 
 
-def _subscribed(consumers: PullConsumers, group: str, asked: PullAsked, by: str) -> Problem | None:
+def _subscribe_group(consumers: PullConsumers, group: str, asked: PullAsked, by: str) -> Problem | None:
     wanted: dict[str, VersionRange] = {}
     for name, text in asked.types.items():
         versions = parse_range(text)
@@ -191,7 +193,7 @@ def _subscribed(consumers: PullConsumers, group: str, asked: PullAsked, by: str)
     return None if refused is None else problem(refused)
 
 
-def _shown(one: Delivery) -> PulledEvent:
+def _pulled_event(one: Delivery) -> PulledEvent:
     event: dict[str, Any] = to_wire(one.event)
     return PulledEvent(
         delivery=one.delivery,

@@ -33,8 +33,8 @@ from patra.web.api.bus.shapes import (
     Types,
     TypeSummary,
     instants,
-    masked,
-    shown,
+    mask_fields,
+    to_shape,
 )
 from patra.web.endpoint import Reply, Request
 from patra.web.problem import Problem
@@ -75,13 +75,13 @@ def one_type(request: Request) -> bytes | Problem:
 def all_groups(request: Request) -> Groups:
     bus = bus_of(request.patra).bus
     found, absent = request.patra.db.read(lambda tx: (groups.totals(tx), operations.absent_consumers(tx, bus)))
-    return Groups(groups=[shown(g, Group) for g in found], absent=absent)
+    return Groups(groups=[to_shape(g, Group) for g in found], absent=absent)
 
 
 def health(request: Request) -> Health:
     state = bus_of(request.patra).health()
     return Health(
-        frozen=[shown(f, FreezeState) for f in state.frozen],
+        frozen=[to_shape(f, FreezeState) for f in state.frozen],
         dead_letters=state.dead_letters,
         troubles=[redact_text(text) for text in state.troubles],
     )
@@ -95,7 +95,7 @@ def refusals(request: Request) -> Refusals:
         )
     )
     following = found[-1].last_at if len(found) >= query.limit else None
-    return Refusals(refusals=[shown(row, Refusal) for row in found], next=following)
+    return Refusals(refusals=[to_shape(row, Refusal) for row in found], next=following)
 
 
 def bad_query(query: LetterFilter) -> Problem | None:
@@ -135,7 +135,7 @@ def letters(request: Request) -> Letters | Problem:
         lambda tx: operations.find_letters(tx, wanted, limit=query.limit, before=query.before or None)
     )
     return Letters(
-        dead_letters=[_shown(one) for one in found],
+        dead_letters=[_letter_fields(one) for one in found],
         next=found[-1].letter_id if len(found) == query.limit else None,
     )
 
@@ -154,12 +154,12 @@ def letter(request: Request) -> LetterDetail | Problem:
         return Problem(404, Reason.LETTER_UNKNOWN.value, Reason.LETTER_UNKNOWN.text, f"{group}/{event_id}")
     wrong = violations(bus_of(request.patra).bus.catalogue, found[0])
     return LetterDetail(
-        dead_letter=_shown(found[0]), violations=[replace(one, detail=redact_text(one.detail)) for one in wrong]
+        dead_letter=_letter_fields(found[0]), violations=[replace(one, detail=redact_text(one.detail)) for one in wrong]
     )
 
 
-def _shown(one: DeadLetter) -> dict[str, Any]:
+def _letter_fields(one: DeadLetter) -> dict[str, Any]:
     """C§6's record with the envelope, both without secrets and personal data. What is replayed is the event itself."""
     envelope = msgspec.json.decode(one.envelope)
-    shape = masked(cast("dict[str, Any]", envelope)) if isinstance(envelope, dict) else redact(envelope)
-    return {**masked(instants(msgspec.to_builtins(one))), "envelope": shape}
+    shape = mask_fields(cast("dict[str, Any]", envelope)) if isinstance(envelope, dict) else redact(envelope)
+    return {**mask_fields(instants(msgspec.to_builtins(one))), "envelope": shape}

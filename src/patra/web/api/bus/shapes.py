@@ -356,16 +356,16 @@ def problem(refused: Refused) -> Problem:
     return Problem(status, refused.code.value, refused.code.text, refused.detail, {"place": refused.place, **more})
 
 
-def shown(value: Any, kind: type[T], **more: Any) -> T:
+def to_shape(value: Any, kind: type[T], **more: Any) -> T:
     """A struct of the bus as one of the above, with more fields: instants become text, what people wrote is masked."""
-    return msgspec.convert(masked(instants(msgspec.to_builtins(value))) | more, kind)
+    return msgspec.convert(mask_fields(instants(msgspec.to_builtins(value))) | more, kind)
 
 
 MASKED = frozenset({"detail", "error_detail", "reason", "suspended_reason", "payload", "extensions"})
 """Fields that hold what handlers, people and senders wrote; ids are left as they are, since others ask by them."""
 
 
-def masked(fields: dict[str, Any]) -> dict[str, Any]:
+def mask_fields(fields: dict[str, Any]) -> dict[str, Any]:
     """Plain data without secrets and personal data in what others wrote, as the rest of the product shows it."""
     return {name: redact(value) if name in MASKED else value for name, value in fields.items()}
 

@@ -13,7 +13,7 @@ from patra.attribution.queries import (
     RefusedView,
     RejectsOverTime,
     RejectsPage,
-    refused,
+    list_refused,
     reject_place,
     rejects,
     rejects_over_time,
@@ -119,10 +119,10 @@ def _no_instant(name: str) -> Problem:
     return Problem(400, "instant_invalid", f"{name} is not an RFC 3339 instant with an offset")
 
 
-def _refused(request: Request) -> RefusedBatches:
+def _list_refused(request: Request) -> RefusedBatches:
     asked: RefusedQuery = request.query
     found = request.patra.db.read(
-        lambda tx: refused(tx, batch_id=asked.batchId, code=asked.code, before=asked.before, limit=asked.limit)
+        lambda tx: list_refused(tx, batch_id=asked.batchId, code=asked.code, before=asked.before, limit=asked.limit)
     )
     return RefusedBatches(refused=found)
 
@@ -147,7 +147,7 @@ def reject_routes() -> list[Endpoint]:
         ),
         _reading(
             "/attribution/refused",
-            _refused,
+            _list_refused,
             "Batches that were refused as a whole, the newest first",
             RefusedBatches,
             RefusedQuery,

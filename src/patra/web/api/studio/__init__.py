@@ -252,7 +252,7 @@ class _Live:
     async def events(self, request: RawRequest) -> Response:
         run_id = request.path_params["run_id"]
         try:
-            await asyncio.to_thread(self._seen, run_id)
+            await asyncio.to_thread(self._run_state, run_id)
         except Invalid as error:
             return problem_response(_missing(error))
         actor = request.scope["patra.actor"].name
@@ -260,13 +260,13 @@ class _Live:
             return problem_response(Problem(503, "too_many_streams", "Too many runs are watched", "", {}, RETRY))
         since = integer_of(request.headers.get("last-event-id", "")) or 0
         headers = SAFE_HEADERS | {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        stream = self._told(run_id, since, actor, request.scope["patra.still_admitted"])
+        stream = self._tell_messages(run_id, since, actor, request.scope["patra.still_admitted"])
         return StreamingResponse(stream, headers=headers, media_type="text/event-stream")
 
     def _is_full(self, actor: str) -> bool:
         return self._streams.total() >= MAX_STREAMS or self._streams[actor] >= MAX_STREAMS_PER_ACTOR
 
-    async def _told(
+    async def _tell_messages(
         self, run_id: str, since: int, actor: str, still_admitted: Callable[[], Awaitable[bool]]
     ) -> AsyncGenerator[bytes]:
         from patra.studio.observer import notes  # noqa: PLC0415
@@ -278,7 +278,7 @@ class _Live:
         asked_at = time.monotonic()
         try:
             while True:
-                progress = await asyncio.to_thread(self._seen, run_id)
+                progress = await asyncio.to_thread(self._run_state, run_id)
                 fresh = await asyncio.to_thread(self._patra.db.read, lambda tx, since=since: notes(tx, run_id, since))
                 for note in fresh:
                     since = note.note_id
@@ -308,5 +308,5 @@ class _Live:
         headers = SAFE_HEADERS | {"ETag": f'"{manifest.artifacts[0].sha256}"'}
         return FileResponse(path, media_type="video/mp4", filename=f"{run_id}.mp4", headers=headers)
 
-    def _seen(self, run_id: str) -> Any:
+    def _run_state(self, run_id: str) -> Any:
         return _studio(self._patra).progress(run_id)

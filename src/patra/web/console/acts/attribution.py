@@ -1,6 +1,6 @@
 """Acts on periods, statements and the keys of apps."""
 
-from patra.web.console.act import Act, Input, back_to, new_key, nothing, said
+from patra.web.console.act import Act, Input, back_to, new_key, nothing, say
 from patra.web.console.markup.formats import link, plural
 
 ATTRIBUTION: dict[str, Act] = {
@@ -55,7 +55,7 @@ ATTRIBUTION: dict[str, Act] = {
             text=text,
             button=button,
             body=nothing,
-            done=said(done),
+            done=say(done),
             after=back_to,
             confirm="" if name == "add" else "app",
             inputs=(Input(name="app", label="App", required=True, mono=True),) if name == "add" else (),

@@ -9,18 +9,18 @@ from patra.web.console.act import (
     Input,
     Preview,
     back_to,
-    filled,
+    form_values,
     ids_of,
-    moved,
+    next_address,
     nothing,
-    said,
+    say,
 )
 from patra.web.console.markup.formats import link, plural
 
 BULK_FIELDS = ("group", "type", "error_code", "why", "as_of")
 BULK_PREVIEW = Preview(
     template="/bus/dead-letters/preview",
-    query=lambda form: filled(form, "group", "type", "error_code"),
+    query=lambda form: form_values(form, "group", "type", "error_code"),
     shown_by="bus/preview.html",
 )
 
@@ -29,7 +29,7 @@ def _replay_command(form: Form) -> str:
     """By what the form names: events, a filter, or nothing but the group."""
     if ids_of(form):
         return "patra bus replay {group} {event_ids}"
-    return "patra bus replay {group} {type} {error_code}" if filled(form, "type", "error_code") else REPLAY_ALL
+    return "patra bus replay {group} {type} {error_code}" if form_values(form, "type", "error_code") else REPLAY_ALL
 
 
 REPLAY_ALL = "patra bus replay {group} --all"
@@ -43,9 +43,9 @@ BUS: dict[str, Act] = {
         body=lambda form: {
             "group": form["group"],
             "confirm": form.get("confirm", ""),
-            **({"event_ids": ids} if (ids := ids_of(form)) else filled(form, "type", "error_code")),
+            **({"event_ids": ids} if (ids := ids_of(form)) else form_values(form, "type", "error_code")),
         },
-        done=moved,
+        done=next_address,
         after=back_to,
         confirm="group",
         inputs=(
@@ -63,7 +63,7 @@ BUS: dict[str, Act] = {
         text="They stay readable, but are never handled. Later events of their keys go on. This cannot be undone.",
         button="Discard",
         body=lambda form: {"group": form["group"], "event_ids": ids_of(form), "reason": form.get("reason", "")},
-        done=moved,
+        done=next_address,
         after=back_to,
         inputs=(IDS, Input(name="reason", label="Why", hint="kept with each dead letter", required=True)),
         command='patra bus discard {group} {event_ids} --reason "…"',
@@ -74,7 +74,7 @@ BUS: dict[str, Act] = {
         title="Replay all dead letters of {group}",
         text="The dead letters are fixed now; later ones are not touched. They go to this group alone.",
         button="Replay all",
-        body=lambda form: {"act": "replay", "confirm": form.get("confirm", ""), **filled(form, *BULK_FIELDS)},
+        body=lambda form: {"act": "replay", "confirm": form.get("confirm", ""), **form_values(form, *BULK_FIELDS)},
         done=lambda _, answer: f"{plural(answer['total'], 'dead letter is', 'dead letters are')} being replayed.",
         after=lambda _, answer: link(f"/bus/act/{answer['act_id']}"),
         confirm="group",
@@ -88,7 +88,7 @@ BUS: dict[str, Act] = {
         title="Discard all dead letters of {group}",
         text="They stay readable, but are never handled. Later events of their keys go on. This cannot be undone.",
         button="Discard all",
-        body=lambda form: {"act": "discard", "confirm": form.get("confirm", ""), **filled(form, *BULK_FIELDS)},
+        body=lambda form: {"act": "discard", "confirm": form.get("confirm", ""), **form_values(form, *BULK_FIELDS)},
         done=lambda _, answer: f"{plural(answer['total'], 'dead letter is', 'dead letters are')} being discarded.",
         after=lambda _, answer: link(f"/bus/act/{answer['act_id']}"),
         confirm="group",
@@ -103,7 +103,7 @@ BUS: dict[str, Act] = {
         text="It stops after its current batch. Dead letters that were moved stay so; begin it again for the rest.",
         button="Stop",
         body=nothing,
-        done=said("The act is stopped."),
+        done=say("The act is stopped."),
         after=back_to,
         command="patra bus acts {act_id} --stop",
     ),
@@ -114,7 +114,7 @@ BUS: dict[str, Act] = {
         text="Events wait for it and are not lost; its lag grows until it is resumed.",
         button="Pause",
         body=nothing,
-        done=said("{group} is paused."),
+        done=say("{group} is paused."),
         after=back_to,
     ),
     "bus.resume": Act(
@@ -124,7 +124,7 @@ BUS: dict[str, Act] = {
         text="What waits is handed to it, the oldest first.",
         button="Resume",
         body=nothing,
-        done=said("{group} goes on."),
+        done=say("{group} goes on."),
         after=back_to,
     ),
     "bus.freeze": Act(
@@ -134,7 +134,7 @@ BUS: dict[str, Act] = {
         text="Publishers of this type are refused until it is thawed. Events that were published are still handled.",
         button="Freeze",
         body=lambda form: {"reason": form.get("reason", "")},
-        done=said("{type} is frozen."),
+        done=say("{type} is frozen."),
         after=back_to,
         confirm="type",
         inputs=(Input(name="reason", label="Why", required=True),),
@@ -147,7 +147,7 @@ BUS: dict[str, Act] = {
         text="Publishing begins again at once. Its open dead letters stay, and are tolerated from now on.",
         button="Thaw",
         body=nothing,
-        done=said("{type} is thawed."),
+        done=say("{type} is thawed."),
         after=back_to,
         command="patra bus thaw {type}",
     ),
@@ -167,7 +167,7 @@ BUS: dict[str, Act] = {
                 if name
             },
         },
-        done=said("The webhook {name} is there."),
+        done=say("The webhook {name} is there."),
         after=back_to,
         inputs=(
             Input(name="name", label="Name", required=True, mono=True),
@@ -184,7 +184,7 @@ BUS: dict[str, Act] = {
         text="Nothing is sent there any more, and what waits for it is forgotten.",
         button="Remove",
         body=nothing,
-        done=said("The webhook {name} is removed."),
+        done=say("The webhook {name} is removed."),
         after=back_to,
         confirm="name",
     ),

@@ -4,7 +4,18 @@ from typing import Any, cast
 
 import msgspec
 
-from patra.web.console.act import REASON, REASON_REQUIRED, Act, Form, Input, Preview, back_to, filled, only_why, said
+from patra.web.console.act import (
+    REASON,
+    REASON_REQUIRED,
+    Act,
+    Form,
+    Input,
+    Preview,
+    back_to,
+    form_values,
+    only_why,
+    say,
+)
 from patra.web.console.markup.formats import plural
 
 _WHEN = (
@@ -28,7 +39,7 @@ def parameters(text: str) -> dict[str, Any]:
     for line in filter(None, map(str.strip, text.split("\n"))):
         name, _, value = line.partition("=")
         if name.endswith(":"):
-            found[name[:-1].strip()] = _decoded(value)
+            found[name[:-1].strip()] = _decode_value(value)
         elif name in found:
             before = found[name]
             found[name] = [*(cast("list[Any]", before) if isinstance(before, list) else [before]), value]
@@ -37,7 +48,7 @@ def parameters(text: str) -> dict[str, Any]:
     return found
 
 
-def _decoded(value: str) -> Any:
+def _decode_value(value: str) -> Any:
     try:
         return msgspec.json.decode(value)
     except (msgspec.DecodeError, RecursionError):
@@ -63,7 +74,7 @@ def _number(text: str) -> int | str:
 
 
 def _schedule(form: Form) -> dict[str, Any]:
-    told = filled(form, "job", "endpoint", "operation", "cron", "timezone", "jitter", "missed", "last", "why")
+    told = form_values(form, "job", "endpoint", "operation", "cron", "timezone", "jitter", "missed", "last", "why")
     priority = form.get("priority", "").strip()
     return {
         **told,
@@ -82,7 +93,7 @@ def _promotion(form: Form) -> dict[str, Any]:
 def _trial(form: Form) -> dict[str, Any]:
     share = form.get("share", "").strip()
     return {
-        **filled(form, "source", "why"),
+        **form_values(form, "source", "why"),
         "text": form.get("text", ""),
         "name": f"{form.get('source') or 'pack'}.yaml",
         **({"share": _number(share)} if share else {}),
@@ -97,7 +108,7 @@ INGEST_PACKS: dict[str, Act] = {
         text="It fires for its latest tick at once, then as it says. It writes no file; the command line has --then.",
         button="Add the schedule",
         body=_schedule,
-        done=said("The schedule {job} is added and on."),
+        done=say("The schedule {job} is added and on."),
         after=back_to,
         inputs=(
             Input(name="job", label="Schedule", hint="SOURCE/NAME, such as crossref/nightly", required=True, mono=True),
@@ -114,7 +125,7 @@ INGEST_PACKS: dict[str, Act] = {
         text="It is on or off as before. Ticks before the change are not made up; its latest tick fires if it has not.",
         button="Change it",
         body=_schedule,
-        done=said("The schedule {job} is changed."),
+        done=say("The schedule {job} is changed."),
         after=back_to,
         inputs=(*_WHEN, REASON),
         command='patra ingest schedule change {job} {endpoint} {operation} {cron} {timezone} {missed} {last} --why "…"',
@@ -126,8 +137,8 @@ INGEST_PACKS: dict[str, Act] = {
         title="Remove the schedule {job}",
         text="It no longer fires and is not listed. What it has planned goes on, and its history stays.",
         button="Remove it",
-        body=lambda form: filled(form, "job", "why"),
-        done=said("The schedule {job} is removed."),
+        body=lambda form: form_values(form, "job", "why"),
+        done=say("The schedule {job} is removed."),
         after=back_to,
         inputs=(REASON_REQUIRED,),
         command='patra ingest schedule remove {job} --why "…"',
@@ -160,7 +171,7 @@ INGEST_PACKS: dict[str, Act] = {
         text="All plans to come are made from it. Plans that were made keep their version.",
         button="Put in force",
         body=_promotion,
-        done=said("The version on trial of {source} is in force."),
+        done=say("The version on trial of {source} is in force."),
         after=back_to,
         confirm="source",
         preview=Preview(
@@ -176,7 +187,7 @@ INGEST_PACKS: dict[str, Act] = {
         text="Plans to come are made from the version in force. Plans that the trial has made go on.",
         button="End the trial",
         body=only_why,
-        done=said("The trial of {source} is over; the version in force makes all plans."),
+        done=say("The trial of {source} is over; the version in force makes all plans."),
         after=back_to,
         inputs=(REASON_REQUIRED,),
         command='patra ingest pack rollback {source} --why "…"',

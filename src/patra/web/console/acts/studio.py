@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from patra.studio.script.edits import STAGING_VALUES
-from patra.web.console.act import Act, Form, Input, Preview, back_to, filled, nothing, said
+from patra.web.console.act import Act, Form, Input, Preview, back_to, form_values, nothing, say
 from patra.web.console.markup.formats import link
 
 UNCHANGED = "as it is"
@@ -19,13 +19,13 @@ def change_of(form: Form) -> dict[str, Any]:
     seconds = form.get("seconds", "").strip()
     amount = float(seconds) if NUMBER.fullmatch(seconds) else seconds  # what is no number is refused by its field
     return (
-        filled(form, "narration", "lettering", *STAGING_VALUES)
-        | {name: [] if words == NONE else _listed(words) for name, words in lists.items()}
+        form_values(form, "narration", "lettering", *STAGING_VALUES)
+        | {name: [] if words == NONE else _list_words(words) for name, words in lists.items()}
         | ({"seconds": amount} if seconds else {})
     )
 
 
-def _listed(words: str) -> list[str]:
+def _list_words(words: str) -> list[str]:
     return [one.strip() for one in re.split(r"[,\uff0c\u3001]", words) if one.strip()]
 
 
@@ -40,8 +40,8 @@ STUDIO: dict[str, Act] = {
         title="Make a film",
         text="The film is made in the background; shots appear on the run's page as they are made.",
         button="Make the film",
-        body=lambda form: filled(form, "chapter", "title", "quality", "language"),
-        done=said("The film is under way."),
+        body=lambda form: form_values(form, "chapter", "title", "quality", "language"),
+        done=say("The film is under way."),
         after=lambda _, answer: link(f"/studio/run/{answer['run_id']}"),
         inputs=(
             Input(name="chapter", label="Chapter", rows=12, required=True),
@@ -58,7 +58,7 @@ STUDIO: dict[str, Act] = {
         text="Only what changes is made again; then the film is put together again. What is left empty stays as it is.",
         button="Change and render",
         body=change_of,
-        done=said("{shot_id} is made again."),
+        done=say("{shot_id} is made again."),
         after=back_to,
         inputs=(
             Input(name="narration", label="Said", rows=3, hint="instead of the text"),
@@ -82,7 +82,7 @@ STUDIO: dict[str, Act] = {
         text="Another take of this shot is made, and the film is put together again; other shots are found, not made.",
         button="Render again",
         body=lambda form: {"shots": [form["shot_id"]]},
-        done=said("{shot_id} is made again."),
+        done=say("{shot_id} is made again."),
         after=back_to,
         command="patra studio render {run_id} --shot {shot_id}",
     ),
@@ -93,7 +93,7 @@ STUDIO: dict[str, Act] = {
         text="Running jobs stop soon. It can be resumed later; what is made stays.",
         button="Cancel the run",
         body=nothing,
-        done=said("The run is cancelled."),
+        done=say("The run is cancelled."),
         after=back_to,
         command="patra studio cancel {run_id}",
     ),
@@ -103,7 +103,7 @@ STUDIO: dict[str, Act] = {
         title="Go on with the run {run_id}",
         text="It goes on where it stopped, or from the stage that you choose; what was made is reused.",
         button="Go on",
-        body=lambda form: filled(form, "stage"),
+        body=lambda form: form_values(form, "stage"),
         done=lambda _, answer: f"The run goes on in {answer['stage']}.",
         after=back_to,
         inputs=(

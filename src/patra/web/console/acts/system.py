@@ -1,7 +1,7 @@
 """Acts on loops and the outbox."""
 
 from patra.kernel.safety.untrusted_text import integer_of
-from patra.web.console.act import REASON, Act, Form, Input, back_to, nothing, rest_of, said
+from patra.web.console.act import REASON, Act, Form, Input, back_to, nothing, rest_of, say
 from patra.web.console.markup.formats import plural
 
 
@@ -17,7 +17,7 @@ SYSTEM: dict[str, Act] = {
         text="It takes its next turn now.",
         button="Wake",
         body=nothing,
-        done=said("{name} takes its next turn now."),
+        done=say("{name} takes its next turn now."),
         after=back_to,
     ),
     "outbox.requeue": Act(

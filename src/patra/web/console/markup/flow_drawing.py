@@ -31,11 +31,11 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
 def flow_drawing(streams: Sequence[Stream]) -> Markup:
     """Types in their order; producers and groups stand at the middle of what they send or read."""
     rows = {stream.type: number for number, stream in enumerate(streams)}
-    producers = _placed(
+    producers = _place_names(
         {one.producer: [rows[x.type] for x in streams if x.producer == one.producer] for one in streams}
     )
     readers = {name: tone for one in streams for name, tone in one.readers}
-    groups = _placed({name: [rows[x.type] for x in streams if name in dict(x.readers)] for name in readers})
+    groups = _place_names({name: [rows[x.type] for x in streams if name in dict(x.readers)] for name in readers})
     height = TOP_PX + ROW_PX * max(len(rows), max([*groups.values(), *producers.values(), 0]) + 1)
     lines, names = Markup(""), Markup("")
     for title, at in zip(("Producer", "Type, events a minute", "Group"), COLUMNS, strict=True):
@@ -62,7 +62,7 @@ def flow_drawing(streams: Sequence[Stream]) -> Markup:
     )
 
 
-def _placed(wanted: dict[str, list[int]]) -> dict[str, int]:
+def _place_names(wanted: dict[str, list[int]]) -> dict[str, int]:
     """A row for each name, near the middle of what it belongs to, no two in one row."""
     placed: dict[str, int] = {}
     following = 0

@@ -27,7 +27,7 @@ def json_lines(value: Any, indent: int = 0) -> list[str]:
             out = ["{"]
             for number, (name, inner) in enumerate(rows.items()):
                 comma = "," if number < len(rows) - 1 else ""
-                first, *rest = json_lines(_masked(name, inner), indent + 1)
+                first, *rest = json_lines(_mask_value(name, inner), indent + 1)
                 out.append(f"{pad}  {_text(name)}: {first.lstrip()}")
                 out += rest
                 out[-1] += comma
@@ -76,10 +76,10 @@ class DiffLine(msgspec.Struct, frozen=True, kw_only=True):
 
 def difference(left: Any, right: Any) -> list[DiffLine]:
     """Two documents side by side; long equal runs are folded."""
-    return list(_folded(list(_aligned(json_lines(left), json_lines(right)))))
+    return list(_fold_lines(list(_align_lines(json_lines(left), json_lines(right)))))
 
 
-def _aligned(left: Sequence[str], right: Sequence[str]) -> Iterator[DiffLine]:
+def _align_lines(left: Sequence[str], right: Sequence[str]) -> Iterator[DiffLine]:
     for tag, a, b, c, d in difflib.SequenceMatcher(a=left, b=right, autojunk=False).get_opcodes():
         for offset in range(max(b - a, d - c)):
             has_left, has_right = a + offset < b, c + offset < d
@@ -98,7 +98,7 @@ def _kind(has_left: bool, has_right: bool) -> str:
     return "removed" if has_left else "added"
 
 
-def _folded(lines: Sequence[DiffLine]) -> Iterator[DiffLine]:
+def _fold_lines(lines: Sequence[DiffLine]) -> Iterator[DiffLine]:
     near = {
         index + step
         for index, line in enumerate(lines)
@@ -126,7 +126,7 @@ def _walk(value: Any, pad: str, out: list[str]) -> None:
             for number, (name, inner) in enumerate(cast("Mapping[str, Any]", value).items()):
                 between = ",\n" if number else ""
                 out.append(f'{between}{pad}  <span class="k">{escape(_text(name))}</span>: ')
-                _walk(_masked(name, inner), f"{pad}  ", out)
+                _walk(_mask_value(name, inner), f"{pad}  ", out)
             out.append(f"\n{pad}}}")
         case list() if value:
             out.append("[\n")
@@ -149,6 +149,6 @@ def _text(value: Any) -> str:
     return msgspec.json.encode(masked_text(value) if isinstance(value, str) else value).decode()
 
 
-def _masked(name: str, value: Any) -> Any:
+def _mask_value(name: str, value: Any) -> Any:
     """The value of a field, masked where its name says that it opens a door or is a person's."""
     return MASK if isinstance(value, str) and value and is_telling(name) else value

@@ -13,7 +13,7 @@ _masked: ContextVar[dict[str, str] | None] = ContextVar("masked", default=None)
 
 
 @contextmanager
-def remembered() -> Generator[None]:
+def remember_masked() -> Generator[None]:
     """While this lasts, a text that was looked through is not looked through again."""
     token = _masked.set({})
     try:

@@ -26,10 +26,10 @@ def differences(schema: Json, payload: Any, violations: list[Json]) -> list[Fiel
     broken: dict[str, list[str]] = {}
     for one in violations:
         broken.setdefault(str(one.get("place") or ""), []).append(f"{one.get('rule', '')}: {one.get('detail', '')}")
-    return list(_walked(schema, payload, "", broken, 0))
+    return list(_walk_schema(schema, payload, "", broken, 0))
 
 
-def _walked(
+def _walk_schema(
     schema: Json, value: Any, path: str, broken: Mapping[str, list[str]], depth: int
 ) -> Iterator[FieldDifference]:
     fields = cast("Json", schema.get("properties", {}))
@@ -39,20 +39,20 @@ def _walked(
         place = f"{path}/{name}"
         if name not in given:
             verdict = "missing" if name in required else "absent"
-            yield FieldDifference(path=place, says=_said(part, name in required), has="", verdict=verdict)
+            yield FieldDifference(path=place, says=_describe_part(part, name in required), has="", verdict=verdict)
             continue
         nested = isinstance(part, dict) and "properties" in part and isinstance(given[name], dict) and depth < MAX_DEPTH
         inside = any(one.startswith(f"{place}/") for one in broken)
         wrong = broken.get(place, []) + ([] if nested else _below(place, broken))
         yield FieldDifference(
             path=place,
-            says=_said(part, name in required),
+            says=_describe_part(part, name in required),
             has="{…}" if nested else _short(given[name]),
             verdict="wrong" if wrong or (inside and not nested) else "keeps",
             details=tuple(wrong),
         )
         if nested:
-            yield from _walked(cast("Json", part), given[name], place, broken, depth + 1)
+            yield from _walk_schema(cast("Json", part), given[name], place, broken, depth + 1)
     if schema.get("additionalProperties") is False:
         for name in given:
             if name not in fields:
@@ -63,7 +63,7 @@ def _below(place: str, broken: Mapping[str, list[str]]) -> list[str]:
     return [f"{one} {text}" for one, texts in broken.items() if one.startswith(f"{place}/") for text in texts]
 
 
-def _said(part: Any, required: bool) -> str:
+def _describe_part(part: Any, required: bool) -> str:
     """What a schema asks of a field, in a few words."""
     if not isinstance(part, dict):
         return "required" if required else "optional"

@@ -189,11 +189,13 @@ def _deadlines(view: View) -> list[Need]:
 def _rejects(view: View) -> list[Need]:
     """Far more rejected events than in the same hour of the days before: a release of an app, mostly."""
     now = view.now // MINUTE * MINUTE
-    latest = _rejected(view, now - HOUR, now)
+    latest = _count_rejected(view, now - HOUR, now)
     count = sum(latest["counts"])
     if count < MIN_REJECTS:
         return []
-    usual = sum(sum(_rejected(view, now - HOUR - day * DAY, now - day * DAY)["counts"]) for day in DAYS) / len(DAYS)
+    usual = sum(sum(_count_rejected(view, now - HOUR - day * DAY, now - day * DAY)["counts"]) for day in DAYS) / len(
+        DAYS
+    )
     if count <= UNUSUAL_TIMES * usual:
         return []
     most: dict[str, Any] = latest["causes"][0]
@@ -211,7 +213,7 @@ def _rejects(view: View) -> list[Need]:
     ]
 
 
-def _rejected(view: View, since: int, until: int) -> dict[str, Any]:
+def _count_rejected(view: View, since: int, until: int) -> dict[str, Any]:
     span = {"since": format_instant(since), "until": format_instant(until)}
     return view.ask("/attribution/rejects/over-time", **span, parts=1)
 

@@ -10,7 +10,7 @@ STATES = (("", "All"), ("FIRING", "Firing"), ("PENDING", "Pending"), ("OVER", "O
 
 
 def alerts(view: View) -> Page:
-    state = view.asked("state")
+    state = view.filter_value("state")
     found: list[dict[str, Any]] = view.ask("/ingest/alerts")["alerts"]
     shown = [alert for alert in found if _is_asked(alert, state)]
     shown = [alert | {"place": place_of(alert["alert"], alert["subject"])} for alert in shown]

@@ -47,7 +47,7 @@ FILES = ("csv", "json", "parquet")
 STATES = ("open", "closed_success", "closed_failure")
 
 
-def enriched(one: dict[str, Any]) -> dict[str, Any]:
+def enrich_decision(one: dict[str, Any]) -> dict[str, Any]:
     """A decision with what its row shows: the event's own id and type, its closure, its answer with a tone."""
     audit, records = one["audit"], one["records"]
     source: dict[str, str] = records[0]["sourceKeys"] if records else {}
@@ -72,40 +72,40 @@ def enriched(one: dict[str, Any]) -> dict[str, Any]:
 
 def events(view: View) -> Page:
     filters = view.filters("app", "type", "code", "answer")
-    before, at = view.asked("before"), integer_of(view.asked("at"))
+    before, at = view.filter_value("before"), integer_of(view.filter_value("at"))
     span = time_span(view)
-    answer = view.asked("answer")
+    answer = view.filter_value("answer")
     asked: dict[str, dict[str, Any]] = {
-        "app": {"appId": view.asked("app")},
-        "type": {"type": view.asked("type")},
-        "code": {"code": view.asked("code")},
+        "app": {"appId": view.filter_value("app")},
+        "type": {"type": view.filter_value("type")},
+        "code": {"code": view.filter_value("code")},
         "answer": {"answer": answer if answer in ANSWERS else ""},
-        "time": span.asked(),
+        "time": span.as_query(),
     }
 
-    def found(more: dict[str, Any]) -> dict[str, Any]:
+    def found_rows(more: dict[str, Any]) -> dict[str, Any]:
         return view.ask("/attribution/newest", **more, limit=PAGE_SIZE)
 
     every = {key: value for one in asked.values() for key, value in one.items()}
-    page = found({**every, "before": "" if integer_of(before) is None else before})
+    page = found_rows({**every, "before": "" if integer_of(before) is None else before})
     rates = view.series
     rate, rejected = rates.rate("events"), rates.rate("rejected")
     columns, seconds = rates.columns("events")
     reach = span_text(seconds * SECOND)
-    rows = [enriched(one) for one in page["decisions"]]
+    rows = [enrich_decision(one) for one in page["decisions"]]
     refused = f", {number_text(round(rejected, 1))} of them rejected" if rejected else ""
     return Page(
         title=f"{number_text(round(rate, 1))} events a second{refused}",
         template="attribution/events.html",
         values={
             "decisions": rows,
-            "wider": None if rows or before else view.wider(asked, lambda rest: len(found(rest)["decisions"])),
+            "wider": None if rows or before else view.wider(asked, lambda rest: len(found_rows(rest)["decisions"])),
             "filters": filters,
             "answer": answer,
             "answers": ("", *ANSWERS),
             "suggested": SUGGESTED,
             "chosen": at,
-            "one": None if at is None else view.part("event", lambda: _inspected(view, at)),
+            "one": None if at is None else view.part("event", lambda: _inspect_decision(view, at)),
             "frozen_link": view.here(before=before or (rows[0]["number"] + 1 if rows else "")),
             "older": view.here(before=page["next"]) if page["next"] is not None else "",
             "newest": view.here(before="") if before else "",
@@ -127,18 +127,18 @@ def events(view: View) -> Page:
     )
 
 
-def _inspected(view: View, number: int) -> dict[str, Any] | None:
+def _inspect_decision(view: View, number: int) -> dict[str, Any] | None:
     """The decision of a number with its checks and its closure, for the part beside the list."""
     newest = view.ask("/attribution/newest", before=number + 1, limit=1)["decisions"]
     if not newest or newest[0]["number"] != number:
         return None
-    found = enriched(newest[0])
+    found = enrich_decision(newest[0])
     if found["batchId"]:
         event_id = "" if found["event_id"] == "NA" else found["event_id"]
         of_batch = view.ask(
             "/attribution/events", batchId=found["batchId"], eventId=event_id, after=number - 1, limit=1
         )
-        found = next((enriched(one) for one in of_batch["decisions"] if one["number"] == number), found)
+        found = next((enrich_decision(one) for one in of_batch["decisions"] if one["number"] == number), found)
     return found | {"machine": _machine_of(view, found)}
 
 
@@ -159,7 +159,7 @@ def _machine(closure: dict[str, Any], taken: list[str]) -> Markup:
 
 
 def event(view: View) -> Page:
-    batch, event_id = view.asked("batch"), view.asked("event")
+    batch, event_id = view.filter_value("batch"), view.filter_value("event")
     found: dict[str, Any] = {"decisions": [], "refused": []}
     if batch:
         found = view.ask("/attribution/events", batchId=batch, eventId=event_id, limit=100)
@@ -170,7 +170,9 @@ def event(view: View) -> Page:
         title=f"Event {event_id or batch}",
         template="attribution/event.html",
         values={
-            "decisions": [one | {"machine": _machine_of(view, one)} for one in map(enriched, found["decisions"])],
+            "decisions": [
+                one | {"machine": _machine_of(view, one)} for one in map(enrich_decision, found["decisions"])
+            ],
             "refused": found["refused"],
             "batch": batch,
             "event_id": event_id,
@@ -179,10 +181,10 @@ def event(view: View) -> Page:
 
 
 def closures(view: View) -> Page:
-    state, app, after = view.asked("state", "open"), view.asked("app"), view.asked("after")
+    state, app, after = view.filter_value("state", "open"), view.filter_value("app"), view.filter_value("after")
     is_open = state == "open"
     asked = (
-        {"order": "deadline", "appId": app, "dueBefore": view.asked("due")}
+        {"order": "deadline", "appId": app, "dueBefore": view.filter_value("due")}
         if is_open
         else {"state": "" if state == "all" else state}
     )
@@ -212,7 +214,7 @@ def closures(view: View) -> Page:
 
 
 def closure(view: View) -> Page:
-    key = view.asked("key")
+    key = view.filter_value("key")
     found = view.ask("/attribution/closures/{key}", {"key": key})
     timeline = view.ask("/attribution/timeline/{key}", {"key": key}, limit=200)
     return Page(
@@ -221,18 +223,18 @@ def closure(view: View) -> Page:
         values={
             "closure": found,
             "machine": _machine(found, found["way"]),
-            "decisions": [enriched(one) for one in timeline["decisions"]],
+            "decisions": [enrich_decision(one) for one in timeline["decisions"]],
             "searched": key,
         },
     )
 
 
 def settlement(view: View) -> Page:
-    end = view.asked("to") or format_instant((view.now // DAY + 1) * DAY)
-    begin = view.asked("from") or format_instant((view.now // DAY - 6) * DAY)
-    by = view.asked("by", "day")
+    end = view.filter_value("to") or format_instant((view.now // DAY + 1) * DAY)
+    begin = view.filter_value("from") or format_instant((view.now // DAY - 6) * DAY)
+    by = view.filter_value("by", "day")
     asked = {"begin": begin, "end": end, "by": by}
-    if (form := view.asked("file")) in FILES:
+    if (form := view.filter_value("file")) in FILES:
         content = view.ask("/attribution/settlement/file", **asked, format=form)
         name = f"settlement-{begin[:10]}-{end[:10]}-by-{by}.{form}"
         return Page(title="", template="attribution/settlement.html", file=Download(name=name, content=content))
@@ -279,7 +281,7 @@ def every_day(lines: list[dict[str, Any]], begin: str, end: str) -> list[dict[st
 
 
 def statements(view: View) -> Page:
-    app = view.asked("app")
+    app = view.filter_value("app")
     found: list[dict[str, Any]] = view.ask("/attribution/statements", appId=app)["statements"]
     rates = view.ask("/attribution/rates")["rates"]
     title = f"{plural(len(found), 'period is', 'periods are')} closed" if found else "No period is closed yet"
@@ -291,7 +293,7 @@ def statements(view: View) -> Page:
 
 
 def statement(view: View) -> Page:
-    app, period = view.asked("app"), view.asked("period")
+    app, period = view.filter_value("app"), view.filter_value("period")
     of_app: list[dict[str, Any]] = view.ask("/attribution/statements", appId=app)["statements"] if app else []
     found = next((one for one in of_app if one["period"] == period), None)
     if found is None:

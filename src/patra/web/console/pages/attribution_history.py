@@ -15,9 +15,9 @@ HISTORY_COLUMNS = {
 
 def history(view: View) -> Page:
     """Files past their retention; of one kind, the rows in them."""
-    kind, key, after = view.asked("kind"), view.asked("key"), view.asked("after")
+    kind, key, after = view.filter_value("kind"), view.filter_value("key"), view.filter_value("after")
     kind = kind if kind in HISTORY_COLUMNS else ""
-    span = {"begin": view.asked("from"), "end": view.asked("to")}
+    span = {"begin": view.filter_value("from"), "end": view.filter_value("to")}
     page = view.ask("/attribution/history", kind=kind, **span, after="" if kind else after, limit=PAGE_SIZE)
     rows: dict[str, Any] = {"rows": [], "next": None, "files": 0}
     if kind and page["files"]:

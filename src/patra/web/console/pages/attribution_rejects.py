@@ -15,33 +15,35 @@ CAUSES_SHOWN = 12
 
 
 def rejects(view: View) -> Page:
-    refused = view.asked("refused") == "1"
-    before, filters = view.asked("before"), view.filters("code", "batch", "quarantined")
+    refused = view.filter_value("refused") == "1"
+    before, filters = view.filter_value("before"), view.filters("code", "batch", "quarantined")
     span, wider = time_span(view), None
     asked: dict[str, dict[str, Any]] = {
-        "code": {"code": view.asked("code")},
-        "batch": {"batchId": view.asked("batch")},
-        "quarantined": {"quarantined": "true" if view.asked("quarantined") else ""},
-        "time": span.asked(),
+        "code": {"code": view.filter_value("code")},
+        "batch": {"batchId": view.filter_value("batch")},
+        "quarantined": {"quarantined": "true" if view.filter_value("quarantined") else ""},
+        "time": span.as_query(),
     }
 
-    def found(more: dict[str, Any]) -> dict[str, Any]:
+    def found_rows(more: dict[str, Any]) -> dict[str, Any]:
         return view.ask("/attribution/rejects", **more, limit=PAGE_SIZE)
 
     if refused:
-        rows = view.ask("/attribution/refused", code=view.asked("code"), before=before, limit=PAGE_SIZE)["refused"]
+        rows = view.ask("/attribution/refused", code=view.filter_value("code"), before=before, limit=PAGE_SIZE)[
+            "refused"
+        ]
         following: Any = rows[-1]["number"] if len(rows) == PAGE_SIZE else None
     else:
         every = {key: value for one in asked.values() for key, value in one.items()}
-        page = found({**every, "before": before})
+        page = found_rows({**every, "before": before})
         rows, following = page["rejects"], page["next"]
         if not rows and not before:
-            wider = view.wider(asked, lambda rest: len(found(rest)["rejects"]))
+            wider = view.wider(asked, lambda rest: len(found_rows(rest)["rejects"]))
     counts: dict[str, int] = {}
     for row in rows:
         code = row["code"] if refused else row["ackReasonCode"]
         counts[code] = counts.get(code, 0) + 1
-    has_axis = not refused and not view.asked("batch") and bool(rows)
+    has_axis = not refused and not view.filter_value("batch") and bool(rows)
     return Page(
         title="Rejects",
         template="attribution/rejects.html",
@@ -52,7 +54,7 @@ def rejects(view: View) -> Page:
             "wider": wider,
             "counts": sorted(counts.items(), key=lambda item: -item[1]),
             "shown": rejects_shown(rows, refused=refused),
-            "when": view.part("times of rejects", lambda: _over_time(view, span.asked())) if has_axis else None,
+            "when": view.part("times of rejects", lambda: _over_time(view, span.as_query())) if has_axis else None,
             **span_values(view, span),
             "span_kept": filters,
             "older": view.here(before=following) if following else "",
@@ -64,8 +66,8 @@ def _over_time(view: View, span: dict[str, str]) -> dict[str, Any]:
     """When events were rejected, as a drawing from which a span is taken, and the trend of each code of each app."""
     found = view.ask(
         "/attribution/rejects/over-time",
-        code=view.asked("code"),
-        quarantined="true" if view.asked("quarantined") else "false",
+        code=view.filter_value("code"),
+        quarantined="true" if view.filter_value("quarantined") else "false",
         parts=OVER_TIME_PARTS,
         **span,
     )

@@ -166,10 +166,10 @@ def contract_fields(contract: dict[str, Any]) -> list[FieldDifference]:
 
 def dead_letters(view: View) -> Page:
     filters = view.filters("group", "type", "error_code")
-    state = view.asked("state", "open")
+    state = view.filter_value("state", "open")
     span = time_span(view)
-    asked = {**filters, "state": state, **span.asked()}
-    page = view.ask("/bus/dead-letters", **asked, before=view.asked("before"), limit=PAGE_SIZE)
+    asked = {**filters, "state": state, **span.as_query()}
+    page = view.ask("/bus/dead-letters", **asked, before=view.filter_value("before"), limit=PAGE_SIZE)
     letters = page["dead_letters"]
     waiting = dead_letters_waiting(view.calls)
     replaying = waiting[DeadLetterState.REPLAYING]
@@ -211,12 +211,12 @@ def _over_time(view: View, asked: dict[str, str]) -> Markup:
 
 def letters_title(open_count: int, replaying: int) -> str:
     """How many wait for a person, and how many are on their way: both are in the backlog of the groups."""
-    waiting = _counted(open_count, "dead letter is", "dead letters are") if open_count else "No dead letter is"
-    on_their_way = f", {_counted(replaying, 'is', 'are')} being replayed" if replaying else ""
+    waiting = _count_phrase(open_count, "dead letter is", "dead letters are") if open_count else "No dead letter is"
+    on_their_way = f", {_count_phrase(replaying, 'is', 'are')} being replayed" if replaying else ""
     return f"{waiting} open{on_their_way}"
 
 
-def _counted(count: int, one: str, many: str) -> str:
+def _count_phrase(count: int, one: str, many: str) -> str:
     """`4 are`; where counting ended at its bound, `100,000+ are`."""
     return plural(count, one, many) if count < MAX_COUNTED_LETTERS else f"{number_text(count)}+ {many}"
 
@@ -225,7 +225,7 @@ def dead_letter(view: View) -> Page:
     path = {"group": view.path["group"], "event_id": view.path["event_id"]}
     found = view.ask("/bus/dead-letters/{group}/{event_id}", path)
     letter, violations = found["dead_letter"], found["violations"]
-    tab = view.asked("tab", "contract" if violations else "handled")
+    tab = view.filter_value("tab", "contract" if violations else "handled")
     timeline = view.ask("/bus/timeline/{key}", {"key": letter["event_id"]})["entries"]
     return Page(
         title=f"Dead letter of {letter['group']}",
@@ -234,7 +234,7 @@ def dead_letter(view: View) -> Page:
             "letter": letter,
             "violations": violations,
             "fields": _against_contract(view, letter, violations),
-            "lines": _marked(letter["envelope"].get("payload"), violations),
+            "lines": _mark_payload(letter["envelope"].get("payload"), violations),
             "tab": tab,
             "beside": view.part("last handled", lambda: _beside(view, path)) if tab == "handled" else None,
             "timeline": timeline,
@@ -253,7 +253,7 @@ def _beside(view: View, path: dict[str, str]) -> dict[str, Any]:
 
 
 def acts(view: View) -> Page:
-    page = view.ask("/bus/acts", before=view.asked("before"), limit=PAGE_SIZE)
+    page = view.ask("/bus/acts", before=view.filter_value("before"), limit=PAGE_SIZE)
     older = view.here(before=page["next"]) if page["next"] else ""
     values = {"acts": page["acts"], "tones": ACT_TONES, "older": older}
     return Page(title="Acts on many", template="bus/acts.html", values=values)
@@ -280,8 +280,8 @@ def act(view: View) -> Page:
 
 
 def refusals(view: View) -> Page:
-    before = view.asked("before")
-    page = view.ask("/bus/refusals", code=view.asked("code"), before=before, limit=PAGE_SIZE)
+    before = view.filter_value("before")
+    page = view.ask("/bus/refusals", code=view.filter_value("code"), before=before, limit=PAGE_SIZE)
     return Page(
         title="Refusals",
         template="bus/refusals.html",
@@ -331,7 +331,7 @@ def _against_contract(view: View, letter: dict[str, Any], broken: list[dict[str,
     return differences(schema, letter["envelope"].get("payload"), inside)
 
 
-def _marked(payload: Any, violations: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _mark_payload(payload: Any, violations: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The payload line by line, each violation under the line of its field."""
     lines: list[dict[str, Any]] = [{"text": text, "violations": []} for text in json_lines(payload)]
     for violation in violations:

@@ -98,8 +98,8 @@ def source(view: View) -> Page:
     found = next((s for s in view.ask("/ingest/sources")["sources"] if s["source"] == name), None)
     if found is None:
         raise Refusal(Problem(404, "i_source_unknown", "There is no such source", f"No pack of {name} is loaded."))
-    end = instant(view.asked("to")) or view.now
-    begin = instant(view.asked("from")) or end - DAYS_SHOWN * DAY
+    end = instant(view.filter_value("to")) or view.now
+    begin = instant(view.filter_value("from")) or end - DAYS_SHOWN * DAY
     cursors = watermarks(view, name)
     series = coverage(view, name, begin, end)
     tree = view.ask("/ingest/sources/{source}/pack", {"source": name})
@@ -225,7 +225,7 @@ def _window_words(row: dict[str, Any], state: str) -> str:
 
 def plans(view: View) -> Page:
     filters = view.filters("source", "operation", "status")
-    page = view.ask("/ingest/plans", **filters, after=view.asked("after"), limit=PAGE_SIZE)
+    page = view.ask("/ingest/plans", **filters, after=view.filter_value("after"), limit=PAGE_SIZE)
     values = {"plans": page["plans"], "filters": filters, "states": PLAN_STATES, **_pages(view, page)}
     return Page(title="Plans", template="ingest/plans.html", values=values)
 
@@ -242,7 +242,7 @@ def plan(view: View) -> Page:
 
 def tasks(view: View) -> Page:
     filters = view.filters("source", "endpoint", "operation", "status", "plan")
-    page = view.ask("/ingest/tasks", **filters, after=view.asked("after"), limit=PAGE_SIZE)
+    page = view.ask("/ingest/tasks", **filters, after=view.filter_value("after"), limit=PAGE_SIZE)
     failed = ["FAILED"] if any(one["status"] == "FAILED" for one in page["tasks"]) else []
     asked = {} if page["tasks"] else {name: {name: value} for name, value in filters.items()}
     values = {
@@ -260,19 +260,19 @@ def _pages(view: View, page: dict[str, Any]) -> dict[str, str]:
     """Links to the next page and back to the first, with the filters kept."""
     return {
         "older": view.here(after=page["next"]) if page["next"] else "",
-        "newest": view.here(after="") if view.asked("after") else "",
+        "newest": view.here(after="") if view.filter_value("after") else "",
     }
 
 
 def quarantine(view: View) -> Page:
     filters = view.filters("source", "endpoint", "reason")
     place = view.filters("source", "endpoint")
-    status = view.asked("status", "OPEN")
-    found = view.ask("/ingest/quarantine", **filters, status=status, after=view.asked("after"), limit=PAGE_SIZE)
+    status = view.filter_value("status", "OPEN")
+    found = view.ask("/ingest/quarantine", **filters, status=status, after=view.filter_value("after"), limit=PAGE_SIZE)
     is_open = status == "OPEN"
     places = sorted({(row["provenance_code"], row["endpoint_name"]) for row in found["rows"]}) if is_open else []
     return Page(
-        title=_quarantine_title(found, status, first=not view.asked("after")),
+        title=_quarantine_title(found, status, first=not view.filter_value("after")),
         template="ingest/quarantine.html",
         values={
             "rows": found["rows"],
@@ -298,7 +298,7 @@ def _quarantine_title(found: dict[str, Any], status: str, *, first: bool) -> str
 
 def errors(view: View) -> Page:
     filters = view.filters("source", "operation", "level")
-    found = view.ask("/ingest/errors", **filters, after=view.asked("after"), limit=PAGE_SIZE)
+    found = view.ask("/ingest/errors", **filters, after=view.filter_value("after"), limit=PAGE_SIZE)
     top = view.ask("/ingest/errors/top", **filters, limit=TOP_SHOWN)["rows"]
     if top:
         title = f"{top[0]['provenance_code']} fails most: {plural(top[0]['errors'], 'time')} in a day"
@@ -322,7 +322,7 @@ def windows(view: View) -> Page:
     filters = view.filters("source", "endpoint", "operation")
     sources = [one["source"] for one in view.ask("/ingest/sources")["sources"]]
     source = filters.get("source") or next(iter(sources), "")
-    asked = {**filters, "source": source, "after": view.asked("after"), "limit": PAGE_SIZE}
+    asked = {**filters, "source": source, "after": view.filter_value("after"), "limit": PAGE_SIZE}
     found = view.ask("/ingest/coverage", **asked) if source else NO_WINDOWS
     total = found["sum"]
     title = "Coverage" if not total.get("windows") else f"All {plural(total['windows'], 'window')} add up"
@@ -339,7 +339,7 @@ def windows(view: View) -> Page:
             "sources": sources,
             "filters": {name: value for name, value in filters.items() if name != "source"},
             "older": view.here(after=found["after"]) if found["after"] else "",
-            "newest": view.here(after="") if view.asked("after") else "",
+            "newest": view.here(after="") if view.filter_value("after") else "",
         },
     )
 

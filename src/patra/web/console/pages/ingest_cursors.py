@@ -16,7 +16,7 @@ def watermarks(view: View, source: str = "") -> list[dict[str, Any]]:
 
 
 def cursors(view: View) -> Page:
-    found = watermarks(view, view.asked("source"))
+    found = watermarks(view, view.filter_value("source"))
     behind: list[tuple[int, str]] = []
     for one in found:
         at = instant(one["cursor_value"])
@@ -32,7 +32,7 @@ def cursors(view: View) -> Page:
 
 def cursor(view: View) -> Page:
     """One watermark: where it stands, and every event that moved it or did not."""
-    source, operation, namespace = view.asked("source"), view.asked("op"), view.asked("ns")
+    source, operation, namespace = view.filter_value("source"), view.filter_value("op"), view.filter_value("ns")
     asked = {"source": source, "operation": operation, "namespace": namespace}
     known = all(asked.values())
     rows: list[dict[str, Any]] = view.ask("/ingest/cursors", **asked, limit=1)["rows"] if known else []
@@ -40,7 +40,7 @@ def cursor(view: View) -> Page:
         detail = "The first batch of a source, operation and namespace writes one."
         raise Refusal(Problem(404, "cursor_unknown", "There is no such cursor", detail))
     row = rows[0]
-    page = view.ask("/ingest/cursor-timeline", **asked, after=view.asked("after"), limit=PAGE_SIZE)
+    page = view.ask("/ingest/cursor-timeline", **asked, after=view.filter_value("after"), limit=PAGE_SIZE)
     events = page["rows"]
     reasons = Counter(str(one["reason_code"]) for one in events)
     return Page(
@@ -55,7 +55,7 @@ def cursor(view: View) -> Page:
             "events": events,
             "reasons": reasons.most_common(),
             "older": view.here(after=page["next"]) if page["next"] else "",
-            "newest": view.here(after="") if view.asked("after") else "",
+            "newest": view.here(after="") if view.filter_value("after") else "",
         },
     )
 

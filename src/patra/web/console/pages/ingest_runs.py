@@ -20,7 +20,7 @@ def task(view: View) -> Page:
 
 
 def run(view: View) -> Page:
-    after = view.asked("after", "0")
+    after = view.filter_value("after", "0")
     asked = {"after": "" if integer_of(after) is None else after, "limit": PAGE_SIZE}
     found = view.ask("/ingest/runs/{run}", {"run": view.path["run"]}, **asked)
     return Page(
@@ -40,7 +40,7 @@ def batch(view: View) -> Page:
     of = {"task": str(found["task_id"])}
     task: dict[str, Any] | None = view.part("task", lambda: view.ask("/ingest/tasks/{task}", of))
     found["provenance_code"] = task["provenance_code"] if task else ""
-    tab = view.asked("tab", "exchange")
+    tab = view.filter_value("tab", "exchange")
     return Page(
         title=f"Batch {number} of {view.path['run']}",
         template="ingest/batch.html",

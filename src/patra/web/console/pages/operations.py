@@ -61,8 +61,8 @@ def loops(view: View) -> Page:
 
 def outbox(view: View) -> Page:
     filters = view.filters("channel")
-    after = view.asked("after")
-    page = view.ask("/outbox", channel=view.asked("channel"), after=after, limit=PAGE_SIZE)
+    after = view.filter_value("after")
+    page = view.ask("/outbox", channel=view.filter_value("channel"), after=after, limit=PAGE_SIZE)
     found = page["messages"]
     title = (
         f"{plural(len(found), 'message was', 'messages were')} not delivered" if found else "Everything is delivered"
@@ -82,7 +82,11 @@ def outbox(view: View) -> Page:
 
 def audit(view: View) -> Page:
     page = view.ask(
-        "/audit", act=view.asked("act"), subject=view.asked("subject"), before=view.asked("before"), limit=PAGE_SIZE
+        "/audit",
+        act=view.filter_value("act"),
+        subject=view.filter_value("subject"),
+        before=view.filter_value("before"),
+        limit=PAGE_SIZE,
     )
     return Page(
         title="Audit",
@@ -97,7 +101,7 @@ def audit(view: View) -> Page:
 
 def settings(view: View) -> Page:
     lines: list[dict[str, Any]] = view.ask("/settings")["settings"]
-    only = view.asked("origin")
+    only = view.filter_value("origin")
     sections: dict[str, list[dict[str, Any]]] = {}
     for line in lines:
         if not only or (line["origin_kind"] != "default") == (only == "set"):
@@ -120,7 +124,7 @@ def reasons(view: View) -> Page:
 
 
 def rule_paragraph(view: View) -> Page:
-    anchor = view.asked("at")
+    anchor = view.filter_value("at")
     found = rule(anchor)
     if found is None:
         raise Refusal(
@@ -140,7 +144,9 @@ def keys(view: View) -> Page:
 
 def about(view: View) -> Page:
     names = [part.name for part in view.patra.parts]
-    return Page(title="About", template="operations/about.html", values={"parts": names, "vendored": reads.vendored()})
+    return Page(
+        title="About", template="operations/about.html", values={"parts": names, "vendored": reads.vendored_files()}
+    )
 
 
 ROUTES = (

@@ -71,21 +71,21 @@ FILTERS = {"": "All", "problems": "Problems", "ways": "In and out"}
 
 
 def story(view: View) -> Page:
-    key, kind = view.asked("key"), view.asked("kind")
+    key, kind = view.filter_value("key"), view.filter_value("kind")
     if not key:
         return Page(
             title="Find a key",
             template="story.html",
             values={"key": "", "told": None, "searched": "", "kinds": EXAMPLES, "engine_names": ENGINES},
         )
-    told = view.ask("/story", key=key, kind=kind, after=view.asked("after"), limit=PAGE_LIMIT)
-    entries = [_shown(entry, number) for number, entry in enumerate(told["entries"])]
-    raw = view.asked("raw")
+    told = view.ask("/story", key=key, kind=kind, after=view.filter_value("after"), limit=PAGE_LIMIT)
+    entries = [_display_entry(entry, number) for number, entry in enumerate(told["entries"])]
+    raw = view.filter_value("raw")
     for entry in entries:
         entry["is_raw"] = len(entries) <= MAX_RAW_ENTRIES or entry["id"] == raw
         entry["raw_link"] = f"{view.here(raw=entry['id'])}#{entry['anchor']}"
-    only = view.asked("only")
-    chosen = [entry for entry in entries if _wanted(entry, only)]
+    only = view.filter_value("only")
+    chosen = [entry for entry in entries if _is_wanted(entry, only)]
     engines = [engine for engine in ENGINES if any(entry["engine"] == engine for entry in entries)]
     lanes = lanes_of(entries)
     values: dict[str, Any] = {
@@ -107,7 +107,7 @@ def story(view: View) -> Page:
         "only": only,
         "problems": sum(entry["tone"] == "bad" for entry in entries),
         "more": view.here(after=told["next"]) if told["next"] else "",
-        "first": view.here(after="") if view.asked("after") else "",
+        "first": view.here(after="") if view.filter_value("after") else "",
         "candidates": [one | {"href": link("/story", key=one["key"], kind=one["kind"])} for one in told["candidates"]],
         "command": f"patra story {shlex.quote(told['key'])}" + (f" --kind {kind}" if kind else ""),
         "engine_names": ENGINES,
@@ -125,12 +125,12 @@ def tone(entry: Mapping[str, Any]) -> str:
     return "off" if state in OFF else ""
 
 
-def _shown(entry: Mapping[str, Any], number: int) -> dict[str, Any]:
+def _display_entry(entry: Mapping[str, Any], number: int) -> dict[str, Any]:
     word, icon = SHAPES[entry["shape"]]
     return {**entry, "anchor": f"e{number}", "tone": tone(entry), "word": word, "icon": icon}
 
 
-def _wanted(entry: Mapping[str, Any], only: str) -> bool:
+def _is_wanted(entry: Mapping[str, Any], only: str) -> bool:
     match only:
         case "problems":
             return entry["tone"] in {"bad", "warn"}

@@ -27,7 +27,7 @@ class TimeSpan(msgspec.Struct, frozen=True, kw_only=True):
     def __bool__(self) -> bool:
         return self.since is not None or self.until is not None
 
-    def asked(self) -> dict[str, str]:
+    def as_query(self) -> dict[str, str]:
         """As the HTTP interface takes it."""
         given = {"since": self.since, "until": self.until}
         return {name: format_instant(at) for name, at in given.items() if at is not None}
@@ -35,8 +35,8 @@ class TimeSpan(msgspec.Struct, frozen=True, kw_only=True):
 
 def time_span(view: View) -> TimeSpan:
     """What the address asks for. Raises Refusal where that is no span of time."""
-    ends = {name: instant(view.asked(name)) for name in ("from", "to")}
-    wrong = next((name for name, at in ends.items() if at is None and view.asked(name)), None)
+    ends = {name: instant(view.filter_value(name)) for name in ("from", "to")}
+    wrong = next((name for name, at in ends.items() if at is None and view.filter_value(name)), None)
     if wrong:
         raise Refusal(Problem(400, "instant_invalid", f"{wrong} is not an instant such as 2026-01-31T08:00:00Z"))
     if ends["from"] is not None and ends["to"] is not None and ends["from"] >= ends["to"]:
@@ -61,7 +61,7 @@ def span_values(view: View, span: TimeSpan) -> dict[str, Any]:
     first = "the beginning" if span.since is None else time_tag(span.since, view.now)
     last = "now" if span.until is None else time_tag(span.until, view.now)
     shown = {"text": Markup("{} to {}").format(first, last), "drop": without, "earlier": "", "later": "", **moved}
-    return {"span": shown, "span_asked": {name: view.asked(name) for name in ("from", "to")}, **shared}
+    return {"span": shown, "span_asked": {name: view.filter_value(name) for name in ("from", "to")}, **shared}
 
 
 def _at(view: View, since: int, until: int | None) -> str:

@@ -5,6 +5,6 @@ from importlib.resources import files
 from typing import Any
 
 
-def vendored() -> list[dict[str, Any]]:
+def vendored_files() -> list[dict[str, Any]]:
     text = (files("patra.web.console") / "static" / "vendor" / "vendor.toml").read_text()
     return tomllib.loads(text)["file"]

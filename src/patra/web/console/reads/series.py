@@ -6,7 +6,7 @@ from itertools import pairwise
 from threading import Event, Lock, Thread
 from time import monotonic
 
-from patra.kernel.safety.threads import started
+from patra.kernel.safety.threads import start_thread
 from patra.kernel.telemetry import REGISTRY, get_logger
 
 INTERVAL_S = 5.0
@@ -95,7 +95,7 @@ class Series:
 
     def begin(self) -> None:
         with self._lock:
-            self._thread = started(self._thread, self._run, "console series")
+            self._thread = start_thread(self._thread, self._run, "console series")
 
     def _run(self) -> None:
         while not self._stopping.is_set():

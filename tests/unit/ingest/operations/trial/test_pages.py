@@ -9,8 +9,8 @@ import pytest
 from patra.ingest.fetching.runtime import Runtime
 from patra.ingest.http.client import Transport
 from patra.ingest.operations.trial.request import Wanted
-from patra.ingest.operations.try_source import Tried, tried
-from patra.ingest.packs.bundled import parsed
+from patra.ingest.operations.try_source import Tried, try_endpoint
+from patra.ingest.packs.bundled import parse_pack
 from patra.ingest.ratelimit.limiter import LocalGate
 from patra.kernel.testing import ManualClock
 from tests.contract.ingest.running.world import NOW, T0, T1, pack
@@ -40,10 +40,10 @@ def attempt(
     probe = more.pop("probe_bounds", False)
     with serving(provider) as url:
         text = json.dumps(pack(url, kind, **({"window": {"bounds": "exclusive", "precision": "millisecond"}} | more)))
-        loaded = parsed(text, "mine.yaml")
+        loaded = parse_pack(text, "mine.yaml")
         services = Runtime(clock=clock, gate=LocalGate(clock), transport=transport)
         wanted = Wanted(endpoint="search", since=T0, until=T1, pages=pages, probe_bounds=probe)
-        found = tried(loaded, wanted, services)
+        found = try_endpoint(loaded, wanted, services)
         transport.close()
     assert isinstance(found, Tried), found
     return found

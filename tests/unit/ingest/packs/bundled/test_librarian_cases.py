@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from patra.ingest.packs.work import Work
-from patra.ingest.works.merge import grouped, merged
+from patra.ingest.works.merge import group_works, merge_works
 from tests.unit.ingest.packs.bundled.test_mapped_values import crossref, oai, only
 from tests.unit.ingest.packs.bundled.test_oai_formats import JATS
 
@@ -278,5 +278,5 @@ def test_a_preprint_in_one_index_and_its_article_in_another_are_joined_by_what_p
     types = "<PublicationTypeList><PublicationType>Preprint</PublicationType></PublicationTypeList>"
     preprint = msgspec.convert(only("pubmed", "fetch", pubmed(types, refers("UpdateIn"))), Work)
     article = msgspec.convert(europepmc(pmid="9", id="9"), Work)
-    [group] = grouped([preprint, article])
-    assert [(one.by, one.why) for one in merged(group).joins] == [("pmid:9", "is-preprint-of")]
+    [group] = group_works([preprint, article])
+    assert [(one.by, one.why) for one in merge_works(group).joins] == [("pmid:9", "is-preprint-of")]

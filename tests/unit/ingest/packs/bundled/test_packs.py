@@ -9,7 +9,7 @@ from patra.ingest.expressions.escaping import Refused
 from patra.ingest.extraction.mapping import Mapper
 from patra.ingest.http.request import Position, Renderer, Request
 from patra.ingest.packs import bundled
-from patra.ingest.packs.compiler import Overrides, check_pack, compile_spec, offered
+from patra.ingest.packs.compiler import Overrides, check_pack, compile_spec, offered_operations
 from patra.ingest.packs.problems import errors
 from patra.ingest.packs.spec import Leg, Spec
 from patra.ingest.packs.work import check_shape
@@ -70,7 +70,7 @@ def specs(name: str) -> list[Spec]:
     loaded = bundled.pack(name)
     out: list[Spec] = []
     for endpoint in loaded.pack.endpoints:
-        for operation in offered(loaded.pack, endpoint):
+        for operation in offered_operations(loaded.pack, endpoint):
             compiled = compile_spec(loaded, endpoint, operation, Overrides(params=GIVEN.get(name, {})))
             assert compiled.spec is not None, [str(problem) for problem in errors(compiled.problems)]
             out.append(compiled.spec)
@@ -114,7 +114,7 @@ def test_a_changed_record_is_told_from_a_known_one(name: str) -> None:
 
 def test_a_date_of_publication_read_as_an_update_time_is_warned_of() -> None:
     def warned(text: str) -> list[str]:
-        found = check_pack(bundled.parsed(text, "s2.yaml"))
+        found = check_pack(bundled.parse_pack(text, "s2.yaml"))
         return [one.severity.value for one in found if one.code is Reason.UPDATE_TIME_STILL]
 
     text = bundled.text("semanticscholar")

@@ -242,7 +242,7 @@ def verdict(
         page: Any = None
         if document is not None and found.action is Action.ACCEPT:
             listed = line.reader.page(document, answer.headers, answer.url)
-            found = line.classifier.listed(listed, position()) or found
+            found = line.classifier.judge_list(listed, position()) or found
             page = len(listed.items or []), listed.total, listed.has_more, listed.token, listed.url
         return found.action, found.code, found.level, found.rule, found.retry_after, found.advice, page
 

@@ -45,8 +45,8 @@ def test_a_slice_is_due_when_both_legs_have_room() -> None:
     assert quotas.place(1, 0).due == NOW
     assert quotas.place(3, 1).due == NEXT_DAY, "the details of this day are used up"
     assert quotas.place(1, 0).due == NEXT_DAY, "never before the one that came earlier"
-    assert quotas.added[LIST] == {("DAY", NEXT_DAY - DAY): 2, ("DAY", NEXT_DAY): 3}
-    assert quotas.added[DETAILS] == {("DAY", NEXT_DAY - DAY): 6, ("DAY", NEXT_DAY): 3}
+    assert quotas.added_permits[LIST] == {("DAY", NEXT_DAY - DAY): 2, ("DAY", NEXT_DAY): 3}
+    assert quotas.added_permits[DETAILS] == {("DAY", NEXT_DAY - DAY): 6, ("DAY", NEXT_DAY): 3}
 
 
 def test_a_refresh_takes_from_the_quota_of_the_details_and_a_cancelled_one_gives_it_back() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from patra.studio.paint.figures import COATS, Look
-from patra.studio.script.certainty.clothes import dressed
+from patra.studio.script.certainty.clothes import dress_figures
 from patra.studio.script.plan import make_plan
 from patra.studio.script.shots import Figure
 
@@ -19,7 +19,7 @@ ELSA = Figure(kind="girl", name="Elsa", number=0)
     ],
 )
 def test_clothes_have_the_stated_colour(text: str, colour: str) -> None:
-    (figure,) = dressed((ELSA,), text)
+    (figure,) = dress_figures((ELSA,), text)
     assert figure.coat == colour
     assert (Look(figure).coat == COATS.get(colour)) == bool(colour)
 
@@ -33,13 +33,13 @@ def test_clothes_have_the_stated_colour(text: str, colour: str) -> None:
     ],
 )
 def test_a_hat_has_the_stated_colour(text: str, colour: str) -> None:
-    (figure,) = dressed((Figure(kind="old", name="old man", number=0),), text)
+    (figure,) = dress_figures((Figure(kind="old", name="old man", number=0),), text)
     assert (figure.hat, figure.coat) == (colour, "")
     assert Look(figure).cap == COATS.get(colour)
 
 
 def test_of_two_people_nobody_is_dressed() -> None:
-    assert all(not one.coat for one in dressed((ELSA, ELSA), "They came in a red coat."))
+    assert all(not one.coat for one in dress_figures((ELSA, ELSA), "They came in a red coat."))
 
 
 def test_no_pictogram_shows_clothes_in_another_colour() -> None:

@@ -1,7 +1,7 @@
 """Every state of every machine has a tone: a new state is a decision about what it asks of people."""
 
 from patra.app import wiring
-from patra.kernel.machine import Machine, declared
+from patra.kernel.machine import Machine, declared_machines
 from patra.web.console.markup.tones import TONES, tone_of
 
 NAMES = {
@@ -32,7 +32,7 @@ def machines() -> list[Machine]:
     import patra.ingest.operations.alerting.monitor
     import patra.studio.vocabulary.stages  # noqa: F401
 
-    return [one for one in declared() if type(one.initial).__module__.startswith("patra.")]
+    return [one for one in declared_machines() if type(one.initial).__module__.startswith("patra.")]
 
 
 def test_every_state_of_every_machine_has_a_tone():

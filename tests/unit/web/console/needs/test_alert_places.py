@@ -2,7 +2,7 @@
 
 import pytest
 
-from patra.ingest.operations.alerting.bus_rules import ALL_RULES, named
+from patra.ingest.operations.alerting.bus_rules import ALL_RULES, name_subject
 from patra.web.console.needs.alert_places import place_of
 
 
@@ -21,8 +21,8 @@ def test_an_alert_leads_to_its_source_plan_or_type() -> None:
 
 def test_the_advice_of_an_alert_names_its_subject() -> None:
     advice = {rule.name: rule.advice for rule in ALL_RULES}
-    assert "`patra bus dead-letters --type order.placed`" in named(advice["bus_dead_letters"], "order.placed")
-    assert "`patra ingest lift pubmed search`" in named(advice["fatal"], "pubmed/search")
-    assert "`patra ingest lift pubmed`" in named(advice["fatal"], "pubmed")
+    assert "`patra bus dead-letters --type order.placed`" in name_subject(advice["bus_dead_letters"], "order.placed")
+    assert "`patra ingest lift pubmed search`" in name_subject(advice["fatal"], "pubmed/search")
+    assert "`patra ingest lift pubmed`" in name_subject(advice["fatal"], "pubmed")
     for rule in ALL_RULES:
-        assert "SOURCE" not in named(rule.advice, "pubmed/search/HARVEST")
+        assert "SOURCE" not in name_subject(rule.advice, "pubmed/search/HARVEST")
