@@ -85,8 +85,11 @@ PARTICIPLES = frozenset(
     )
 )
 NO_PARTICIPLES = frozenset({"bed", "embed", "exceed", "feed", "need", "proceed", "seed", "shed", "speed", "succeed"})
-NAMES_THAT_STAY = frozenset({"shared"})
-"""`shared` and `exclusive` are the two sides of a lock."""
+NAMES_THAT_STAY = {
+    "shared": "`shared` and `exclusive` are the two sides of a lock",
+    "lost": "`Hold.lost` is read by the long handlers of users",
+    "refused": "`Drained.refused` is part of what `patra.ingest_run` gives",
+}
 
 
 def _is_participle(name: str) -> bool:

@@ -160,7 +160,7 @@ def test_nobody_waits_for_a_batch_that_is_still_being_read(engine: Engine, monke
         given = 0
 
         @property
-        def answered(self) -> bool:
+        def has_answer(self) -> bool:
             return self.given == 0 or read.is_set()
 
         def send(self, body: bytes, received_at: int) -> None: ...
@@ -190,7 +190,7 @@ def test_one_batch_that_cannot_be_read_costs_no_other_its_turn(engine: Engine, m
     class Silent:
         """A reader that says nothing, so that the writer reads for itself."""
 
-        alive = ready = answered = True
+        alive = ready = has_answer = True
 
         def send(self, body: bytes, received_at: int) -> None: ...
 

@@ -110,7 +110,7 @@ class Hold:
         self._lost = Flag()
 
     @property
-    def is_lost(self) -> bool:
+    def lost(self) -> bool:
         return self._lost.is_set()
 
     def lose(self) -> None:

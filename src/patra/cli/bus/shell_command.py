@@ -62,7 +62,7 @@ class ShellCommand:
         listener = Thread(target=_listen, args=(child.stderr, words), daemon=True)
         listener.start()
         until = time.monotonic() + self._seconds
-        while child.poll() is None and not hold.is_lost and time.monotonic() < until:
+        while child.poll() is None and not hold.lost and time.monotonic() < until:
             with suppress(subprocess.TimeoutExpired):
                 child.wait(LOOK_SECONDS)
         if ended_by_us := child.poll() is None:

@@ -85,7 +85,7 @@ def going_on(trigger: "Trigger", since: str | None, until: str | None) -> "Trigg
 
 
 def _code(done: "Drained") -> int:
-    if done.is_refused:
+    if done.refused:
         return 5
     if done.interrupted:
         return 130
@@ -98,8 +98,8 @@ def _tell(done: "Drained") -> None:
     planned = done.planned
     errors = [problem for problem in planned.problems if problem.severity == "error"]  # warnings: `pack load` had them
     for problem in errors:
-        click.echo(f"{'not planned' if done.is_refused else problem.severity}: {problem}", err=True)
-    if done.is_refused:
+        click.echo(f"{'not planned' if done.refused else problem.severity}: {problem}", err=True)
+    if done.refused:
         if not errors:
             click.echo(f"not planned: {planned.detail or planned.outcome.text}", err=True)
         return

@@ -60,7 +60,7 @@ class Drained(msgspec.Struct, frozen=True, kw_only=True):
     """Windows that are done, as their lists ended, although nothing counts them."""
 
     @property
-    def is_refused(self) -> bool:
+    def refused(self) -> bool:
         return self.planned.is_refused
 
 

@@ -77,7 +77,7 @@ def test_a_run_is_refused_only_where_no_credential_of_the_pool_is_there(database
     with world(database, SPREAD) as w:
         w.load(pooled(w, {"a_none": (1, "POOL_NONE"), "b_good": (2, "POOL_GOOD")}))
         with structlog.testing.capture_logs() as lines:
-            assert (drained(w).is_refused, w.landed() == w.provider.truth) == (False, True)
+            assert (drained(w).refused, w.landed() == w.provider.truth) == (False, True)
         said = {redact(line)["name"] for line in lines if line["event"] == "credential_set_aside"}
         assert said == {"a_none"}, "the log says which one"
         w.load(pooled(w, {"a_none": (1, "POOL_NONE"), "b_none": (2, "POOL_NONE")}))

@@ -40,7 +40,7 @@ def test_a_trigger_is_drained_and_a_second_time_there_is_nothing_to_do(database:
         shown: list[Progress] = []
         done = drained(w, shown=shown)
         assert done.left == ()
-        assert not done.is_refused
+        assert not done.refused
         assert w.landed() == w.provider.truth
         assert w.watermark() == T1
         last = done.progress
@@ -133,7 +133,7 @@ def test_a_halt_ends_it_and_it_says_how_to_lift_it(database: Database) -> None:
         assert {one.status for one in done.left} == {"FAILED", "QUEUED"}
         assert all("`patra ingest lift hostile search`" in one.advice for one in done.left)
         refused = drained(w)
-        assert refused.is_refused
+        assert refused.refused
         assert refused.planned.plan_id is None
         w.provider._served = serve  # type: ignore[method-assign]
         w.db.run(lambda tx: lift_breaker(tx, "hostile", "search", why="renewed"))
@@ -178,7 +178,7 @@ def test_what_cannot_be_planned_is_refused(database: Database, said: dict[str, A
     with world(database, [], clock=REAL) as w:
         w.load(pack(w.url, "OFFSET"))
         done = drained(w, wanted(**said))
-        assert done.is_refused
+        assert done.refused
         assert done.planned.detail
         assert w.provider.asked == []
 

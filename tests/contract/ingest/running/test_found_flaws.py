@@ -36,7 +36,7 @@ def test_a_process_without_the_key_is_refused_before_anything_is_planned(
     with world(database, SPREAD) as w:
         w.load(keyed(w.url))
         done = Drain(w.db, w.services, options=w.options).run(TRIGGER, lambda _: None)
-        assert done.is_refused
+        assert done.refused
         assert done.planned.outcome is Reason.SECRET_ABSENT
         assert "env:HOSTILE_KEY" in str(done.planned.problems[0])
         assert w.one("SELECT count(*) FROM ing_plan") == 0

@@ -287,7 +287,7 @@ class _Live:
                 if now != before:
                     before = now
                     yield b"event: progress\ndata: %s\n\n" % now
-                if progress.ended and not fresh:
+                if progress.has_ended and not fresh:
                     yield b"event: end\ndata: {}\n\n"
                     return
                 await asyncio.sleep(LOOK_EVERY)
