@@ -17,6 +17,8 @@ from patra.app.component import Health
 from patra.app.components.attribution import log_check
 from patra.app.configuration.settings import Settings, StoreSettings
 from patra.app.wiring import build, packages
+from patra.attribution import verify as verifying
+from patra.attribution import verify_slices
 from patra.attribution.commit import commit
 from patra.attribution.history import kinds
 from patra.attribution.history.ask import check_files
@@ -28,6 +30,7 @@ from patra.attribution.intake.batch import read_batch
 from patra.attribution.log_export import export_log
 from patra.attribution.retention import Retention, purge_once
 from patra.attribution.verify import verify
+from patra.attribution.verify_slices import verify_slice
 from patra.kernel.clock import DAY, HOUR, SECOND
 from patra.kernel.db import Database, migrate, open_database
 from patra.kernel.db import partitions as parts
@@ -599,6 +602,37 @@ def test_no_partition_is_dropped_while_a_backup_is_taken(store: Database, tmp_pa
             patched.setattr(postgres_backup, "_write_table", slow)
             postgres_backup.back_up(store, tmp_path / "store.backup", ManualClock(T0))
     assert found[0][0][0] == 0
+
+
+@pytest.mark.parametrize("module", [verifying, verify_slices])
+def test_no_verification_misses_lines_of_a_partition_that_is_dropped_while_it_reads(
+    store: Database, monkeypatch: pytest.MonkeyPatch, module: Any
+):
+    """Dropping is not of the snapshot: a decision of it had no line any more, and settling was advised against."""
+    fill(store)
+    now = T0 + KEPT + HOUR
+    clock = ManualClock(now)
+    name, turn = {verifying: ("mark", 4), verify_slices: ("decisions_after", 1)}[module]
+    ours: Callable[..., Any] = getattr(module, name)
+    calls: list[Any] = []
+    with closing(open_database(store.url)) as other:
+
+        def late(tx: Any, *more: Any) -> Any:
+            found = ours(tx, *more)
+            calls.append(more)
+            if len(calls) == turn:  # before the first look at the log in that transaction
+                purge_once(other, now, Retention(log=KEPT))
+            return found
+
+        assert verify_slice(store, now, size=1).findings == []
+        monkeypatch.setattr(module, name, late)
+        found = verify(store, clock).findings if module is verifying else verify_slice(store, now).findings
+    assert found == []
+    assert bounds(store)[0][0] == 0
+    monkeypatch.setattr(module, name, ours)
+    assert purge_once(store, now, Retention(log=KEPT)).log
+    assert bounds(store)[0][0] > 0
+    assert verify(store, clock).findings == []
 
 
 def test_the_doctor_shows_partitions_and_a_process_makes_them(postgres_url: str):

@@ -270,6 +270,15 @@ def hold_still(tx: Tx, table: GrowingTable, partition: Partition) -> bool:
     return True
 
 
+def keep_partitions(tx: Tx, table: GrowingTable) -> None:
+    """Keep partitions from being dropped until a reading transaction ends, which begins with this.
+
+    A snapshot does not hold them: once one is dropped, a transaction that began before reads none of its rows.
+    """
+    if tx.dialect == "postgres":
+        tx.script(f"LOCK TABLE ONLY {identifier(table.name)} IN ACCESS SHARE MODE")
+
+
 def rows_of(tx: Tx, table: GrowingTable, partition: Partition, first: int, last: int) -> int:
     """How many rows a partition has from one number to another, both included."""
     key = identifier(table.key)
