@@ -25,7 +25,7 @@ from patra.attribution.history.ask import check_files
 from patra.attribution.history.files import CODES, Span, add_span, files_between
 from patra.attribution.history.kinds import LogLines
 from patra.attribution.history.log_lines import restore_log
-from patra.attribution.history.log_partitions import LOG, past_partitions
+from patra.attribution.history.log_partitions import LOG, past_partitions, stretches
 from patra.attribution.intake.batch import read_batch
 from patra.attribution.log_export import export_log
 from patra.attribution.retention import Retention, purge_once
@@ -34,7 +34,13 @@ from patra.attribution.verify_slices import verify_slice
 from patra.kernel.clock import DAY, HOUR, SECOND
 from patra.kernel.db import Database, migrate, open_database
 from patra.kernel.db import partitions as parts
-from patra.kernel.db.partitions import PartitionMaker, hold_still, partitions, shape
+from patra.kernel.db.partitions import (
+    PartitionMaker,
+    hold_still,
+    newest_instant,
+    partitions,
+    shape,
+)
 from patra.kernel.db.queries import statement
 from patra.kernel.errors import StoreBusy, Transient
 from patra.kernel.files import FolderPlace
@@ -368,6 +374,22 @@ def test_a_full_partition_that_is_partly_past_loses_its_lines_one_by_one_after_a
     assert purge_once(store, T0 + 20 * DAY + KEPT + HOUR, purge).log == 6
     assert bounds(store)[0] == (8, 12)
     assert numbers(store) == [9]  # the newest line: numbers go on from it
+
+
+def test_a_process_that_looks_while_another_drops_a_partition_goes_on(store: Database):
+    """The list is of its snapshot, the table is gone: its turn of retention ended in an error of the database."""
+    fill(store)
+    before = T0 + HOUR
+    with closing(open_database(store.url)) as other:
+
+        def look(tx: Any) -> tuple[Any, ...]:
+            first = partitions(tx, LOG)[0]
+            assert purge_once(other, before + KEPT, Retention(log=KEPT)).log
+            gone = newest_instant(tx, LOG, first)
+            return gone, first in partitions(tx, LOG), next(stretches(tx, before, into_files=True)).first
+
+        assert store.read(look) == (None, False, -(2**62))
+    assert bounds(store)[0][0] > 0
 
 
 def test_nothing_is_dropped_that_somebody_reads_and_nobody_waits_for_it(store: Database, postgres_url: str):
