@@ -21,6 +21,7 @@ from patra.attribution.contract.keys import half, opportunity
 from patra.attribution.decision.decide import ITEM_BITS
 from patra.attribution.decision.decisions import billing_key_of
 from patra.attribution.history.files import exported_rows
+from patra.attribution.history.log_partitions import read_with_log
 from patra.attribution.retention import AUDITS, FACTS, LOG_PURGED
 from patra.attribution.storage.key_index import INDEXED, locate_items, located_by
 from patra.attribution.storage.read import Archived, decisions_after, decisions_by_id
@@ -83,7 +84,7 @@ class _Run:
     def read_decisions(self) -> None:
         after = -1
         while after < LAST_NUMBER:
-            page, last, findings = self._db.read(lambda tx, after=after: self._decisions(tx, after))
+            page, last, findings = read_with_log(self._db, lambda tx, after=after: self._decisions(tx, after))
             self.decisions += len(page)
             self.facts += sum(one.decision.billable is not None for one in page)
             self.add(findings)
@@ -100,7 +101,7 @@ class _Run:
     def read_lines(self) -> None:
         after, more = 0, True
         while more:
-            found = self._db.read(lambda tx, after=after: line_page(tx, after, PAGE_ROWS, self._recent))
+            found = read_with_log(self._db, lambda tx, after=after: line_page(tx, after, PAGE_ROWS, self._recent))
             after, more = found.page.last, found.page.more
             self.lines += found.page.rows
             self.dropped += found.dropped
@@ -114,7 +115,7 @@ class _Run:
     def _read_keys(self, read: Callable[[Tx, int, int], Page], after: int) -> None:
         more = True
         while more:
-            page = self._db.read(lambda tx, after=after: read(tx, after, PAGE_ROWS))
+            page = read_with_log(self._db, lambda tx, after=after: read(tx, after, PAGE_ROWS))
             after, more = page.last, page.more
             self.keys += page.rows
             self.add(page.findings)
@@ -124,7 +125,7 @@ def verify(db: Database, clock: Clock) -> Verification:
     """Check every row; the result is kept for `patra doctor`, as of when it began."""
     now, run = clock.now(), _Run(db, clock)
     before = db.read(_drops_counted)
-    keyed = db.read(lambda tx: [*_key_findings(tx), *_sum_findings(tx)])
+    keyed = read_with_log(db, lambda tx: [*_key_findings(tx), *_sum_findings(tx)])
     is_log_whole = not any(one.check == "decisions_without_a_line" for one in keyed)
     run.add(keyed)
     run.read_decisions()

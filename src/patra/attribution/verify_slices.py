@@ -16,6 +16,7 @@ from patra.attribution.checks.finding import Finding, Page
 from patra.attribution.checks.log_lines import line_page
 from patra.attribution.decision.decide import ITEM_BITS
 from patra.attribution.decision.dedup import SCOPE
+from patra.attribution.history.log_partitions import read_with_log
 from patra.attribution.storage.read import Archived, decisions_after
 from patra.attribution.storage.sql import Q, mark, set_mark
 from patra.attribution.verify import (
@@ -50,7 +51,7 @@ class Slice(msgspec.Struct, frozen=True, kw_only=True):
 
 def verify_slice(db: Database, now: int, *, size: int = SLICE_DECISIONS) -> Slice:
     """Look at the next decisions, closures, lines and keys of the pass under way, or begin one."""
-    ends, pages = db.read(lambda tx: _looked_at(tx, now, size))
+    ends, pages = read_with_log(db, lambda tx: _looked_at(tx, now, size))
     reached = {name: page.last if page.more else max(page.last, ends[name]) for name, page in pages.items()}
     complete = all(place >= ends[name] for name, place in reached.items())
     findings = [one for page in pages.values() for one in page.findings]

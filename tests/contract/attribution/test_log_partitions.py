@@ -17,21 +17,30 @@ from patra.app.component import Health
 from patra.app.components.attribution import log_check
 from patra.app.configuration.settings import Settings, StoreSettings
 from patra.app.wiring import build, packages
+from patra.attribution import verify as verifying
+from patra.attribution import verify_slices
 from patra.attribution.commit import commit
 from patra.attribution.history import kinds
 from patra.attribution.history.ask import check_files
 from patra.attribution.history.files import CODES, Span, add_span, files_between
 from patra.attribution.history.kinds import LogLines
 from patra.attribution.history.log_lines import restore_log
-from patra.attribution.history.log_partitions import LOG, past_partitions
+from patra.attribution.history.log_partitions import LOG, past_partitions, stretches
 from patra.attribution.intake.batch import read_batch
 from patra.attribution.log_export import export_log
 from patra.attribution.retention import Retention, purge_once
 from patra.attribution.verify import verify
+from patra.attribution.verify_slices import verify_slice
 from patra.kernel.clock import DAY, HOUR, SECOND
 from patra.kernel.db import Database, migrate, open_database
 from patra.kernel.db import partitions as parts
-from patra.kernel.db.partitions import PartitionMaker, hold_still, partitions, shape
+from patra.kernel.db.partitions import (
+    PartitionMaker,
+    hold_still,
+    newest_instant,
+    partitions,
+    shape,
+)
 from patra.kernel.db.queries import statement
 from patra.kernel.errors import StoreBusy, Transient
 from patra.kernel.files import FolderPlace
@@ -367,6 +376,22 @@ def test_a_full_partition_that_is_partly_past_loses_its_lines_one_by_one_after_a
     assert numbers(store) == [9]  # the newest line: numbers go on from it
 
 
+def test_a_process_that_looks_while_another_drops_a_partition_goes_on(store: Database):
+    """The list is of its snapshot, the table is gone: its turn of retention ended in an error of the database."""
+    fill(store)
+    before = T0 + HOUR
+    with closing(open_database(store.url)) as other:
+
+        def look(tx: Any) -> tuple[Any, ...]:
+            first = partitions(tx, LOG)[0]
+            assert purge_once(other, before + KEPT, Retention(log=KEPT)).log
+            gone = newest_instant(tx, LOG, first)
+            return gone, first in partitions(tx, LOG), next(stretches(tx, before, into_files=True)).first
+
+        assert store.read(look) == (None, False, -(2**62))
+    assert bounds(store)[0][0] > 0
+
+
 def test_nothing_is_dropped_that_somebody_reads_and_nobody_waits_for_it(store: Database, postgres_url: str):
     for number in range(1, 10):
         send(store, number)
@@ -599,6 +624,37 @@ def test_no_partition_is_dropped_while_a_backup_is_taken(store: Database, tmp_pa
             patched.setattr(postgres_backup, "_write_table", slow)
             postgres_backup.back_up(store, tmp_path / "store.backup", ManualClock(T0))
     assert found[0][0][0] == 0
+
+
+@pytest.mark.parametrize("module", [verifying, verify_slices])
+def test_no_verification_misses_lines_of_a_partition_that_is_dropped_while_it_reads(
+    store: Database, monkeypatch: pytest.MonkeyPatch, module: Any
+):
+    """Dropping is not of the snapshot: a decision of it had no line any more, and settling was advised against."""
+    fill(store)
+    now = T0 + KEPT + HOUR
+    clock = ManualClock(now)
+    name, turn = {verifying: ("mark", 4), verify_slices: ("decisions_after", 1)}[module]
+    ours: Callable[..., Any] = getattr(module, name)
+    calls: list[Any] = []
+    with closing(open_database(store.url)) as other:
+
+        def late(tx: Any, *more: Any) -> Any:
+            found = ours(tx, *more)
+            calls.append(more)
+            if len(calls) == turn:  # before the first look at the log in that transaction
+                purge_once(other, now, Retention(log=KEPT))
+            return found
+
+        assert verify_slice(store, now, size=1).findings == []
+        monkeypatch.setattr(module, name, late)
+        found = verify(store, clock).findings if module is verifying else verify_slice(store, now).findings
+    assert found == []
+    assert bounds(store)[0][0] == 0
+    monkeypatch.setattr(module, name, ours)
+    assert purge_once(store, now, Retention(log=KEPT)).log
+    assert bounds(store)[0][0] > 0
+    assert verify(store, clock).findings == []
 
 
 def test_the_doctor_shows_partitions_and_a_process_makes_them(postgres_url: str):

@@ -6,24 +6,27 @@ they leave one by one, as those do that no full partition has. So a slow store, 
 keeps nothing longer than a day past its time.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 import msgspec
 
 from patra.attribution.history.files import Span
 from patra.attribution.storage.sql import Q
 from patra.kernel.clock import DAY
-from patra.kernel.db import Row, Tx
+from patra.kernel.db import Database, Row, Tx
 from patra.kernel.db.partitions import (
     GrowingTable,
     Partition,
     drop,
     full_partitions,
     hold_still,
+    keep_partitions,
     newest_instant,
     rows_of,
 )
 
+T = TypeVar("T")
 LOG = GrowingTable(name="att_log", key="number", time="at")
 MAX_WAIT = DAY
 _FIRST, _END = -(2**62), 2**62
@@ -34,6 +37,16 @@ class Dropped(msgspec.Struct, frozen=True, kw_only=True):
 
     lines: int
     until: int | None
+
+
+def read_with_log(db: Database, work: Callable[[Tx], T]) -> T:
+    """Read what is compared with the log: no partition of it is dropped meanwhile, and each line is of the snapshot."""
+
+    def read(tx: Tx) -> T:
+        keep_partitions(tx, LOG)
+        return work(tx)
+
+    return db.read(read)
 
 
 class Stretch(msgspec.Struct, frozen=True):

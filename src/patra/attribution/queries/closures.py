@@ -29,6 +29,8 @@ from patra.kernel.db import Tx
 
 DEADLINE_STEP = 5 * SECOND
 MAX_DEADLINES = 50_000
+MAX_PARTS = 2 * WAIT_WINDOW // DEADLINE_STEP
+"""Parts of the time to come, twice those of the wait; deadlines lie further ahead only where a clock was ahead."""
 LATEST_DEADLINE = 2**62
 
 
@@ -68,12 +70,14 @@ class DueClosures(msgspec.Struct, frozen=True, kw_only=True):
 class Deadlines(msgspec.Struct, frozen=True, kw_only=True):
     """When closures that wait have their deadlines: `overdue` lie in the past, the timer takes them next.
 
-    `complete` is false where more wait than are counted; those counted are the ones that are due first.
+    `later` are due after the last part, since the clock was ahead when they were opened. `complete` is false where more
+    wait than are counted; those counted are the ones that are due first.
     """
 
     step_seconds: int
     overdue: int
     due: list[DueClosures]
+    later: int
     complete: bool
 
 
@@ -141,13 +145,13 @@ def closures_by_deadline(
 
 def deadlines(tx: Tx, now: int) -> Deadlines:
     """How many closures are due in each part of the wait that a closure has at most, up to a bound."""
-    asked = {"now": now, "step": DEADLINE_STEP, "limit": MAX_DEADLINES}
+    asked = {"now": now, "step": DEADLINE_STEP, "end": now + MAX_PARTS * DEADLINE_STEP, "limit": MAX_DEADLINES}
     counts = dict(tx.fetch(Q["deadlines"], asked))
-    overdue = counts.pop(-1, 0)
+    overdue, later = counts.pop(-1, 0), counts.pop(-2, 0)
     slots = range(max([WAIT_WINDOW // DEADLINE_STEP - 1, *counts]) + 1)
     due = [DueClosures(at=format_instant(now + slot * DEADLINE_STEP), count=counts.get(slot, 0)) for slot in slots]
-    complete = overdue + sum(counts.values()) < MAX_DEADLINES
-    return Deadlines(step_seconds=DEADLINE_STEP // SECOND, overdue=overdue, due=due, complete=complete)
+    complete = overdue + sum(counts.values()) + later < MAX_DEADLINES
+    return Deadlines(step_seconds=DEADLINE_STEP // SECOND, overdue=overdue, due=due, later=later, complete=complete)
 
 
 def aggregate(found: Sequence[Found], underway: bool = False) -> Aggregate:

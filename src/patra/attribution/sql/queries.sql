@@ -40,7 +40,8 @@ WHERE due_at >= :due AND due_at < :until AND (due_at > :due OR key > :key) AND (
 ORDER BY due_at, key LIMIT :limit
 
 -- name: deadlines
-SELECT CASE WHEN due_at < :now THEN -1 ELSE (due_at - :now) / :step END, count(*) FROM (
+-- -1: those that have passed, -2: those behind the end.
+SELECT CASE WHEN due_at < :now THEN -1 WHEN due_at >= :end THEN -2 ELSE (due_at - :now) / :step END, count(*) FROM (
   SELECT due_at FROM att_closure WHERE due_at IS NOT NULL ORDER BY due_at LIMIT :limit
 ) AS first GROUP BY 1 ORDER BY 1
 

@@ -108,10 +108,14 @@ ORDER BY seq DESC LIMIT :limit
 
 -- name: events_of_type
 -- The newest of a type that still have their body, by the index that keeps them; then those of one tenant and major.
-SELECT seq, event_type, published_at, body, published_by, event_id, tenant_id FROM (
-  SELECT seq, event_type, published_at, body, published_by, event_id, tenant_id, major FROM bus_event
+SELECT seq, event_id, published_at FROM (
+  SELECT seq, event_id, published_at, tenant_id, major FROM bus_event
   WHERE event_type = :event_type AND body IS NOT NULL ORDER BY published_at DESC LIMIT :scanned
 ) latest WHERE major = :major AND tenant_id = :tenant_id ORDER BY published_at DESC, seq DESC LIMIT :limit
+
+-- name: event_bodies
+-- rows: seq int
+SELECT e.seq, e.body FROM rows JOIN bus_event e ON e.seq = rows.seq WHERE e.body IS NOT NULL
 
 -- name: events_last
 SELECT COALESCE(max(seq), 0) FROM bus_event

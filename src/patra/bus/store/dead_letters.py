@@ -67,7 +67,7 @@ class Located(msgspec.Struct, frozen=True, kw_only=True):
 
 def write(tx: Tx, burials: Sequence[NewDeadLetter]) -> None:
     """Write dead letters; one that was there, however it ended, is open again, with its history."""
-    before = _states(tx, [b.letter_id for b in burials])
+    before = states(tx, [b.letter_id for b in burials])
     tx.execute(Q["letter_write"], rows=[msgspec.structs.astuple(b) for b in sorted(burials, key=lambda b: b.letter_id)])
     journal(
         tx,
@@ -79,7 +79,7 @@ def write(tx: Tx, burials: Sequence[NewDeadLetter]) -> None:
     )
 
 
-def _states(tx: Tx, ids: Collection[str]) -> dict[str, DeadLetterState]:
+def states(tx: Tx, ids: Collection[str]) -> dict[str, DeadLetterState]:
     return {
         letter: DeadLetterState(state)
         for letter, state in tx.fetch(Q["letters_states"], rows=[(i,) for i in sorted(ids)])

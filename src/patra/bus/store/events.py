@@ -266,10 +266,24 @@ def page_before(tx: Tx, before: int = LATEST, *, limit: int, event_type: str = "
     return EventsPage(events=found, next=following if following > 1 else None)
 
 
-def latest_of_type(tx: Tx, event_type: str, major: int, tenant_id: str) -> list[Stored]:
-    """The newest events of a type in one major version and of one tenant, with their bodies; a bounded look back."""
+class Published(msgspec.Struct, frozen=True):
+    """An event of the log without its body."""
+
+    seq: int
+    event_id: str
+    published_at: int
+
+
+def latest_of_type(tx: Tx, event_type: str, major: int, tenant_id: str) -> list[Published]:
+    """The newest events of a type, major version and tenant whose bodies are kept; a bounded look back."""
     asked = {"event_type": event_type, "major": major, "tenant_id": tenant_id}
-    return _stored_events(tx.fetch(Q["events_of_type"], {**asked, "scanned": MAX_LATEST_SCAN, "limit": MAX_LATEST}))
+    found = tx.fetch(Q["events_of_type"], {**asked, "scanned": MAX_LATEST_SCAN, "limit": MAX_LATEST})
+    return [Published(*row) for row in found]
+
+
+def bodies(tx: Tx, seqs: Collection[int]) -> dict[int, str]:
+    """The bodies of some events, as far as they are kept."""
+    return dict(tx.fetch(Q["event_bodies"], rows=[(seq,) for seq in sorted(seqs)]))
 
 
 def last_seq(tx: Tx) -> int:

@@ -98,7 +98,7 @@ def partitions(tx: Tx, table: GrowingTable) -> list[Partition]:
         return []
     found: list[Partition] = []
     for name, bound in tx.fetch(_PARTITIONS, {"table": table.name}):
-        if match := _BOUNDS.fullmatch(bound):
+        if match := _BOUNDS.fullmatch(bound or ""):  # NULL: of the snapshot, and dropped since
             found.append(Partition(name=name, first=int(match[1]), end=int(match[2])))
     return sorted(found, key=lambda one: one.first)
 
@@ -253,9 +253,11 @@ def full_partitions(tx: Tx, table: GrowingTable) -> list[Partition]:
 
 
 def newest_instant(tx: Tx, table: GrowingTable, partition: Partition) -> int | None:
-    """The latest instant of a partition's rows; None where it is empty."""
-    text = f"SELECT max({identifier(table.time)}) FROM {identifier(partition.name)}"
-    return tx.fetch(statement("newest_instant", text))[0][0]
+    """The latest instant of a partition's rows; None where it is empty, or was dropped since it was found."""
+    key = identifier(table.key)
+    text = f"SELECT max({identifier(table.time)}) FROM {identifier(table.name)} WHERE {key} >= :first AND {key} < :end"
+    bounds = {"first": partition.first, "end": partition.end}
+    return tx.fetch(statement("newest_instant", text), bounds)[0][0]
 
 
 def hold_still(tx: Tx, table: GrowingTable, partition: Partition) -> bool:
@@ -268,6 +270,15 @@ def hold_still(tx: Tx, table: GrowingTable, partition: Partition) -> bool:
     tx.script(f"SET LOCAL lock_timeout = {WAIT_MS}")
     tx.script(f"LOCK TABLE {identifier(partition.name)} IN SHARE MODE")
     return True
+
+
+def keep_partitions(tx: Tx, table: GrowingTable) -> None:
+    """Keep partitions from being dropped until a reading transaction ends, which begins with this.
+
+    A snapshot does not hold them: once one is dropped, a transaction that began before reads none of its rows.
+    """
+    if tx.dialect == "postgres":
+        tx.script(f"LOCK TABLE ONLY {identifier(table.name)} IN ACCESS SHARE MODE")
 
 
 def rows_of(tx: Tx, table: GrowingTable, partition: Partition, first: int, last: int) -> int:

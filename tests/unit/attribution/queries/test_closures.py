@@ -6,7 +6,7 @@ import pytest
 
 from patra.attribution.queries import closure_by_key, closures_by_deadline, deadlines
 from patra.attribution.replay import replay
-from patra.kernel.clock import SECOND
+from patra.kernel.clock import DAY, SECOND
 from patra.kernel.db import Database
 from tests.unit.attribution.said import T0, at, event, fresh, sent, terminal, tick
 
@@ -46,6 +46,14 @@ def test_each_part_of_the_next_two_minutes_says_how_many_are_due(db: Database):
     assert found.due[0].at == at(128)
     late = db.read(lambda tx: deadlines(tx, T0 + 135 * SECOND))
     assert (late.overdue, sum(part.count for part in late.due)) == (2, 1)
+
+
+def test_deadlines_far_ahead_since_a_clock_was_ahead_are_one_number(db: Database):
+    """Parts of five seconds up to them would be millions, on each view of the overview."""
+    found = db.read(lambda tx: deadlines(tx, T0 - 3650 * DAY))
+    assert (len(found.due), found.overdue, found.later, found.complete) == (24, 0, 3, True)
+    near = db.read(lambda tx: deadlines(tx, T0 - 105 * SECOND))
+    assert (sum(part.count for part in near.due), near.later) == (2, 1)
 
 
 def test_a_closure_says_which_way_it_took():

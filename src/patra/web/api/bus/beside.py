@@ -48,7 +48,7 @@ def routes(tag: str) -> list[Endpoint]:
             problems={404: "there is no such thing"},
             tenant_of=tenant_of_letter,
             description=f"Looks at the last {MAX_HANDLED} handled events of the same tenant and major version whose "
-            f"bodies are kept, and at {MAX_LETTERS} dead letters of the same cause.",
+            f"bodies are kept, and at {MAX_LETTERS} dead letters of the same cause; of each at a megabyte at most.",
         )
     ]
 

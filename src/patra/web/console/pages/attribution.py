@@ -191,7 +191,7 @@ def closures(view: View) -> Page:
     page = view.ask("/attribution/closures", **asked, after=after, limit=PAGE_SIZE)
     rows = page["closures"]
     due = view.part("deadlines", lambda: view.ask("/attribution/deadlines")) if is_open else None
-    waiting = due["overdue"] + sum(part["count"] for part in due["due"]) if due else 0
+    waiting = due["overdue"] + sum(part["count"] for part in due["due"]) + due["later"] if due else 0
     many = plural(waiting, "closure is", "closures are") if due and due["complete"] else "Very many closures are"
     return Page(
         title=(f"{many} open" if waiting else "No closure is open") if due else "Closures",

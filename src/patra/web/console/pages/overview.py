@@ -106,7 +106,7 @@ def _attribution(view: View, needs: list[Need]) -> EngineRow:
     due = first[0]["nextDeadline"] if first else None
     late = due is not None and (instant(due) or 0) < view.now - TIMER_LAG
     deadlines = view.ask("/attribution/deadlines")
-    waiting = deadlines["overdue"] + sum(part["count"] for part in deadlines["due"])
+    waiting = deadlines["overdue"] + sum(part["count"] for part in deadlines["due"]) + deadlines["later"]
     return EngineRow(
         name="Attribution",
         href=link("/attribution/events"),
