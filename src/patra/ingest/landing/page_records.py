@@ -262,6 +262,7 @@ def page_of(line: EndpointClient, listed: Listed, landing: Landing, items: int) 
         total=listed.total,
         digest=landing.digest,
         newest=landing.newest,
+        newest_but_one=landing.instants[-2] if len(landing.instants) > 1 else None,
         rising=all(a <= b for a, b in pairwise(landing.instants)),
     )
 
