@@ -15,7 +15,7 @@ from tests.contract.ingest.running.test_lists_without_a_total import (
     served_by,
     with_items,
 )
-from tests.contract.ingest.running.world import world
+from tests.contract.ingest.running.world import T0, world
 from tests.support.hostile_provider import Reply
 
 KINDS = ["OFFSET", "PAGE", "TOKEN", "URL", "TIME"]
@@ -80,3 +80,38 @@ def test_a_charset_that_is_none_costs_one_character(database: Database, charset:
         assert run(w, "OFFSET", "$.total") == [("SUCCEEDED", "i_done")]
         assert landed(w) == set(w.provider.truth)
         assert w.contents()["r000003"]["fields"]["title"] == "Title \ufffd"
+
+
+@pytest.mark.parametrize("total", [0, 20])
+@pytest.mark.parametrize("kind", ["TOKEN", "URL"])
+def test_a_total_that_falls_where_a_link_is_lost_proves_nothing(database: Database, kind: str, total: int) -> None:
+    def answer(query: dict[str, str], serve: Serve) -> Reply:
+        reply = serve(query)
+        return with_items(reply, lambda items: items, next=None, total=total) if place_of(query) == 10 else reply
+
+    with world(database, SPREAD) as w:
+        served_by(w, answer)
+        assert run(w, kind, "$.total") == [("FAILED", "i_incomplete")]
+        assert (w.watermark() or 0) <= T0
+        [(missing, why)] = w.rows("SELECT missing, detail FROM ing_window_ledger")
+        assert (missing, why) == (20, f"20 positions came; the total was 40, and {total} at the end of the list")
+
+
+@pytest.mark.parametrize("kind", ["TOKEN", "URL"])
+def test_a_list_that_lost_many_records_while_it_was_read_is_whole_by_another_reading(
+    database: Database, kind: str
+) -> None:
+    """The provider dropped half of them behind the first page: the next reading is told so from its beginning."""
+    asked: list[int] = []
+
+    def answer(query: dict[str, str], serve: Serve) -> Reply:
+        asked.append(place_of(query))
+        reply = serve(query)
+        link = {"next": None} if place_of(query) == 10 else {}
+        return with_items(reply, lambda items: items, total=40 if len(asked) == 1 else 20, **link)
+
+    with world(database, SPREAD) as w:
+        served_by(w, answer)
+        assert run(w, kind, "$.total") == [("SUCCEEDED", "i_done")]
+        assert len(landed(w)) == 20
+        assert w.one("SELECT readings FROM ing_window_ledger") == 2
