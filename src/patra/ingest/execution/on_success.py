@@ -391,6 +391,7 @@ def _confirmed_span(scope: TaskScope, checkpoint: Checkpoint, landing: Landing, 
     if scope.window is None or counted or checkpoint.ranges.todo:
         return None
     ascending = scope.spec.ordering.ascending and scope.course.detail is None
-    return confirm_window(
-        scope.window, over=False, ascending=ascending, newest=landing.newest, since=checkpoint.confirmed
-    )
+    came = list(landing.instants)
+    in_order = len(came) > 1 and all(a <= b for a, b in pairwise(came))
+    oldest = came[0] if in_order else None
+    return confirm_window(scope.window, over=False, ascending=ascending, oldest=oldest, since=checkpoint.confirmed)

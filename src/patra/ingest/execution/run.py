@@ -24,6 +24,7 @@ from patra.ingest.extraction.pagination import End, Move, Next, PagePosition, Pr
 from patra.ingest.fetching.endpoint_client import EndpointClient
 from patra.ingest.fetching.fetch import Fetched, fetch
 from patra.ingest.fetching.sender import Deferred, Tally
+from patra.ingest.landing.list_keys import pages_before
 from patra.ingest.landing.page_records import (
     Landing,
     ReadingTally,
@@ -80,7 +81,7 @@ class Run:
         self._refused: Fetched | None = None
         """The answer to a page that may lie behind the end of the list, which is asked for once more."""
         self._known_before = 0
-        """Records of the list that earlier runs of the task have counted."""
+        """Records of the list that earlier runs of the task have counted, and that nobody knows by name."""
 
     @property
     def stats(self) -> Stats:
@@ -116,7 +117,14 @@ class Run:
             self._scope, self.checkpoint, self._run.now, attempt=self._run.task.attempt_no
         )
         counted, before = self.checkpoint.ledger.listing, self.checkpoint.ranges.read
-        self._known_before = counted.distinct_ids - before.distinct_ids if self.checkpoint.place.index else 0
+        if not (index := self.checkpoint.place.index) or self.checkpoint.over:
+            return
+        pages = self._run.db.read(lambda tx: pages_before(tx, self._run.task.task.task_id, index))
+        for page in pages:
+            self._keys.update(page.keys)
+            self._nameless.add(page.nameless)
+        if len(pages) < index:  # a release that kept none began with the list
+            self._known_before = max(counted.distinct_ids - before.distinct_ids - len(self._keys), 0)
 
     def _end(self) -> Closing | None:
         """How the run ends before another batch: everything is read, it is to stop, or its budget is used up."""

@@ -189,6 +189,7 @@ class RunRecorder:
             before_url=_plain(place.url),
             next_url=_plain(following.url) if following else None,
             before_key=self._before_key(phase, place, step, before),
+            list_page=place.index if _goes_on(phase, step) else None,
             request=request_digest(line, fetched.at),
             response=response_digest(line, fetched, has_next=step.has_next, landing=entry.landing),
             body_hash=body_hash(answer.body) if kept and answer else None,
@@ -298,6 +299,12 @@ def _measure(line: EndpointClient, committed: Committed, landing: Landing, laten
     for action, count in counts.items():
         if count:
             line.meter(metrics.ITEMS, action).inc(count)
+
+
+def _goes_on(phase: Phase, step: Step) -> bool:
+    """Whether a page landed and the list goes on behind it."""
+    landed = phase is Phase.LIST and step.status is BatchStatus.SUCCEEDED
+    return landed and not step.checkpoint.over and step.checkpoint.place.index > 0
 
 
 def _plain(text: str | None) -> str | None:

@@ -143,7 +143,7 @@ def _lenient(body: bytes, charset: str, first: str) -> Parsed:
     replaced = 0
     try:
         text = body.removeprefix(_BOM).decode(charset or "utf-8")
-    except (UnicodeDecodeError, LookupError):
+    except (UnicodeError, LookupError):  # no text in it, or no such charset: some send `undefined`
         text = body.decode("utf-8", "replace")
         replaced = text.count("\ufffd") - body.count("\ufffd".encode())
     try:

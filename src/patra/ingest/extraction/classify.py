@@ -28,6 +28,7 @@ from patra.kernel.safety.excerpt import redacted_excerpt
 
 PATTERN_CHARS = 4096  # characters of a body that a rule's pattern looks at
 EXCERPT_CHARS = 300
+ACCEPTED = 202
 
 
 class Action(StrEnum):
@@ -143,8 +144,10 @@ class Classifier:
             return wrong, None
         return Verdict(action=Action.ACCEPT, code=RunReason.OK), document
 
-    def judge_list(self, page: Listed, at: Position | None = None) -> Verdict | None:
+    def judge_list(self, page: Listed, at: Position | None = None, *, status: int = 200) -> Verdict | None:
         """The verdict on a document without a list, unless it is the empty page that the pack takes it for."""
+        if status == ACCEPTED and not page.items and not page.null_items:
+            return _no_list(f"status {status}: the result is not there yet")
         if page.items is not None:
             return None if page.items or page.null_items or at is None else self._judge_empty(page, at)
         response = self._leg.response

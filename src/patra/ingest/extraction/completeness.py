@@ -145,13 +145,17 @@ def shortfall_by_time(
 def wrong_total(pagination: Pagination, place: PagePosition, distinct_ids: int | None) -> Shortfall | None:
     """A total that is declared exact and cannot be: it adds up to a list that is cut off as well as to a whole one.
 
-    While a list changes, a few records more than its total may come; a page more does not.
+    While a list changes, a few records more than its total may come; a page more does not. So may its total fall by a
+    few; where it falls by more than a page and a link is missing, the link is what is believed least.
     """
     most, reached = place.total_most, place.places_reached
     if most is None or pagination.total is not TotalMeaning.EXACT:
         return None
     if place.total_of_rest and reached < most and pagination.type is not PaginationType.TIME:
         why = f"{reached} of {most} promised positions came; the total is what each page leaves, not the list's"
+        return Shortfall(missing=most - reached, why=why)
+    if pagination.type in {PaginationType.TOKEN, PaginationType.URL} and reached + (place.size or place.longest) < most:
+        why = f"{reached} positions came; the total was {most}, and {place.total} at the end of the list"
         return Shortfall(missing=most - reached, why=why)
     room = 0 if place.total_of_page else place.size or 0
     if distinct_ids is None or distinct_ids <= most + room:

@@ -115,6 +115,8 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     tally: int = 0
     """`verify: TWICE`: the sum of the hashes of its records that no earlier page of this reading had."""
     newest: int | None = None
+    newest_but_one: int | None = None
+    """The update time of the record before the last one."""
     rising: bool = True
     """Its update times do not fall from one record to the next."""
 
@@ -250,3 +252,28 @@ def pushed_down(here: PagePosition, page: Page) -> bool:
     if here.total is None or here.total_first is None:
         return False
     return (here.slips + 1) * page.items <= here.total - here.total_first
+
+
+def next_by_time(place: PagePosition, page: Page, here: PagePosition, bounds: Range) -> Move:
+    """A list by time goes on from the latest instant of its page.
+
+    One record behind the window may only have a wrong date: the list goes on from the one before it, and is over when
+    nothing else comes.
+    """
+    if page.newest is None:
+        if page.items == 0:
+            return End(RunReason.END_EMPTY, here)
+        return Stop(RunReason.STUCK_INSTANT, "no record of the page has an update time to go on from", here)
+    if not page.rising:
+        detail = "the page is not in rising order of the update time, and a list by time goes on from its latest"
+        return Stop(RunReason.STUCK_INSTANT, detail, here)
+    if bounds.until is not None and page.newest >= bounds.until:
+        earlier = page.newest_but_one
+        if earlier is None or earlier >= bounds.until or (place.since is not None and earlier <= place.since):
+            return End(RunReason.END_WINDOW, here)
+        return Next(replace(here, since=earlier))
+    if place.since is not None and page.newest <= place.since:
+        if page.items * place.index < place.seen:  # fewer than before, and nothing later: it was the end
+            return End(RunReason.END_SHORT, here)
+        return Stop(RunReason.STUCK_INSTANT, "a full page of records of one instant; ask for larger pages", here)
+    return Next(replace(here, since=page.newest))

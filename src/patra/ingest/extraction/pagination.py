@@ -31,6 +31,7 @@ from patra.ingest.extraction.page_moves import (
     Probe,
     Range,
     Stop,
+    next_by_time,
     pushed_down,
     with_page_counted,
 )
@@ -374,27 +375,10 @@ def _next(pagination: Pagination, place: PagePosition, page: Page, here: PagePos
         case PaginationType.URL:
             return _chain_page(here, page.url, "url")
         case PaginationType.TIME | None:
-            return _later(place, page, here, bounds)
+            return next_by_time(place, page, here, bounds)
 
 
 def _chain_page(here: PagePosition, following: str | None, name: str) -> Move:
     if not following:  # hasMore says yes, and nothing says where
         return Stop(RunReason.LOOP, f"there is more, but no next {name}", here)
     return Next(replace(here, token=following) if name == "token" else replace(here, url=following))
-
-
-def _later(place: PagePosition, page: Page, here: PagePosition, bounds: Range) -> Move:
-    if page.newest is None:
-        if page.items == 0:
-            return End(RunReason.END_EMPTY, here)
-        return Stop(RunReason.STUCK_INSTANT, "no record of the page has an update time to go on from", here)
-    if not page.rising:
-        detail = "the page is not in rising order of the update time, and a list by time goes on from its latest"
-        return Stop(RunReason.STUCK_INSTANT, detail, here)
-    if bounds.until is not None and page.newest >= bounds.until:
-        return End(RunReason.END_WINDOW, here)
-    if place.since is not None and page.newest <= place.since:
-        if page.items * place.index < place.seen:  # fewer than before, and nothing later: it was the end
-            return End(RunReason.END_SHORT, here)
-        return Stop(RunReason.STUCK_INSTANT, "a full page of records of one instant; ask for larger pages", here)
-    return Next(replace(here, since=page.newest))

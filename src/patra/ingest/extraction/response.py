@@ -196,10 +196,10 @@ class Reader:
 
 
 def link_target(header: str, relation: str) -> str | None:
-    """The URL of a relation in a `Link` header (RFC 8288)."""
+    """The URL of a relation in a `Link` header (RFC 8288); some servers quote it with apostrophes."""
     for target, params in re.findall(r"<([^<>]*)>((?:\s*;\s*[^,;=<>]+(?:=(?:\"[^\"]*\"|[^,;]*))?)*)", header):
-        named = re.search(r";\s*rel\s*=\s*(?:\"([^\"]*)\"|([^\s;,]*))", params, re.IGNORECASE)
-        if named and relation.lower() in (named[1] or named[2] or "").lower().split():
+        named = re.search(r";\s*rel\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s;,]*))", params, re.IGNORECASE)
+        if named and relation.lower() in (named[1] or named[2] or named[3] or "").lower().split():
             return target
     return None
 

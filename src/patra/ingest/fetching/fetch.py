@@ -177,7 +177,7 @@ class _Fetch:
         listed: Listed | None = None
         if verdict.action is Action.ACCEPT and document is not None and answer is not None:
             listed = line.reader.page(document, answer.headers, answer.url)
-            verdict = line.classifier.judge_list(listed, at) or verdict
+            verdict = line.classifier.judge_list(listed, at, status=answer.status) or verdict
             if verdict.action is not Action.ACCEPT:
                 verdict, listed = replace(verdict, detail=f"{verdict.detail}: {excerpt(answer.body)}"), None
         elif verdict.code is RunReason.NO_CONTENT:

@@ -9,6 +9,7 @@
 | `run_state` | states, statistics and checkpoint of runs and batches (ch. 7.9.2, 9.2, 14.3.1) |
 | `evidence` | digests and counts of a batch (ch. 14.3) |
 | `window_ledger`, `size_report` | what a window came to (I10); its size, for the next estimate (ch. 4.16, I3) |
+| `list_keys` | which records the pages of an unfinished list brought (I10) |
 | `batch_commit`, `store` | one transaction per batch (ch. 9.4, 11.2); the SQL of executors |
 | `identifiers` | the DOI and the short id that a record is found by |
 | `topics` | which records the searches of a topic found |

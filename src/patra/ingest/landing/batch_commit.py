@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from patra.ingest.extraction.completeness import Ledger, Outcomes, with_outcomes
-from patra.ingest.landing import size_report, window_ledger
+from patra.ingest.landing import list_keys, size_report, window_ledger
 from patra.ingest.landing import store as landing_store
 from patra.ingest.landing.change_messages import CHANNEL, HALTS, Halt, halt_message, message_of
 from patra.ingest.landing.cursor_store import Here, Observed, advance_cursor
@@ -49,6 +49,8 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     before_url: str | None = None
     next_url: str | None = None
     before_key: str | None = None
+    list_page: int | None = None
+    """Which page of a list this is that goes on behind it: what it brought is known to the runs that follow."""
     request: str
     response: str
     body_hash: str | None = None
@@ -178,11 +180,13 @@ def land(tx: Tx, commit: BatchCommit) -> Committed:
         commit.checkpoint.ledger, _outcomes(out, landing, set_aside), detail=batch.phase is Phase.DETAIL
     )
     checkpoint = replace(commit.checkpoint, ledger=ledger)
+    if batch.list_page is not None:
+        list_keys.keep(tx, task.task_id, batch.list_page, landing.keys, landing.nameless)
     size_report.report(tx, spec, task, ledger.listing, commit.closing, first=batch.no == 1, now=now)
     params = {"run_id": taken.run_id, "checkpoint": encode_checkpoint(checkpoint), "stats": stats.to_json(), "now": now}
     tx.execute(Q["run_progress"], params)
     if commit.closing is not None:
-        _end(tx, work, commit.closing, ledger, now)
+        _end(tx, work, commit.closing, checkpoint, now)
     return Committed(sorted=out, stats=stats, ledger=ledger, cursor=moved, quarantined=set_aside)
 
 
@@ -234,10 +238,10 @@ def close(tx: Tx, end: RunEnd) -> bool:
         consume(tx, end.used, now)
     checkpoint, stats = encode_checkpoint(end.checkpoint), end.stats.to_json()
     tx.execute(Q["run_progress"], {"run_id": taken.run_id, "checkpoint": checkpoint, "stats": stats, "now": now})
-    return _end(tx, end.work, end.closing, end.checkpoint.ledger, now)
+    return _end(tx, end.work, end.closing, end.checkpoint, now)
 
 
-def _end(tx: Tx, work: Work, closing: Closing, ledger: Ledger, now: int) -> bool:
+def _end(tx: Tx, work: Work, closing: Closing, checkpoint: Checkpoint, now: int) -> bool:
     taken, spec = work.taken, work.spec
     task = taken.task
     error = None
@@ -249,7 +253,9 @@ def _end(tx: Tx, work: Work, closing: Closing, ledger: Ledger, now: int) -> bool
     if closing.task is TaskTransition.DEFER and closing.due is not None:
         tx.execute(Q["task_due"], {"task_id": task.task_id, "due": closing.due})
     if closing.task is not TaskTransition.DEFER:
-        window_ledger.write(tx, spec, task, taken.run_id, closing, ledger, now)
+        window_ledger.write(tx, spec, task, taken.run_id, closing, checkpoint.ledger, now)
+        if closing.task is not TaskTransition.FAIL or not checkpoint.place.index:  # else it may go on when requeued
+            list_keys.forget(tx, task.task_id)
     if closing.rest is not None:
         request_reslice(tx, task.task_id, closing.rest, closing.total, closing.code.value, now)
     if closing.halt:

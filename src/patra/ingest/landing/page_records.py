@@ -107,7 +107,7 @@ def ids_of(line: EndpointClient, items: Sequence[Any], growing: GrowingKey | Non
                 wrong.append(growing.missing(raw_of(one), identifier))
                 continue
             came.append(key)
-        seen.add(hash(identifier))
+        seen.add(_stable_hash(identifier))
         if growing is not None and growing.was_read(came[-1]):  # it stands in the list and is not asked for
             outside += 1
             continue
@@ -161,10 +161,10 @@ def records_of(
                     without_id += 1
                 else:
                     ids.append(found.id)
-                    keys.add(hash(found.id))
+                    keys.add(_stable_hash(found.id))
                 continue
             ids.append(found.id)
-            keys.add(hash((found.id, found.updated_at, found.version)))
+            keys.add(_stable_hash(f"{found.id}\0{found.updated_at}\0{found.version}"))
             updated_at = found.updated_at or 0
             instants.append(updated_at)
             if within is not None and not within.start <= updated_at < within.end:
@@ -242,7 +242,12 @@ def _pack(drafts: Sequence[Draft | Bad], items_path: str, records: list[Incoming
 
 
 def _nameless(wrong: Sequence[Bad]) -> tuple[int, ...]:
-    return tuple(hash(one.key) for one in wrong if one.id is None)
+    return tuple(_stable_hash(one.key) for one in wrong if one.id is None)
+
+
+def _stable_hash(text: str) -> int:
+    """The same in every process: a run that goes on with a list compares with what the last one met."""
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest())
 
 
 def page_of(line: EndpointClient, listed: Listed, landing: Landing, items: int) -> Page:
@@ -257,6 +262,7 @@ def page_of(line: EndpointClient, listed: Listed, landing: Landing, items: int) 
         total=listed.total,
         digest=landing.digest,
         newest=landing.newest,
+        newest_but_one=landing.instants[-2] if len(landing.instants) > 1 else None,
         rising=all(a <= b for a, b in pairwise(landing.instants)),
     )
 

@@ -69,20 +69,20 @@ def merge_spans(spans: Iterable[Span]) -> list[Span]:
 
 
 def confirm_window(
-    window: Span, *, over: bool, ascending: bool, newest: int | None, since: int | None = None
+    window: Span, *, over: bool, ascending: bool, oldest: int | None, since: int | None = None
 ) -> Span | None:
     """What a batch confirms of its slice's window.
 
     The last batch confirms all of it. Before that only a list in rising order confirms something: everything before
-    the latest instant on the page, since more records of that instant may follow on the next. `since` is what earlier
-    batches confirmed.
+    the first instant on the page (`oldest`, none of a page that is not in order): its last one may be a wrong date, and
+    only the next page shows that. `since` is what earlier batches confirmed.
     """
     start = window.start if since is None else since
     if over:
         return Span(window.start, window.end)
-    if not ascending or newest is None:
+    if not ascending or oldest is None:
         return None
-    end = min(newest, window.end)
+    end = min(oldest, window.end)
     return Span(window.start, end) if end > start else None
 
 

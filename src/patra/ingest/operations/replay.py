@@ -228,7 +228,7 @@ def _from_body(batch: ReplayedBatch, body: bytes) -> SeenBatch:
     listed = None
     if verdict.action is Action.ACCEPT and isinstance(document, Document):
         listed = batch.line.reader.page(document, answer.headers, answer.url)
-        verdict = batch.line.classifier.judge_list(listed, batch.at) or verdict
+        verdict = batch.line.classifier.judge_list(listed, batch.at, status=answer.status) or verdict
         listed = listed if verdict.action is Action.ACCEPT else None
     elif verdict.code is RunReason.NO_CONTENT:
         verdict = batch.line.classifier.silent(batch.at) or verdict

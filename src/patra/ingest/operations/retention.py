@@ -3,7 +3,7 @@
 | what | kept for |
 |---|---|
 | batches, cursor events, settled quarantine rows, alerts that are over | `history` |
-| runs of finished tasks, with the journal of both | `history` |
+| runs of finished tasks, with the journal of both and the keys of lists that they left | `history` |
 | kept bodies | `history`, and only as many bytes as `bodies`, the oldest going first |
 | quotas, statistics of queues | forty days |
 | records | `records`; by default for ever |
@@ -90,6 +90,8 @@ def _purge_batch(
 
     def work(tx: Tx) -> int:
         forget(tx, moving, before)
+        if kind == "runs":
+            tx.execute(Q["drop_list_keys"], rows=[(row["task_id"],) for row in found])
         return _drop(tx, kind, rows)
 
     return db.run(work)

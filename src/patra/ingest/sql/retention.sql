@@ -26,6 +26,10 @@ ORDER BY r.finished_at, r.run_id LIMIT :limit
 -- rows: run_id text
 DELETE FROM ing_task_run WHERE run_id IN (SELECT run_id FROM rows)
 
+-- name: drop_list_keys
+-- rows: task_id text
+DELETE FROM ing_list_keys WHERE task_id IN (SELECT task_id FROM rows)
+
 -- name: old_quarantine
 SELECT q.* FROM ing_quarantine q WHERE q.status_code <> 'OPEN' AND q.last_seen_at < :before
   AND NOT EXISTS (SELECT 1 FROM ing_history_hold h WHERE h.run_id = q.run_id AND h.held_until > :now)

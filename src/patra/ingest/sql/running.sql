@@ -228,6 +228,18 @@ ON CONFLICT (rate_key) DO UPDATE SET updated_at = excluded.updated_at,
 INSERT INTO ing_body (body_hash, content, size, kept_at) SELECT body_hash, content, size, kept_at FROM rows WHERE true
 ON CONFLICT (body_hash) DO UPDATE SET kept_at = excluded.kept_at
 
+-- name: list_keys_keep
+-- rows: task_id text, page int, record_keys blob, nameless_keys blob
+INSERT INTO ing_list_keys (task_id, page, record_keys, nameless_keys)
+SELECT task_id, page, record_keys, nameless_keys FROM rows WHERE true
+ON CONFLICT (task_id, page) DO UPDATE SET record_keys = excluded.record_keys, nameless_keys = excluded.nameless_keys
+
+-- name: list_keys_before
+SELECT record_keys, nameless_keys FROM ing_list_keys WHERE task_id = :task_id AND page < :page ORDER BY page
+
+-- name: list_keys_forget
+DELETE FROM ing_list_keys WHERE task_id = :task_id
+
 -- name: partition_held
 SELECT count(*) FROM ing_task WHERE partition_key = :partition AND lease_owner IS NOT NULL
 

@@ -68,12 +68,12 @@ def test_a_plan_made_of_what_is_missing_closes_every_hole_and_reads_nothing_twic
 
 def test_the_last_batch_confirms_the_window_and_an_ascending_one_what_it_has_passed() -> None:
     window = Span(100, 200)
-    assert confirm_window(window, over=True, ascending=False, newest=None) == window
-    assert confirm_window(window, over=False, ascending=False, newest=150) is None
-    assert confirm_window(window, over=False, ascending=True, newest=150) == Span(100, 150)
-    assert confirm_window(window, over=False, ascending=True, newest=150, since=150) is None
-    assert confirm_window(window, over=False, ascending=True, newest=250) == window
-    assert confirm_window(window, over=False, ascending=True, newest=90) is None
+    assert confirm_window(window, over=True, ascending=False, oldest=None) == window
+    assert confirm_window(window, over=False, ascending=False, oldest=150) is None
+    assert confirm_window(window, over=False, ascending=True, oldest=150) == Span(100, 150)
+    assert confirm_window(window, over=False, ascending=True, oldest=150, since=150) is None
+    assert confirm_window(window, over=False, ascending=True, oldest=250) == window
+    assert confirm_window(window, over=False, ascending=True, oldest=90) is None
 
 
 def test_ids_are_ordered_by_number_where_they_are_numbers() -> None:

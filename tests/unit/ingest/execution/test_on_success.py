@@ -34,16 +34,23 @@ def test_a_page_with_a_next_one_moves_the_checkpoint_and_confirms_nothing_that_w
     assert (step.checkpoint.place, step.checkpoint.fruitless, step.checkpoint.at) == (following, 0, NOW)
 
 
-def test_a_rising_list_without_a_total_confirms_what_lies_before_its_newest_record():
+@pytest.mark.parametrize(
+    ("hours", "confirmed"),
+    [([1, 2, 3], 1), ([1, 2, 99], 1), ([2, 1, 3], None), ([99, 1, 2], None), ([1], None), ([], None)],
+)
+def test_a_rising_list_without_a_total_confirms_what_lies_before_the_page(hours: list[int], confirmed: int | None):
+    """One record with a wrong date confirms nothing, wherever it stands."""
     spec = spec_of()
     scope = scope_of(replace(spec, response=replace(spec.response, total_path=None)))
     following = replace(scope.first, index=1, offset=100)
-    newest = WINDOW.start + HOUR
+    came = tuple(WINDOW.start + hour * HOUR for hour in hours)
+    landing = replace(landing_of("a", newest=max(came, default=None)), instants=came)
     step = on_success.after_page(
-        scope, scope.begin(), scope.first, landing_of("a", newest=newest), Next(following), None, NOW, items=1
+        scope, scope.begin(), scope.first, landing, Next(following), None, NOW, items=len(hours)
     )
-    assert step.confirm == Span(WINDOW.start, newest)
-    assert step.checkpoint.confirmed == newest
+    end = None if confirmed is None else WINDOW.start + confirmed * HOUR
+    assert step.confirm == (None if end is None else Span(WINDOW.start, end))
+    assert step.checkpoint.confirmed == end
 
 
 def test_the_end_of_a_list_that_adds_up_ends_the_run_and_confirms_the_window():

@@ -133,6 +133,7 @@ def pages(pagination: Pagination, *told: tuple[int, int]) -> PagePosition:
         (((10, 20), (10, 10)), 20, None),  # the same, and everything came
         (((10, 19), (10, 19)), 20, None),  # one came, and another left, while it was read
         (((10, 22), (10, 19)), 20, None),
+        (((10, 29), (10, 20)), 20, None),  # it fell by less than a page
         (((4, 4),), 4, None),
         (((10, 10), (0, 0)), 10, None),
     ],

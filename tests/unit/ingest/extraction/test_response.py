@@ -130,6 +130,7 @@ def test_a_next_url_may_be_relative_or_stand_in_a_link_header() -> None:
     [
         ('<https://x/?a=1,2>; rel="next"', "https://x/?a=1,2"),
         ("<u>; rel=next", "u"),
+        ("<p>; rel='prev', <n>; rel='last next'", "n"),
         ('<p>; rel="prev", <n>; title="a, b"; rel="next last"', "n"),
         ('<p>; rel="prev"', None),
         ("", None),
