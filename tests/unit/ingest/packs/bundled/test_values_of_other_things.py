@@ -20,10 +20,32 @@ from tests.unit.ingest.packs.bundled.test_mapped_values import dublin_core, oai,
         ("Section 4 has been withdrawn", False),
         ("The previous version was withdrawn", False),
         ("The companion paper has been withdrawn", False),
+        ("This paper has been temporarily withdrawn", True),
+        ("The authors have withdrawn this paper due to an error in Lemma 3", True),
+        ("5 pages. We withdraw this preprint", True),
+        ("This article has been removed by arXiv administrators for overlap with another", True),
+        ("The authors have withdrawn the claim of Section 2", False),
+        ("Published in PRD; figures of v1 withdrawn", False),
     ],
 )
 def test_what_arxiv_calls_withdrawn_is_this_paper(comments: str, withdrawn: bool) -> None:
     inside = f"<id>2601.00001</id><title>Fog</title><comments>{comments}</comments><abstract>Fog.</abstract>"
+    found = only("arxiv", "oai", oai(f'<arXiv xmlns="http://arxiv.org/OAI/arXiv/">{inside}</arXiv>'))
+    assert found.get("retracted", False) is withdrawn
+
+
+@pytest.mark.parametrize(
+    ("abstract", "withdrawn"),
+    [
+        ("This paper has been withdrawn by the authors.", True),
+        ("The paper has been withdrawn due to an error.", True),
+        ("Withdrawn.", True),
+        ("The drug was withdrawn from the market in 2004.", False),
+        ("We ask why this paper withdrawal happens.", False),
+    ],
+)
+def test_an_abstract_of_arxiv_that_only_says_that_the_paper_is_withdrawn(abstract: str, withdrawn: bool) -> None:
+    inside = f"<id>2601.00001</id><title>Fog</title><comments>1 page</comments><abstract>{abstract}</abstract>"
     found = only("arxiv", "oai", oai(f'<arXiv xmlns="http://arxiv.org/OAI/arXiv/">{inside}</arXiv>'))
     assert found.get("retracted", False) is withdrawn
 
