@@ -34,6 +34,20 @@ def test_what_arxiv_calls_withdrawn_is_this_paper(comments: str, withdrawn: bool
     assert found.get("retracted", False) is withdrawn
 
 
+def test_a_paper_that_arxiv_calls_withdrawn_says_since_when() -> None:
+    def notices(comments: str) -> list[dict[str, str]] | None:
+        inside = f"<id>2601.00001</id><created>2026-01-02</created><updated>2026-02-03</updated><comments>{comments}</comments>"
+        return only("arxiv", "oai", oai(f'<arXiv xmlns="http://arxiv.org/OAI/arXiv/">{inside}</arXiv>')).get("notices")
+
+    assert notices("This paper has been withdrawn") == [{"type": "withdrawal", "at": "2026-02-03"}]
+    assert notices("7 pages") is None
+    entry = """<feed xmlns="http://www.w3.org/2005/Atom"><entry><id>http://arxiv.org/abs/2601.00001v2</id><title>Fog</title>
+    <updated>2026-02-03T04:05:06Z</updated><published>2026-01-02T00:00:00Z</published>
+    <comment xmlns="http://arxiv.org/schemas/atom">Withdrawn by the author</comment></entry></feed>"""
+    found = only("arxiv", "query", entry.encode())
+    assert (found["retracted"], found["notices"]) == (True, [{"type": "withdrawal", "at": "2026-02-03T04:05:06Z"}])
+
+
 @pytest.mark.parametrize(
     ("abstract", "withdrawn"),
     [
