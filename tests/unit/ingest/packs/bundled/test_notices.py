@@ -8,7 +8,7 @@ import pytest
 from patra.ingest.packs.work import Work
 from patra.ingest.works.merge import Retraction, retractions_of
 from tests.unit.ingest.packs.bundled.test_librarian_cases import europepmc, pubmed
-from tests.unit.ingest.packs.bundled.test_mapped_values import crossref, only
+from tests.unit.ingest.packs.bundled.test_mapped_values import crossref, dublin_core, only
 
 
 def refers(kind: str, source: str, pmid: str = "<PMID>9</PMID>") -> str:
@@ -88,6 +88,33 @@ def test_a_funder_of_crossref_without_a_doi_has_its_ror() -> None:
     funders = [{"name": "Fog Fund", "DOI": "10.13039/1", "id": both}, {"name": "Lamp Fund", "id": both[1:]}]
     found = only("crossref", "works", crossref(funder=funders))
     assert [one["id"] for one in found["funders"]] == ["10.13039/1", "https://ror.org/01xtthb56"]
+
+
+def titled(source: str, title: str) -> dict[str, Any]:
+    match source:
+        case "crossref":
+            return only("crossref", "works", crossref(title=[title]))
+        case "doaj":
+            article = {"id": "1", "last_updated": "2026-01-01T00:00:00Z", "bibjson": {"title": title, "year": "2020"}}
+            return only("doaj", "articles", msgspec.json.encode({"results": [article]}))
+        case "openaire":
+            return only("openaire", "products", msgspec.json.encode({"results": [{"id": "1", "mainTitle": title}]}))
+        case "semanticscholar":
+            paper = {"paperId": "1", "year": 2020, "title": title}
+            return only("semanticscholar", "bulk", msgspec.json.encode({"data": [paper]}))
+        case "core":
+            work = {"id": 1, "title": title, "updatedDate": "2026-01-01T00:00:00"}
+            return only("core", "works", msgspec.json.encode({"results": [work]}))
+        case _:
+            return only(source, "records", dublin_core(f"<dc:title>{title}</dc:title>"))
+
+
+@pytest.mark.parametrize("source", ["crossref", "doaj", "openaire", "semanticscholar", "core", "pmc"])
+def test_a_title_in_which_the_publisher_says_retracted(source: str) -> None:
+    assert titled(source, "RETRACTED ARTICLE: Of fog")["retracted"] is True
+    assert titled(source, "RETRACTED: Of fog")["retracted"] is True
+    for title in ("Retracted: Of fog", "RETRACTED claims of fog", "Of RETRACTED: fog"):
+        assert "retracted" not in titled(source, title)
 
 
 def test_who_calls_a_work_retracted_and_when_over_three_sources() -> None:
