@@ -270,6 +270,14 @@ def publisher_name(text: str) -> str:
     return text
 
 
+_SHORTENED_END = re.compile(r"(?:\.[A-Za-z]?|\b(?:al|etc|nov|spp?|var|Inc|Ltd|Co|Jr|Sr))\.$")
+
+
+def without_full_stop(title: str) -> str:
+    """A title without the stop that an index sets behind it; that of an abbreviation, and three dots, stay."""
+    return title if not title.endswith(".") or _SHORTENED_END.search(title) else title[:-1].rstrip()
+
+
 _CREATIVE = re.compile(r"creativecommons\.org/(licenses|publicdomain)/([a-z-]+)(?:/(\d\.\d))?", re.IGNORECASE)
 _SHORT = re.compile(
     r"(?:CC|Creative Commons)[ -]+((?:by|nc|nd|sa)(?:[ -]+(?:by|nc|nd|sa))*)(?:[ -]+v?(\d\.\d))?(?: .*)?", re.IGNORECASE

@@ -275,6 +275,14 @@ def _card_date(value: Any) -> str | None:
     return None if (text := _text(value)) is None else re.sub(r"^[\[(©cp ]+(?=\d)|[\])?.,; ]+$", "", text) or None
 
 
+@_cleaner(
+    "full_stop", "A title without the full stop that an index sets behind it; that of `sp. nov.` or `U.S.` stays."
+)
+def _without_full_stop(value: Any) -> str | None:
+    title = _text(value)
+    return None if title is None else bibliography.without_full_stop(title) or None
+
+
 @_cleaner("unnumbered", "A name without a number in brackets at its end: `Mihai G Netea (15649)`.")
 def _drop_number(value: Any) -> str | None:
     name = _text(value)

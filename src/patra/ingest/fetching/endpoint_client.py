@@ -12,7 +12,7 @@ from patra.ingest.extraction.items import item_reader
 from patra.ingest.extraction.mapping import Mapper
 from patra.ingest.extraction.response import Reader
 from patra.ingest.http.client import Outgoing, with_tracing
-from patra.ingest.http.credentials import Secrets, secret_names
+from patra.ingest.http.credentials import Secrets, secret_names, secrets_of
 from patra.ingest.http.request import Position, Renderer, Request
 from patra.ingest.packs.extensions import ExtensionPoint, load_extension
 from patra.ingest.packs.sections import Credential
@@ -138,6 +138,12 @@ class EndpointClient:
     def masked_request(self, at: Position) -> Request | Refused:
         """The request with `{name}` for every secret: what is stored and compared."""
         return self.renderer.masked_request(at)
+
+    def shown_request(self, at: Position, environ: Mapping[str, str]) -> Request | Refused:
+        """The request as it is sent, for people: no credential where an optional one is not there."""
+        if secrets_of(self.leg, self.credential, environ) == {}:
+            return self.renderer.render(at, {})
+        return self.masked_request(at)
 
     def without_secret(self, url: str | None) -> str | None:
         """A next URL without our own credential, which some providers copy into it; it is put back when it is asked."""

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from patra.ingest.expressions.escaping import Refused
 from patra.ingest.extraction.pagination import Next, Page, PagePosition, first, follow
 from patra.ingest.fetching.endpoint_client import EndpointClient
 from patra.ingest.fetching.fetch import Fetched, fetch
@@ -75,7 +76,7 @@ def _walk(line: EndpointClient, at: Position, services: Runtime, pages: int, pau
             name=f"{number:03}-{line.endpoint}-p{number}.json",
             status=answer.status,
             items=items,
-            tree=_tree(line, at, answer, services.clock.now()),
+            tree=_tree(line, line.shown_request(at, services.environ), answer, services.clock.now()),
         )
         following = _next(line, place, found)
         if following is None or line.leg.role is Role.DETAIL:
@@ -100,8 +101,7 @@ def _next(line: EndpointClient, place: PagePosition, found: Fetched) -> PagePosi
     return move.place if isinstance(move, Next) else None
 
 
-def _tree(line: EndpointClient, at: Position, answer: Answer, now: int) -> dict[str, Any]:
-    shown = line.masked_request(at)
+def _tree(line: EndpointClient, shown: Request | Refused, answer: Answer, now: int) -> dict[str, Any]:
     who = [str(value) for name, value in line.leg.params.items() if name in TELLING_PARAMS and value]
     request: dict[str, Any] = {}
     if isinstance(shown, Request):

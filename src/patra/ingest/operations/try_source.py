@@ -75,7 +75,7 @@ def try_endpoint(
     if not isinstance(ready, Ready):
         return ready
     line, at = ready.line, ready.at
-    shown = line.masked_request(at)
+    shown = line.shown_request(at, services.environ)
     if isinstance(shown, Refused):
         return Tried(verdict=str(shown.code), detail=f"{shown.place}: {shown.detail}")
     asked = Tried(

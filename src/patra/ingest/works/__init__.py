@@ -4,7 +4,8 @@
 |---|---|
 | `read` | records as they are, or as works |
 | `merge`, `join` | the same work of several sources as one; page by page |
-| `export`, `file_writers`, `citation_formats` | rows; JSONL, CSV, Parquet, DuckDB; CSL-JSON, BibTeX, RIS |
+| `export`, `file_writers` | rows; JSONL, CSV, Parquet, DuckDB |
+| `citation_formats`, `citation_names` | CSL-JSON, BibTeX, RIS; the parts of a name |
 | `scheduled_export` | exports that schedules ask for |
 | `docs`, `semantics_table` | pages about the packs of the distribution |
 """

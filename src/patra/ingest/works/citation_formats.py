@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from patra.ingest.expressions.bibliography import page_range, without_degrees
+from patra.ingest.works.citation_names import is_person, name_parts, without_suffix
 
 Row = Mapping[str, Any]
 
@@ -77,7 +78,7 @@ def citation_key(row: Row) -> str:
     """A key in ASCII that is the same in every export: first family name, year, and the first word of the title."""
     people: list[Row] = row.get("authors") or _editors(row)
     first: Row = people[0] if people else {}
-    written, _ = _without_suffix(without_degrees(str(first.get("name") or "")))
+    written, _ = without_suffix(without_degrees(str(first.get("name") or "")))
     name = _ascii(str(first.get("family") or written.rpartition(" ")[2])) or "anon"
     word = next((one for one in re.findall(r"\w+", str(row.get("title") or "")) if len(one) > 3), "")
     year = "".join(str(part) for part in date_parts(row)[:1])
@@ -100,6 +101,23 @@ def _editors(row: Row) -> list[Row]:
     return [] if row.get("type") in _WITHOUT_EDITORS else list(row.get("editors") or ())
 
 
+_PUBLISHED_BY_PLACE = frozenset({"thesis", "report"})
+
+
+def _places(row: Row) -> tuple[Any, Any]:
+    """Container and publisher as reference managers have them: the server of a preprint is its publisher, and so is the
+    place of a thesis or report of which no publisher is named; who publishes a book is no series of it.
+    """
+    container, publisher = row.get("container"), row.get("publisher")
+    if row.get("type") == "preprint":
+        return None, container or publisher
+    if row.get("type") == "book" and container == publisher:
+        return None, publisher
+    if row.get("type") in _PUBLISHED_BY_PLACE and publisher in (None, container):
+        return None, container
+    return container, publisher
+
+
 def _keywords(row: Row) -> list[str]:
     """Keywords and MeSH headings, each once."""
     return list(dict.fromkeys([*(row.get("keywords") or ()), *(row.get("mesh") or ())]))
@@ -113,14 +131,15 @@ def _list_words(words: list[str]) -> str:
 def csl(row: Row) -> dict[str, Any]:
     """An item of CSL-JSON."""
     parts, preprint = date_parts(row), row.get("type") == "preprint"
+    container, publisher = _places(row)
     item: dict[str, Any] = {
         "id": citation_key(row),
         "type": CSL_TYPES.get(str(row.get("type")), "document"),
         "title": row.get("title"),
         "author": [_csl_name(author) for author in row.get("authors") or ()],
         "editor": [_csl_name(editor) for editor in _editors(row)],
-        "container-title": row.get("container"),
-        "publisher": row.get("publisher"),
+        "collection-title" if row.get("type") == "book" else "container-title": container,
+        "publisher": publisher,
         "issued": {"date-parts": [parts]} if parts else None,
         "volume": row.get("volume"),
         "issue": row.get("issue"),
@@ -141,42 +160,8 @@ def csl(row: Row) -> dict[str, Any]:
 
 
 def _csl_name(author: Row) -> dict[str, str]:
-    parts = _name_parts(author)
+    parts = name_parts(author)
     return {name: str(value) for name, value in parts.items() if value} or {"literal": str(author.get("name"))}
-
-
-_SUFFIX = re.compile(r"(?P<name>.+ .+?),? (?P<suffix>[JS]r\.?|I{2,3}|IV)")
-
-
-def _without_suffix(name: str) -> tuple[str, str | None]:
-    """`Martin Luther King Jr.` is of the family King, and so is it cited."""
-    found = _SUFFIX.fullmatch(name)
-    return (name, None) if found is None else (found["name"], found["suffix"])
-
-
-_PARTICLES = frozenset({
-    "af", "al", "da", "de", "del", "della", "den", "der", "des", "di", "do", "dos", "du",
-    "el", "la", "le", "ten", "ter", "van", "vom", "von", "zu", "zum", "zur", "'t",
-})  # fmt: skip
-
-
-def _name_parts(author: Row) -> dict[str, Any]:
-    """Family name, given names and suffix; nothing of a group, nor of a name in a script without an order of its own.
-
-    Sources that give a name as one text (OpenAlex, arXiv) mean a person by `Gustavo A. B. da Fonseca`: the last word
-    is the family name, with the particles before it, as reference managers and BibTeX itself read it.
-    """
-    if author.get("family"):
-        return {"family": author["family"], "given": author.get("given"), "suffix": author.get("suffix")}
-    name = without_degrees(str(author.get("name") or ""))
-    if not _is_person(name):
-        return {}
-    name, suffix = _without_suffix(name)
-    words = name.split()
-    at = len(words) - 1
-    while at > 1 and words[at - 1] in _PARTICLES:
-        at -= 1
-    return {"family": " ".join(words[at:]), "given": " ".join(words[:at]), "suffix": suffix}
 
 
 _ESCAPES = {"\\": r"\textbackslash{}", "%": r"\%", "&": r"\&", "#": r"\#", "_": r"\_", "$": r"\$"} | {
@@ -235,62 +220,45 @@ def bibtex(row: Row) -> str:
     return f"@{kind}{{{citation_key(row)},\n" + ",\n".join(lines) + "\n}\n"
 
 
+_BIBTEX_PLACES = {"article": "journal", "inproceedings": "booktitle", "incollection": "booktitle", "book": "series"}
+
+
 def _publication_fields(row: Row, kind: str) -> list[tuple[str, str]]:
     """Where it stands and who published it; a thesis has a school, and a report an institution, if either is known."""
     container, publisher = _escape_value(row.get("container")), _escape_value(row.get("publisher"))
+    if kind == "book" and container == publisher:
+        container = ""
     owner = {"phdthesis": "school", "techreport": "institution"}.get(kind)
     if owner is not None:
         return [
             (owner, publisher or container),
             ("howpublished", container if publisher not in ("", container) else ""),
         ]
-    place = {"article": "journal", "inproceedings": "booktitle", "incollection": "booktitle"}.get(kind, "howpublished")
-    return [(place, container), ("publisher", publisher)]
+    return [(_BIBTEX_PLACES.get(kind, "howpublished"), container), ("publisher", publisher)]
 
 
-_GROUP = re.compile(
-    r"(?i)\b(?:collaboration|consorti\w+|group|network|committee|commission|society|association|universit\w+|institut\w+"
-    r"|laborator\w+|project|team|initiative|foundation|organi[sz]ation|council|cent(?:er|re)|department|agency|signatories"
-    r"|\w*gruppe|of|for|and|the|on|in|und|et|für)\b|[,;()&\d\"„“]"
-)
-
-
-_INITIALS = re.compile(r" [A-Z]{1,2}$")
-"""`Zhou W`: the family name comes first."""
+_JOINED_INITIALS = re.compile(r"[A-Z]{2,3}")
 
 
 def _bibtex_name(author: Row) -> str:
     """Family name first; a name whose parts are not known is BibTeX's to part, unless it looks like that of a group."""
     family, given = str(author.get("family") or ""), str(author.get("given") or "")
     if family and given and " and " not in f"{family} {given}" and "," not in family:
+        if _JOINED_INITIALS.fullmatch(given) and not family.isupper():  # styles shorten `MS` to `M.`
+            given = "".join(f"{letter}. " for letter in given).rstrip()
         return _escape_value(", ".join(filter(None, [family, author.get("suffix"), given])))
     name = without_degrees(str(author.get("name") or " ".join(filter(None, [given, family]))))
-    if family or not _is_person(name):
+    if family or not is_person(name):
         return f"{{{_escape_value(name)}}}"
-    if (parts := _name_parts(author)).get("suffix"):
+    if (parts := name_parts(author)).get("suffix"):
         return _escape_value(f"{parts['family']}, {parts['suffix']}, {parts['given']}")
     return _escape_value(name)
-
-
-_MAX_LONG_WORDS = 5
-
-
-def _is_person(name: str) -> bool:
-    """Whether a name as one text looks like that of a person, the given name first."""
-    words = name.split()
-    long = sum(len(word.rstrip(".")) > 1 and word not in _PARTICLES for word in words)
-    looks_like_one = len(words) > 1 and 0 < long <= _MAX_LONG_WORDS and _is_latin(name)
-    return looks_like_one and not _GROUP.search(name) and not _INITIALS.search(name)
 
 
 def _bibtex_authors(row: Row) -> str:
     """All that are known; `others` are those that the source has cut off."""
     names = [_bibtex_name(author) for author in row.get("authors") or ()]
     return " and ".join([*names, "others"] if names and row.get("authors_truncated") else names)
-
-
-def _is_latin(name: str) -> bool:
-    return all("LATIN" in unicodedata.name(one, "") for one in name if one.isalpha())
 
 
 def _bibtex_pages(row: Row) -> str:
@@ -348,16 +316,22 @@ def ris(row: Row) -> str:
     parts = date_parts(row)
     number = row.get("article_number")
     first, last = page_range(str(row["pages"])) if row.get("pages") else (number, None)
+    container, publisher = _places(row)
     lines: list[tuple[str, Any]] = [
         ("TY", RIS_TYPES.get(str(row.get("type")), "GEN")),
         ("ID", citation_key(row)),
         *(("AU", _ris_name(author)) for author in row.get("authors") or ()),
         *(("ED", _ris_name(editor)) for editor in _editors(row)),
         ("TI", row.get("title")),
-        ("T2", row.get("container")),
-        ("PB", row.get("publisher")),
-        ("PY", parts[0] if parts else None),
-        ("DA", "/".join([f"{part:02}" for part in parts] + [""] * (3 - len(parts))) if parts else None),
+        ("T2", container),
+        ("PB", publisher),
+        ("PY", f"{parts[0]:04}" if parts else None),
+        (
+            "DA",
+            "/".join([f"{parts[0]:04}", *(f"{part:02}" for part in parts[1:]), *[""] * (3 - len(parts))])
+            if parts
+            else None,
+        ),
         ("VL", row.get("volume")),
         ("IS", row.get("issue")),
         ("SP", first),
@@ -388,7 +362,7 @@ def _is_pdf(row: Row) -> bool:
 
 
 def _ris_name(author: Row) -> str:
-    parts = _name_parts(author)
+    parts = name_parts(author)
     return ", ".join(str(part) for part in parts.values() if part) or str(author.get("name"))
 
 

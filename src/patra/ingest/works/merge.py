@@ -63,6 +63,8 @@ _PLACE = frozenset({"doi", "title", "type", "container", "publisher", "volume", 
     "issn", "isbn", "issued", "url",
 }  # fmt: skip
 """What says how the work is cited: of a preprint that became an article, the article says it."""
+_OF_THE_EDITION = frozenset({"publisher", "volume", "issue", "pages", "article_number", "issn", "isbn"})
+"""What an article does not have from its preprint, even where no record of the article says it."""
 _DESCRIPTION = (
     "title",
     "abstract",
@@ -219,7 +221,7 @@ def merge_works(works: Sequence[Work], precedence: Sequence[str] = PRECEDENCE) -
     for name in (*IDENTIFIERS, *_DESCRIPTION):
         # a list of authors that the source has cut gives way to a whole one
         order = sorted(ordered, key=lambda w: w.authors_truncated) if name == "authors" else ordered
-        for work in cited if name in _PLACE else order:
+        for work in _sayers(name, cited, order):
             value = getattr(work, name)
             if value is not None and value != []:
                 chosen[name] = value
@@ -248,6 +250,13 @@ def merge_works(works: Sequence[Work], precedence: Sequence[str] = PRECEDENCE) -
         given_by=given,
         **chosen,
     )
+
+
+def _sayers(name: str, cited: Sequence[Work], order: Sequence[Work]) -> Sequence[Work]:
+    """The works that may give a field, the first before all others; `cited` begins with the article if there is one."""
+    if name in _OF_THE_EDITION and cited[0].type != "preprint":
+        return [work for work in cited if work.type != "preprint"]
+    return cited if name in _PLACE else order
 
 
 def _articles_first(ordered: Sequence[Work]) -> Sequence[Work]:

@@ -31,7 +31,7 @@ Case = tuple[str, str, str, int | str, dict[str, Any]]
 PUBMED: list[Case] = [
     ("pubmed", "fetch", "pubmed/025", 0, {
         "id": "12091962", "pmid": "12091962", "updated": "2007-11-15T00:00:00Z", "language": "en", "type": "review",
-        "title": "The treatment of AIDS behind the walls of correctional facilities.",
+        "title": "The treatment of AIDS behind the walls of correctional facilities",
         "authors": ["J Michael Olivero"], "container": "Social justice (San Francisco, Calif.)",
         "issued": month("1990-03"), "url": "https://pubmed.ncbi.nlm.nih.gov/12091962/",
     }),
@@ -50,7 +50,7 @@ PUBMED: list[Case] = [
         "id": "23388678", "pmid": "23388678", "doi": "10.1097/adm.0b013e31827f9bdf", "pmcid": "PMC3618545",
         "updated": "2018-11-13T00:00:00Z", "language": "en", "type": "article", "issued": month("2013-03"),
         "title": "Association between risk behaviors and antiretroviral resistance in HIV-infected patients receiving"
-                 " opioid agonist treatment.",
+                 " opioid agonist treatment",
         "abstract": ("OBJECTIVES: Antiretroviral (ARV) resistance is of concern.",
                      "to decrease transmission of ARV resistant virus, especially in resource limited settings."),
         "authors": ["Jeanette M Tetrault", "Michael J Kozal", "Jennifer Chiarella", "Lynn E Sullivan", "An T Dinh",
@@ -131,7 +131,7 @@ EUROPEPMC: list[Case] = [
     ("europepmc", "search", "europepmc/001", "39709209", {
         "id": "39709209", "pmid": "39709209", "doi": "10.1016/s0140-6736(24)02600-x",
         "ids": {"europepmc": "MED:39709209"}, "updated": "2024-12-22T00:00:00Z", "issued": day("2025-12-01"),
-        "title": "Abscopal response in a patient with fibrolamellar hepatocellular carcinoma following radiotherapy.",
+        "title": "Abscopal response in a patient with fibrolamellar hepatocellular carcinoma following radiotherapy",
         "authors": ["JD Schoenfeld", "DA Haas-Kogan", "AF O'Neill"], "container": "Lancet", "type": "article",
         "url": "https://europepmc.org/article/MED/39709209",
     }),

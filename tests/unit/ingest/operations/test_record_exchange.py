@@ -13,6 +13,7 @@ from patra.cli.ingest.record import command
 from patra.demo.providers import library
 from patra.demo.providers_http import Providers, local_pack, serve
 from tests.contract.ingest.recordings.shelf import read, recording_of
+from tests.unit.ingest.operations.grants import config_with_secret
 
 WINDOW = ("--from", "2026-03-01", "--to", "2026-03-03")
 
@@ -24,6 +25,7 @@ def providers() -> Iterator[Providers]:
 
 
 def record(providers: Providers, folder: Path, source: str, *options: str) -> list[Path]:
+    folder.mkdir(exist_ok=True)
     file = folder / f"{source}.yaml"
     text = local_pack(source, providers.url).replace("pageSize: 500", "pageSize: 3")
     file.write_text(text, encoding="utf-8")
@@ -50,12 +52,15 @@ def test_pages_are_written_as_a_chain_that_our_tests_read(providers: Providers, 
     assert first.work.title
     for file in files:
         assert "me@example.org" not in file.read_text("utf-8")
-        assert "REDACTED" in file.read_text("utf-8")
+        assert "mailto=***" in file.read_text("utf-8")
 
 
 def test_a_secret_is_nowhere_in_the_file(providers: Providers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NCBI_API_KEY", "very-secret-key")
-    files = record(providers, tmp_path, "pubmed", "search", *WINDOW, "--pages", "1")
+    [plain] = record(providers, tmp_path / "plain", "pubmed", "search", *WINDOW, "--pages", "1")
+    assert "api_key" not in plain.read_text("utf-8"), "it is not allowed, and was not sent"
+    config = config_with_secret(tmp_path, "pubmed", "NCBI_API_KEY")
+    files = record(providers, tmp_path, "pubmed", "search", *WINDOW, "--pages", "1", *config)
     text = files[0].read_text("utf-8")
     assert "very-secret-key" not in text
     assert "api_key=REDACTED" in text

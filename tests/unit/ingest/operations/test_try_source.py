@@ -15,6 +15,7 @@ from patra.demo.providers_http import Providers, local_pack, serve
 from patra.ingest.packs import bundled, registry
 from patra.kernel.db import migrate, open_database
 from patra.kernel.errors import Invalid
+from tests.unit.ingest.operations.grants import config_with_secret
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +50,26 @@ def test_a_record_is_asked_for_by_its_id(providers: Providers, tmp_path: Path) -
 
 def test_a_secret_is_never_shown(providers: Providers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NCBI_API_KEY", "very-secret-key")
-    code, found = run(providers, tmp_path, "pubmed", "search", "--from", "2026-03-01", "--to", "2026-03-02")
+    config = config_with_secret(tmp_path, "pubmed", "NCBI_API_KEY")
+    code, found = run(providers, tmp_path, "pubmed", "search", "--from", "2026-03-01", "--to", "2026-03-02", *config)
     assert code == 0
     assert "very-secret-key" not in json.dumps(found)
     assert "apiKey" in str(found["url"])
+
+
+def test_a_credential_that_is_not_sent_is_not_shown(
+    providers: Providers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = ("--from", "2026-03-01", "--to", "2026-03-02")
+    monkeypatch.setenv("CROSSREF_PLUS_TOKEN", "very-secret-key")
+    _, withheld = run(providers, tmp_path, "crossref", "works", *window)
+    assert "Crossref-Plus-API-Token" not in str(withheld["headers"])
+    config = config_with_secret(tmp_path, "crossref", "CROSSREF_PLUS_TOKEN")
+    _, found = run(providers, tmp_path, "crossref", "works", *window, *config)
+    assert "'Crossref-Plus-API-Token': 'Bearer {apiKey}'" in str(found["headers"])
+    monkeypatch.delenv("CROSSREF_PLUS_TOKEN")
+    _, without = run(providers, tmp_path, "crossref", "works", *window, *config)
+    assert without["headers"] == withheld["headers"]
 
 
 def test_an_answer_that_is_an_error_says_why(providers: Providers, tmp_path: Path) -> None:

@@ -191,6 +191,10 @@ def test_an_awkward_title_in_bibtex(title: str, written: str) -> None:
         (Author(name="Sumit"), "{Sumit}"),
         (Author(name="Zhou W"), "{Zhou W}"),
         (Author(name="Zhou W", given="W", family="Zhou"), "Zhou, W"),
+        (Author(name="MS Hassan", given="MS", family="Hassan"), "Hassan, M. S."),  # styles shorten MS to M.
+        (Author(name="ADA FOG", given="ADA", family="FOG"), "FOG, ADA"),
+        (Author(name="In-Soo Kim"), "In-Soo Kim"),
+        (Author(name="Lamps in Fog"), "{Lamps in Fog}"),
         (Author(name="宮地 元彦"), "{宮地 元彦}"),
         (Author(name="小明 王", given="小明", family="王"), "王, 小明"),
         (Author(name="Nicolas Hulscher, BS"), "Nicolas Hulscher"),
@@ -304,6 +308,8 @@ def test_entries_stand_one_after_the_other(tmp_path: Path, name: str, written: A
         ),
         (Author(name="宮地 元彦"), {"literal": "宮地 元彦"}, None),
         (Author(name="Sameer"), {"literal": "Sameer"}, None),
+        (Author(name="Nguyen The Hung"), {"family": "Hung", "given": "Nguyen The"}, "Hung, Nguyen The"),
+        (Author(name="The Lamps"), {"literal": "The Lamps"}, None),
         (Author(name="GMDS-Projektgruppe „MI-Lehre“"), {"literal": "GMDS-Projektgruppe „MI-Lehre“"}, None),
         (Author(name="Harvey A. Risch, MD, PhD"), {"family": "Risch", "given": "Harvey A."}, "Risch, Harvey A."),
         (
@@ -387,3 +393,36 @@ def test_what_follows_a_name_is_no_family_name() -> None:
     assert "  author = {King, Jr., Martin Luther and " in bibtex(row)
     assert "AU  - King, Martin Luther, Jr.\r\n" in ris(row)
     assert citation_key(row).startswith("king2018")
+
+
+def test_a_book_stands_in_a_series_and_a_chapter_in_a_book() -> None:
+    book = {**CHAPTER, "type": "book", "publisher": "Lamp Press"}
+    assert (csl(book).get("collection-title"), csl(book).get("container-title")) == ("Weather", None)
+    assert "  series = {Weather},\n" in bibtex(book)
+    assert csl(CHAPTER)["container-title"] == "Weather"
+    deposited = {**book, "container": "Zenodo", "publisher": "Zenodo"}
+    assert ("collection-title" in csl(deposited), "series" in bibtex(deposited)) == (False, False)
+    assert "\r\nT2" not in ris(deposited)
+
+
+@pytest.mark.parametrize(
+    ("kind", "publisher", "written"),
+    [
+        ("preprint", "Cold Spring Harbor Laboratory", "bioRxiv"),
+        ("preprint", None, "bioRxiv"),
+        ("thesis", None, "bioRxiv"),
+        ("report", "Lamp Press", "Lamp Press"),
+    ],
+)
+def test_reference_managers_find_the_server_of_a_preprint_and_the_school_of_a_thesis(
+    kind: str, publisher: str | None, written: str
+) -> None:
+    row = entry(title="Fog", type=kind, container="bioRxiv", publisher=publisher)
+    assert csl(row)["publisher"] == written
+    assert f"PB  - {written}\r\n" in ris(row)
+    assert ("container-title" in csl(row)) is (kind == "report")
+
+
+def test_a_year_of_ris_has_four_digits() -> None:
+    row = entry(title="Fog", issued=When(at="0850-01-01T00:00:00Z", precision="year"))
+    assert "PY  - 0850\r\nDA  - 0850//\r\n" in ris(row)

@@ -103,6 +103,19 @@ def test_of_a_preprint_and_its_article_the_article_is_cited_whichever_source_com
         )
 
 
+def test_an_article_is_not_published_by_the_server_of_its_preprint() -> None:
+    server = "Cold Spring Harbor Laboratory"
+    named = Relation(type="is-preprint-of", id="doi:10.5555/j")
+    posted = work(
+        "crossref", 1, doi="10.1101/p", title="Fog", type="preprint", publisher=server, pages="1", relations=[named]
+    )
+    printed = work("pubmed", doi="10.5555/j", title="Fog", container="Annals", volume="7", type="article")
+    one = merge_works([posted, printed])
+    assert (one.container, one.volume, one.publisher, one.pages) == ("Annals", "7", None, None)
+    assert "publisher" not in one.given_by
+    assert merge_works([posted]).publisher == server
+
+
 def test_who_calls_a_preprint_an_article_does_not_make_it_one() -> None:
     posted = work("biorxiv", doi="10.1101/p", title="Fog", container="bioRxiv", type="preprint")
     listed = work("orcid", doi="10.1101/p", title="Fog", container="Fog Letters", type="article")

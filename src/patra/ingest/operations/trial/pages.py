@@ -81,7 +81,7 @@ def walk_list(ready: Ready, services: Runtime, pages: int, pause: Pause) -> List
     while True:
         at = ready.at if place.index == 0 else at_place(ready.at, line, place)
         answer = _fetch(services, line, at, pause)
-        shown = _display_page(line, at)
+        shown = _display_page(services, line, at)
         if isinstance(answer, Deferred):
             page = replace(shown, verdict=str(answer.code), detail=answer.detail)
             return replace(found, pages=[*found.pages, page], accepted=False)
@@ -134,7 +134,7 @@ def fetch_details(
         group = tuple(ids[start : start + size])
         at = replace(ready.at, endpoint=line.leg.endpoint_code, ids=group, url=None, token=None)
         answer = _fetch(services, line, at, pause)
-        shown = replace(_display_page(line, at), asked_ids=len(group))
+        shown = replace(_display_page(services, line, at), asked_ids=len(group))
         if isinstance(answer, Deferred):
             return [*pages, replace(shown, verdict=str(answer.code), detail=answer.detail)], items
         came = list((answer.listed.items or []) if answer.listed is not None else [])
@@ -153,8 +153,8 @@ def _fetch(services: Runtime, line: EndpointClient, at: Position, pause: Pause) 
     return fetch(services, line, at, pause, task="try", correlation=new_id(), fragile=False)
 
 
-def _display_page(line: EndpointClient, at: Position) -> TriedPage:
-    shown = line.masked_request(at)
+def _display_page(services: Runtime, line: EndpointClient, at: Position) -> TriedPage:
+    shown = line.shown_request(at, services.environ)
     return TriedPage() if isinstance(shown, Refused) else TriedPage(method=shown.method, url=shown.url)
 
 

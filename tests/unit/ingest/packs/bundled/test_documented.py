@@ -119,7 +119,8 @@ _BIORXIV = {"container": "bioRxiv", "publisher": "Cold Spring Harbor Laboratory"
 BIORXIV_WORKS = [
     {
         **_BIORXIV, "id": "10.1101/2026.03.01.600001", "doi": "10.1101/2026.03.01.600001", "title": "Fog in vitro",
-        "abstract": "H2O.", "ids": {"published_doi": "10.5555/fog.7"},
+        "abstract": "H2O.", "ids": {"published_doi": "10.5555/fog.7"}, "keywords": ["biophysics"],
+        "full_text": [{"url": "https://www.biorxiv.org/x.source.xml", "type": "application/xml"}],
         "relations": [{"type": "is-preprint-of", "id": "doi:10.5555/fog.7"}], "license": "cc-by-nc-nd",
         "authors": [{"name": "A. Lovelace", "given": "A.", "family": "Lovelace"},
                     {"name": "É. du Châtelet", "given": "É.", "family": "du Châtelet"}],
@@ -129,14 +130,15 @@ BIORXIV_WORKS = [
     },
     {
         **_BIORXIV, "id": "10.1101/2026.03.02.600002", "doi": "10.1101/2026.03.02.600002", "title": "WITHDRAWN: Keels",
-        "retracted": True, "authors": [{"name": "G. Hopper", "given": "G.", "family": "Hopper"}],
+        "retracted": True, "notices": [{"type": "withdrawal", "at": "2026-03-02"}], "keywords": ["zoology"],
+        "authors": [{"name": "G. Hopper", "given": "G.", "family": "Hopper"}],
         "issued": {"at": "2026-03-01T00:00:00Z", "precision": "month"}, "updated": "2026-03-02T00:00:00Z",
         "oa_url": "https://www.biorxiv.org/content/10.1101/2026.03.02.600002v3.full.pdf",
         "url": "https://doi.org/10.1101/2026.03.02.600002",
     },
     {
         **_BIORXIV, "id": "10.1101/2026.03.02.600003", "doi": "10.1101/2026.03.02.600003", "title": "Lamps",
-        "abstract": "Lamps.", "license": "cc0", "authors": [{"name": "The Lamp Collaboration"}],
+        "abstract": "Lamps.", "license": "cc0", "authors": [{"name": "The Lamp Collaboration"}], "keywords": ["ecology"],
         "issued": {"at": "2026-03-02T00:00:00Z", "precision": "day"}, "updated": "2026-03-02T00:00:00Z",
         "oa_url": "https://www.biorxiv.org/content/10.1101/2026.03.02.600003v1.full.pdf",
         "url": "https://doi.org/10.1101/2026.03.02.600003",

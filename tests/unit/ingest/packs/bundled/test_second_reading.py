@@ -132,7 +132,14 @@ def test_an_erratum_of_inspire_is_a_notice_and_not_the_doi() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "name"),
-    [("retraction notice", "erratum"), ("journal editorial", "letter"), ("proceedings", "book"), ("report", "report")],
+    [
+        ("retraction notice", "erratum"),
+        ("journal editorial", "letter"),
+        ("proceedings", "book"),
+        ("report", "report"),
+        ("journal issue", "journal"),
+        ("book series", "book"),
+    ],
 )
 def test_kinds_and_ids_of_opencitations(kind: str, name: str) -> None:
     record = {

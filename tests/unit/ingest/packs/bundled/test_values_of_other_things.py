@@ -20,10 +20,46 @@ from tests.unit.ingest.packs.bundled.test_mapped_values import dublin_core, oai,
         ("Section 4 has been withdrawn", False),
         ("The previous version was withdrawn", False),
         ("The companion paper has been withdrawn", False),
+        ("This paper has been temporarily withdrawn", True),
+        ("The authors have withdrawn this paper due to an error in Lemma 3", True),
+        ("5 pages. We withdraw this preprint", True),
+        ("This article has been removed by arXiv administrators for overlap with another", True),
+        ("The authors have withdrawn the claim of Section 2", False),
+        ("Published in PRD; figures of v1 withdrawn", False),
     ],
 )
 def test_what_arxiv_calls_withdrawn_is_this_paper(comments: str, withdrawn: bool) -> None:
     inside = f"<id>2601.00001</id><title>Fog</title><comments>{comments}</comments><abstract>Fog.</abstract>"
+    found = only("arxiv", "oai", oai(f'<arXiv xmlns="http://arxiv.org/OAI/arXiv/">{inside}</arXiv>'))
+    assert found.get("retracted", False) is withdrawn
+
+
+def test_a_paper_that_arxiv_calls_withdrawn_says_since_when() -> None:
+    def notices(comments: str) -> list[dict[str, str]] | None:
+        inside = f"<id>2601.00001</id><created>2026-01-02</created><updated>2026-02-03</updated><comments>{comments}</comments>"
+        return only("arxiv", "oai", oai(f'<arXiv xmlns="http://arxiv.org/OAI/arXiv/">{inside}</arXiv>')).get("notices")
+
+    assert notices("This paper has been withdrawn") == [{"type": "withdrawal", "at": "2026-02-03"}]
+    assert notices("7 pages") is None
+    entry = """<feed xmlns="http://www.w3.org/2005/Atom"><entry><id>http://arxiv.org/abs/2601.00001v2</id><title>Fog</title>
+    <updated>2026-02-03T04:05:06Z</updated><published>2026-01-02T00:00:00Z</published>
+    <comment xmlns="http://arxiv.org/schemas/atom">Withdrawn by the author</comment></entry></feed>"""
+    found = only("arxiv", "query", entry.encode())
+    assert (found["retracted"], found["notices"]) == (True, [{"type": "withdrawal", "at": "2026-02-03T04:05:06Z"}])
+
+
+@pytest.mark.parametrize(
+    ("abstract", "withdrawn"),
+    [
+        ("This paper has been withdrawn by the authors.", True),
+        ("The paper has been withdrawn due to an error.", True),
+        ("Withdrawn.", True),
+        ("The drug was withdrawn from the market in 2004.", False),
+        ("We ask why this paper withdrawal happens.", False),
+    ],
+)
+def test_an_abstract_of_arxiv_that_only_says_that_the_paper_is_withdrawn(abstract: str, withdrawn: bool) -> None:
+    inside = f"<id>2601.00001</id><title>Fog</title><comments>1 page</comments><abstract>{abstract}</abstract>"
     found = only("arxiv", "oai", oai(f'<arXiv xmlns="http://arxiv.org/OAI/arXiv/">{inside}</arXiv>'))
     assert found.get("retracted", False) is withdrawn
 
