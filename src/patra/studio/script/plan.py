@@ -11,13 +11,13 @@ import msgspec
 from patra.kernel.canonical import fingerprint
 from patra.kernel.clock import format_instant
 from patra.studio.script.certainty.cards import SCENE, settle_shots
-from patra.studio.script.dialogue import utterances_of
+from patra.studio.script.dialogue import Reading, utterances_of
 from patra.studio.script.edits import AppliedEdit, Edit, edited_shots, parts_of
 from patra.studio.script.people import people_of
 from patra.studio.script.pictograms import is_bodily
 from patra.studio.script.scenes import scenes_of
 from patra.studio.script.sentences import read_chapter
-from patra.studio.script.shots import Picture, Reading, Shot, shots_of
+from patra.studio.script.shots import Picture, Shot, shots_of
 from patra.studio.script.style import is_asking, is_episodic, is_explaining, is_instructing, is_step, is_verse
 
 PLANNER_VERSION = "planner-10"

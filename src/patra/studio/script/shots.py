@@ -1,9 +1,7 @@
 """Turns scenes into shots: what is said, what is seen, how it is framed, how the camera moves (C§2.3)."""
 
 import re
-from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import msgspec
 
@@ -12,10 +10,9 @@ from patra.studio.script.cast.ages import is_birth
 from patra.studio.script.cast.crowds import THEY, crowd_in
 from patra.studio.script.cast.presence import unreported_part
 from patra.studio.script.depiction import is_salutation, seen_part, without_speech
-from patra.studio.script.dialogue import Utterance
+from patra.studio.script.dialogue import Reading
 from patra.studio.script.facts import Card, card_of
 from patra.studio.script.lexicon import CHILDREN, Tags, motif_words, named_places
-from patra.studio.script.people import People
 from patra.studio.script.pictograms import BODY, is_pictured, pictogram_words
 from patra.studio.script.scenes import Beat, Scene, Setting
 from patra.studio.script.sentences import LONGEST, Sentence
@@ -96,62 +93,6 @@ class Shot(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def narration(self) -> str:
         return " ".join(sentence.text for sentence in self.sentences)
-
-
-class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """What was understood of a chapter beside its scenes."""
-
-    language: str
-    people: People
-    text: str = ""
-    utterances: tuple[Utterance, ...] = ()
-    explains: bool = False
-    cards_only: bool = False  # it asks how or why: no scene tells that
-    bodily: bool = False  # about the body: an eye is one
-
-    def utterances_in(self, sentence: Sentence) -> Sequence[Utterance]:
-        """What people say in a sentence."""
-        first = bisect_right(self.utterances, sentence.start, key=lambda said: said.end)
-        last = bisect_left(self.utterances, sentence.end, lo=first, key=lambda said: said.start)
-        return self.utterances[first:last]
-
-    def speaker(self, sentence: Sentence) -> str:
-        """Who says most of a sentence; nobody where the narrator does."""
-        shares: dict[str, int] = {}
-        for said in self.utterances_in(sentence):
-            shared = min(said.end, sentence.end) - max(said.start, sentence.start)
-            shares[said.speaker] = shares.get(said.speaker, 0) + shared
-        return max(shares, key=lambda name: shares[name]) if shares else ""
-
-    def narration_of(self, sentence: Sentence) -> str:  # blanks for what people say, also over several sentences
-        text = sentence.text
-        for said in self.utterances_in(sentence):
-            start, end = max(0, said.start - sentence.start), said.end - sentence.start
-            if start < len(text) and end > 0:
-                text = text[:start] + " " * (min(end, len(text)) - start) + text[end:]
-        return without_speech(text)
-
-    def parts(self, sentence: Sentence, text: str) -> list[dict[str, Any]]:
-        """A sentence as what the narrator says and what people say themselves, in order."""
-        pieces: list[tuple[int, int, str]] = []
-        at = sentence.start
-        for said in self.utterances_in(sentence):
-            begins, ends = max(at, said.start), min(said.end, sentence.end)
-            pieces += [(at, begins, ""), (begins, ends, said.speaker)]
-            at = ends
-        pieces.append((at, sentence.end, ""))
-        numbers = {name: number for number, name in enumerate(self.people.kinds)}
-        worded = [(" ".join(text[start:end].split()), speaker) for start, end, speaker in pieces]
-        return [
-            {
-                "text": words,
-                "speaker": speaker,
-                "kind": self.people.kinds.get(speaker, ""),
-                "number": numbers.get(speaker, 0),
-            }
-            for words, speaker in worded
-            if any(map(str.isalnum, words))
-        ]
 
 
 def shots_of(scenes: Sequence[Scene], reading: Reading) -> list[Shot]:

@@ -3,11 +3,11 @@ from pathlib import Path
 import msgspec
 
 from patra.studio.script.cast.ages import is_life
-from patra.studio.script.dialogue import utterances_of
+from patra.studio.script.dialogue import Reading, utterances_of
 from patra.studio.script.people import people_of
 from patra.studio.script.plan import NEEDS, WORKERS, make_plan
 from patra.studio.script.sentences import read_chapter
-from patra.studio.script.shots import INSERTS, Reading
+from patra.studio.script.shots import INSERTS
 from tests.support.understood import understood
 
 EXAMPLES = Path(__file__).parents[4] / "docs" / "examples"

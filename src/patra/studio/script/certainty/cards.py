@@ -15,10 +15,11 @@ from patra.studio.script.certainty.claims import Claim, certainty_of, doubts
 from patra.studio.script.certainty.clothes import dress_figures
 from patra.studio.script.certainty.people import figure_claims, people_claims
 from patra.studio.script.certainty.surroundings import place_claims, thing_claims
+from patra.studio.script.dialogue import Reading
 from patra.studio.script.facts import Card
 from patra.studio.script.scenes import Beat, Scene
 from patra.studio.script.sentences import Sentence
-from patra.studio.script.shots import Figure, Picture, Reading, Shot
+from patra.studio.script.shots import Figure, Picture, Shot
 
 SCENE = 0.47  # a shot whose claims hold less likely is a card
 PART = 0.85  # a part of a card that is less certain is left out

@@ -15,9 +15,10 @@ from patra.studio.script.cast.roles import FEMALE, MALE, TITLES, kind_words_of
 from patra.studio.script.cast.segments import COMPOUND_SURNAMES, SURNAMES, is_plain_word, tagged_words, word_kinds
 from patra.studio.script.certainty.claims import Claim
 from patra.studio.script.depiction import here_part, seen_part
+from patra.studio.script.dialogue import Reading
 from patra.studio.script.lexicon import CHILDREN
 from patra.studio.script.sentences import Sentence
-from patra.studio.script.shots import Figure, Reading, Shot
+from patra.studio.script.shots import Figure, Shot
 
 _PRONOUNS = frozenset("she he her him his hers herself himself they them their 他 她 他们 她们".split())
 GENERIC_PRONOUNS = frozenset({"man", "woman"})  # whom a pronoun stands for that fits nobody

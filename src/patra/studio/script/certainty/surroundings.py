@@ -17,10 +17,11 @@ from patra.studio.script.certainty.elsewhere import (
 )
 from patra.studio.script.certainty.exact import is_exact
 from patra.studio.script.depiction import here_part, without_speech
+from patra.studio.script.dialogue import Reading
 from patra.studio.script.lexicon import named_places
 from patra.studio.script.pictograms import pictogram_of_motif
 from patra.studio.script.scenes import Beat
-from patra.studio.script.shots import Reading, Shot
+from patra.studio.script.shots import Shot
 from patra.studio.script.signs import OUTDOORS
 
 _SOMEWHERE_EN = re.compile(
