@@ -44,6 +44,10 @@ _EN_END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s|$)")
 _ZH_END = re.compile(r"[。！？!?…]+[”’」』）\"]*")
 _CLAUSE = {"en": re.compile(r"[;:—,][\"”’]?\s+|\s[—–-]\s+"), "zh": re.compile(r"[，；：、—][”’」』]?")}
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")  # what is no text
+_CHINESE_MARKS = dict(zip(",;:?!.", "，；：？！。", strict=True))
+_LATIN_MARK = re.compile(
+    r"(?<=[\u3400-\u9fff”’」』）》])(?:[,;:?!]|\.(?![A-Za-z0-9_.]))|(?<=[\u3400-\u9fff]\")[,;:?!.](?=[\u3400-\u9fff\s]|$)"
+)
 _HEADING_MARK = re.compile(r"#{1,6}\s+")
 _CHAPTER = re.compile(
     r"(chapter|part|prologue|epilogue)\b|第[0-9一二三四五六七八九十百零〇两]+[章回节]|序章|尾声", re.IGNORECASE
@@ -71,6 +75,7 @@ def read_chapter(text: str, language: str = "") -> Chapter:
     """Cut a chapter into its title and sentences. `language` is a BCP 47 tag; found from the text when empty."""
     found = (language.split("-", maxsplit=1)[0].lower() if language else "") or language_of(text)
     rules = "zh" if found == "zh" else "en"
+    text = with_chinese_marks(text) if rules == "zh" else text
     paragraphs = list(_paragraphs(text))
     title = ""
     if paragraphs and _is_heading(text[slice(*paragraphs[0])], rules):
@@ -83,6 +88,11 @@ def read_chapter(text: str, language: str = "") -> Chapter:
         for start, end in _breaths(text, *whole, rules)
     ]
     return Chapter(title=title, language=found, sentences=tuple(s for s in sentences if any(map(str.isalnum, s.text))))
+
+
+def with_chinese_marks(text: str) -> str:
+    """Chinese text that was typed with the marks of a Latin keyboard, with its own; places in it stay the same."""
+    return _LATIN_MARK.sub(lambda found: _CHINESE_MARKS[found[0]], text)
 
 
 def _paragraphs(text: str) -> Iterator[tuple[int, int]]:

@@ -11,7 +11,7 @@ from patra.studio.script.cast.crowds import THEY, crowd_in
 from patra.studio.script.cast.presence import unreported_part
 from patra.studio.script.depiction import is_salutation, seen_part, without_speech
 from patra.studio.script.dialogue import Reading
-from patra.studio.script.facts import Card, card_of
+from patra.studio.script.facts import Card, card_of, with_whole_text
 from patra.studio.script.lexicon import CHILDREN, Tags, motif_words, named_places
 from patra.studio.script.pictograms import BODY, is_pictured, pictogram_words
 from patra.studio.script.scenes import Beat, Scene, Setting
@@ -329,10 +329,11 @@ def _card(
         return None
     pictograms, labels = things
     placed = bool(scene.place) or (not reading.explains and bool(set_of(scene.sign)))
+    text = " ".join(beat.sentence.text for beat in beats)
     told = next((card for beat in beats if (card := card_of(beat.sentence.text, reading.language))), None)
+    told = with_whole_text(told, text) if told is not None and len(beats) > 1 else told
     if told is not None and (reading.explains or not placed or _is_report(told, tags)):
         return told
-    text = " ".join(beat.sentence.text for beat in beats)
     if placed and not reading.cards_only:
         drawn = (*tags.places, *tags.motifs, *tags.times, *tags.weathers, *pictograms, *labels)
         return None if drawn else Card(kind="words", title=text)
