@@ -7,7 +7,7 @@ import msgspec
 
 from patra.kernel.canonical import sha256_hex
 from patra.studio.script.cast.ages import is_birth
-from patra.studio.script.cast.crowds import THEY, crowd_in
+from patra.studio.script.cast.crowds import THEY, Crowd, crowd_in, crowd_of
 from patra.studio.script.cast.presence import unreported_part
 from patra.studio.script.depiction import is_salutation, seen_part, without_speech
 from patra.studio.script.dialogue import Reading
@@ -27,9 +27,6 @@ WATERS = frozenset({"sea", "lake", "river", "harbour", "island"})
 RATE = {"en": 14.0, "zh": 4.3}  # characters spoken in a second
 SHORTEST = {"en": 48, "zh": 14}  # a shorter sentence shares its shot with the next
 MOST_LABELS = 4
-_YOUNG = re.compile(
-    r"\b(?:children|pupils|schoolchildren|kids|boys|girls|classmates)\b|孩子|小学生|同学|学生|小朋友|娃娃"
-)
 CHILD_WORDS = frozenset({"children", "child", "孩子", "小孩"})
 MOVES = ("push_in", "pan_right", "pull_out", "pan_left", "drift_up", "push_in", "drift_down")
 
@@ -42,6 +39,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     number: int = -1  # in the order in which the chapter names people: no two are dressed alike
     coat: str = ""  # the colour that the text says they wear
     hat: str = ""
+    hair: str = ""
 
 
 class Picture(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +54,8 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
     motifs: tuple[str, ...] = ()
     figures: tuple[Figure, ...] = ()
     crowd: bool = False
-    young: bool = False  # the crowd are children
+    crowd_kinds: tuple[str, ...] = ()  # who the crowd are, in turn; of all kinds where nothing is here
+    crowd_count: int = 0  # how many, where the text says
     camera: str = "push_in"
     view: int = 0  # of a place that is seen again: 0 the whole, 1 and 2 nearer, to the left and to the right
     card: Card | None = None  # with framing `card`: what is drawn instead of a place
@@ -111,9 +110,9 @@ def shots_of(scenes: Sequence[Scene], reading: Reading) -> list[Shot]:
             tags, paper = _of_paper(_join_tags(beats), scene.setting.place, paper)
             tags, afloat = _afloat(tags, people, scene.setting.place, afloat)
             recently = [shot.picture.subject for shot in shots[-3:]]
-            many = bool(shots) and shots[-1].picture.crowd
+            last = shots[-1].picture if shots else None
             picture = _picture(
-                beats, scene.setting, tags, people, recently, reading, first=place == 0, number=len(shots), many=many
+                beats, scene.setting, tags, people, recently, reading, first=place == 0, number=len(shots), last=last
             )
             company = () if picture.crowd else people or (company if goes_on else ())
             wide = picture.framing == "wide"
@@ -239,7 +238,7 @@ def _picture(
     *,
     first: bool,
     number: int,
-    many: bool,
+    last: Picture | None,
 ) -> Picture:
     setting, text = beats[-1].setting, " ".join(beat.sentence.text for beat in beats)
     things = [motif for motif in tags.motifs if motif in INSERTS and motif not in recently]
@@ -254,10 +253,17 @@ def _picture(
     pictograms = tuple(words)
     labels = _labels(scene, unnamed, reading.language)
     wide_thing = bool(LANDMARKS & set(tags.motifs))
-    again = many and not people and bool(THEY & set(re.findall(r"[a-z]+|[他她]们", text.lower())))
-    crowd = again or crowd_in(
-        groups_in(seen_part(text, reading.language), reading.language)[1], language=reading.language
+    again = (
+        last is not None
+        and last.crowd
+        and not people
+        and bool(THEY & set(re.findall(r"[a-z]+|[他她]们", text.lower())))
     )
+    many = groups_in(seen_part(text, reading.language), reading.language)[1]
+    crowd = again or crowd_in(many, language=reading.language)
+    who = crowd_of(many, reading.language)
+    if again and last is not None and not crowd_in(many, language=reading.language):
+        who = Crowd(kinds=last.crowd_kinds, count=last.crowd_count)
     seen = (*people, *(("crowd",) if crowd else ()))
     card = None if is_salutation(text) else _card(beats, scene, seen, tags, (pictograms, labels), reading)
     framing, subject = "wide", ""
@@ -284,7 +290,8 @@ def _picture(
         motifs=tags.motifs,
         figures=people if framing != "card" else (),
         crowd=crowd and framing != "card",
-        young=crowd and framing != "card" and _YOUNG.search(text) is not None,
+        crowd_kinds=who.kinds if crowd and framing != "card" else (),
+        crowd_count=who.count if crowd and framing != "card" else 0,
         camera=camera,
         card=card,
         pictograms=pictograms,

@@ -17,7 +17,7 @@ from patra.studio.script.certainty.claims import Claim
 from patra.studio.script.depiction import here_part, seen_part
 from patra.studio.script.dialogue import Reading
 from patra.studio.script.lexicon import CHILDREN
-from patra.studio.script.sentences import Sentence
+from patra.studio.script.sentences import Sentence, is_signature
 from patra.studio.script.shots import Figure, Shot
 
 _PRONOUNS = frozenset("she he her him his hers herself himself they them their 他 她 他们 她们".split())
@@ -74,6 +74,8 @@ def people_claims(shot: Shot, before: Sequence[Sentence], reading: Reading) -> l
     """Claims on everyone in the picture, and on those of whom nothing is seen."""
     claims = [claim for figure in shot.picture.figures for claim in figure_claims(figure, shot, before, reading)]
     told = " ".join(reading.narration_of(sentence) for sentence in shot.sentences)
+    if shot.picture.figures and any(is_signature(s, reading.text) for s in shot.sentences):
+        claims.append(Claim(about="person", subject=shot.picture.figures[0].name, evidence="signature"))
     if shot.picture.figures and not _spoken_claims(shot, reading) and _WISHED.search(told):
         claims.append(Claim(about="person", subject=shot.picture.figures[0].name, evidence="asked_about"))
     return claims + _missing(shot, reading)
@@ -293,7 +295,8 @@ def _missing(shot: Shot, reading: Reading) -> list[Claim]:
         carried = not crowd_in(text, language=language) and bool(
             THEY & set(re.findall(r"[a-z]+|[他她]们", text.lower()))
         )
-        claims.append(Claim(about="missing", subject="", evidence="crowd_carried" if carried else "crowd_shown"))
+        shown = "crowd_counted" if shot.picture.crowd_count else "crowd_shown"
+        claims.append(Claim(about="missing", subject="", evidence="crowd_carried" if carried else shown))
     return list(dict.fromkeys(claims))
 
 

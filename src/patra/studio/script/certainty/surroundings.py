@@ -200,6 +200,39 @@ _COLOURED = re.compile(
 )
 
 
+_BOATS = frozenset({"boat", "ferry", "fa:ship"})
+_ROWS = re.compile(
+    r"\b(?:rowed|rowing|rower|rows? (?:the|a|his|her|us|me|out|across|over|back)|oars?|oarsm[ae]n|paddled|paddling)\b|划[着了]?(?:小|木|渔|渡)?船|[划摇撑]着?(?:船|桨|橹|篙)|船桨|桨声|摇橹|撑篙",
+    re.IGNORECASE,
+)
+_SAILS = re.compile(
+    r"\b(?:sail(?:s|ed|ing|boat)?|mast|steam\w*|engines?|motor\w*|funnel|diesel)\b|帆|桅|汽笛|马达|发动机|轮船|汽船|机船",
+    re.IGNORECASE,
+)
+_SOUNDING = frozenset({"dog", "cat", "horse", "bird", "bell", "train"})
+_OUT_OF_SIGHT = re.compile(
+    r"\b(?:somewhere|far (?:away|off)|in the distance|distant|from afar|out of sight|unseen)\b|\b(?:heard|hear|sound of|listened to) [^,.;]*$|远处|远方|不知(?:哪里|哪儿|何处)|隐隐|隐约|传来|听[见到]",
+    re.IGNORECASE,
+)
+_SOUNDS = re.compile(
+    r"\b(?:bark|howl|hoot|crow|croak|neigh|whinn|bray|bleat|moo|meow|mew|caw|screech|chirp|sing|sang|call|cr[iy]|whistl|toll|chim|rang|ring|rumbl)\w*|\b(?:heard|hear|sound of|listened to)\b|叫|吠|鸣|啼|嚎|响|声",
+    re.IGNORECASE,
+)
+
+
+def _is_rowed(name: str, word: str, text: str) -> bool:
+    """Whether the boat of a chapter is rowed: what our pictograms draw of boats has sails or a funnel."""
+    return name in _BOATS and not _SAILS.search(f"{word} {text}") and _ROWS.search(text) is not None
+
+
+def _is_only_heard(name: str, word: str, shot: Shot) -> bool:
+    """Whether an animal, a bell or a train is only heard in every sentence that names it."""
+    naming = [sentence.text for sentence in shot.sentences if word and word.lower() in sentence.text.lower()]
+    return (
+        name in _SOUNDING and bool(naming) and all(_OUT_OF_SIGHT.search(one) and _SOUNDS.search(one) for one in naming)
+    )
+
+
 def thing_claims(shot: Shot, reading: Reading, *, scenic: bool) -> list[Claim]:
     """A claim for each motif and pictogram, by the word of the text that it stands for; a scene tells more than a card."""
     picture = shot.picture
@@ -208,7 +241,11 @@ def thing_claims(shot: Shot, reading: Reading, *, scenic: bool) -> list[Claim]:
     for name in dict.fromkeys([*picture.motifs, *picture.pictograms]):
         word = words.get(name, "")
         at = shot.narration.lower().find(word.lower()) if word else -1
-        if scenic and name in picture.motifs:
+        if _is_rowed(name, word, reading.text) and not (scenic and picture.figures):
+            evidence = "thing_other_kind"
+        elif scenic and _is_only_heard(name, word, shot):
+            evidence = "thing_heard"
+        elif scenic and name in picture.motifs:
             evidence = "thing_by_sense" if pictogram_of_motif(name, word) in NOT_PAINTED else "thing_painted"
         elif at >= 0 and _NOT.search(shot.narration[:at]):
             evidence = "thing_denied"
