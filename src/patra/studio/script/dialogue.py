@@ -113,7 +113,7 @@ def utterances_of(chapter: Chapter, text: str, people: People) -> tuple[Utteranc
             after = (ends, quotes[number + 1][0] if number + 1 < len(quotes) else end)
             speaker, to = _tagged_speaker(chapter, text, people, before, after)
             beat = _beat(text, before, begins=number == 0)
-            follows = _following_beat(people, ends) if chapter.language == "zh" else ""
+            follows = _following_beat(people, text, ends) if chapter.language == "zh" else ""
             tagged_behind = tagged_behind or number == 0 or not text[slice(*before)].strip()
             speaker = speaker or (follows if tagged_behind else "")
             tagged_behind = tagged_behind and bool(follows)
@@ -198,9 +198,10 @@ def _beside(people: People, begins: int, speaker: str, language: str) -> str:
     return others[0] if len(others) == 1 and others[0] in people.names else ""
 
 
-def _following_beat(people: People, ends: int) -> str:
-    """Who acts right behind a quotation."""
-    return next((m.name for m in people.mentions if ends <= m.at <= ends + 1 and not m.weak), "")
+def _following_beat(people: People, text: str, ends: int) -> str:
+    """Who acts right behind a quotation, in the same line: the next one may be about whoever listened."""
+    near = (m for m in people.mentions if ends <= m.at <= ends + 1 and not m.weak)
+    return next((m.name for m in near if "\n" not in text[ends : m.at]), "")
 
 
 def _beat(text: str, before: tuple[int, int], *, begins: bool) -> tuple[int, int]:

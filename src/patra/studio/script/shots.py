@@ -9,7 +9,7 @@ from patra.kernel.canonical import sha256_hex
 from patra.studio.script.cast.ages import is_birth
 from patra.studio.script.cast.crowds import THEY, Crowd, crowd_in, crowd_of
 from patra.studio.script.cast.presence import unreported_part
-from patra.studio.script.depiction import is_salutation, seen_part, without_speech
+from patra.studio.script.depiction import is_salutation, seen_part, with_closed_speech, without_speech
 from patra.studio.script.dialogue import Reading
 from patra.studio.script.facts import Card, card_of, with_whole_text
 from patra.studio.script.lexicon import CHILDREN, Tags, motif_words, named_places
@@ -336,7 +336,7 @@ def _card(
         return None
     pictograms, labels = things
     placed = bool(scene.place) or (not reading.explains and bool(set_of(scene.sign)))
-    text = " ".join(beat.sentence.text for beat in beats)
+    text = with_closed_speech(" ".join(beat.sentence.text for beat in beats))
     told = next((card for beat in beats if (card := card_of(beat.sentence.text, reading.language))), None)
     told = with_whole_text(told, text) if told is not None and len(beats) > 1 else told
     if told is not None and (reading.explains or not placed or _is_report(told, tags)):

@@ -15,6 +15,7 @@ from patra.studio.script.certainty.claims import Claim, certainty_of, doubts
 from patra.studio.script.certainty.clothes import Hair, dress_figures, hair_of_people, with_hair
 from patra.studio.script.certainty.people import figure_claims, people_claims
 from patra.studio.script.certainty.surroundings import place_claims, thing_claims
+from patra.studio.script.depiction import with_closed_speech
 from patra.studio.script.dialogue import Reading
 from patra.studio.script.facts import Card
 from patra.studio.script.scenes import Beat, Scene
@@ -121,7 +122,7 @@ def _vary_card(shot: Shot, things: Sequence[Claim]) -> Shot:
 def _card_of(
     shot: Shot, people: Sequence[Claim], place: Sequence[Claim], before: Sequence[Sentence], reading: Reading
 ) -> Picture:
-    picture, text = shot.picture, shot.narration
+    picture, text = shot.picture, with_closed_speech(shot.narration)
     portraits = tuple(
         portrait for figure in picture.figures if (portrait := _portrait(figure, shot, before, reading)) is not None
     )

@@ -225,6 +225,18 @@ def _is_rowed(name: str, word: str, text: str) -> bool:
     return name in _BOATS and not _SAILS.search(f"{word} {text}") and _ROWS.search(text) is not None
 
 
+_SHIPS = re.compile(
+    r"\b(?:ferry|ferries|steamers?|steamships?|liners?|trawlers?|freighters?|tankers?|ships?|motorboats?)\b|渡轮|轮船|货轮|客轮|游轮|汽船|军舰|航线|班船",
+    re.IGNORECASE,
+)
+
+
+def _is_shipped(name: str, word: str, shot: Shot, text: str) -> bool:
+    """Whether the boat in which someone is drawn, rowing, is the ship of the chapter."""
+    rowed = shot.picture.figures and name == "boat" and pictogram_of_motif(name, word) not in {"ferry", "fa:ship"}
+    return bool(rowed) and _SHIPS.search(text) is not None and not _ROWS.search(text)
+
+
 def _is_only_heard(name: str, word: str, shot: Shot) -> bool:
     """Whether an animal, a bell or a train is only heard in every sentence that names it."""
     naming = [sentence.text for sentence in shot.sentences if word and word.lower() in sentence.text.lower()]
@@ -241,7 +253,8 @@ def thing_claims(shot: Shot, reading: Reading, *, scenic: bool) -> list[Claim]:
     for name in dict.fromkeys([*picture.motifs, *picture.pictograms]):
         word = words.get(name, "")
         at = shot.narration.lower().find(word.lower()) if word else -1
-        if _is_rowed(name, word, reading.text) and not (scenic and picture.figures):
+        rowed = _is_rowed(name, word, reading.text) and not (scenic and picture.figures)
+        if rowed or (scenic and _is_shipped(name, word, shot, reading.text)):
             evidence = "thing_other_kind"
         elif scenic and _is_only_heard(name, word, shot):
             evidence = "thing_heard"

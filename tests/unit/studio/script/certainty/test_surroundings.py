@@ -68,3 +68,18 @@ def test_a_boat_that_is_rowed_has_no_sails_on_a_card(text: str, drawn: bool) -> 
 )
 def test_an_animal_that_is_only_heard_does_not_stand_there(text: str, heard: bool) -> None:
     assert ("only heard" in "; ".join(line for shot in understood(text).shots for line in shot.doubts)) is heard
+
+
+@pytest.mark.parametrize(
+    ("text", "doubted"),
+    [
+        ("The liner left at noon. Captain Rosa Lind stood on the boat at sea.", True),
+        ("Captain Rosa Lind stood on the boat at sea.", False),
+        ("The liner left at noon. Captain Rosa Lind rowed the boat at sea.", False),
+        ("客轮中午离港。船长王建国坐在船上，看着大海。", True),
+        ("船长王建国坐在船上，看着大海。", False),
+    ],
+)
+def test_nobody_rows_the_ship_of_a_chapter(text: str, doubted: bool) -> None:
+    last = understood(text).shots[-1]
+    assert ("thing boat: drawn with sails or funnels" in "; ".join(last.doubts)) is doubted
