@@ -83,6 +83,6 @@ EVIDENCE: dict[str, tuple[float, str]] = {
     "thing_by_sense": (0.6, "a word of two senses, or a drawing of something alike"),
     "thing_coloured": (0.3, "clothes of a stated colour, which a pictogram does not have"),
     "thing_heard": (0.4, "only heard, somewhere out of sight"),
-    "thing_other_kind": (0.3, "drawn with sails or funnels, and the text rows it"),
+    "thing_other_kind": (0.3, "drawn as another kind of boat than the one of the text"),
     "thing_denied": (0.3, "not done or not there"),
 }

@@ -209,6 +209,7 @@ _SAILS = re.compile(
     r"\b(?:sail(?:s|ed|ing|boat)?|mast|steam\w*|engines?|motor\w*|funnel|diesel)\b|帆|桅|汽笛|马达|发动机|轮船|汽船|机船",
     re.IGNORECASE,
 )
+_SAILS_SET = re.compile(r"\b(?:sails?|masts?|sailing ship|sailboat|schooner|brig)\b|帆|桅", re.IGNORECASE)
 _SOUNDING = frozenset({"dog", "cat", "horse", "bird", "bell", "train"})
 _OUT_OF_SIGHT = re.compile(
     r"\b(?:somewhere|far (?:away|off)|in the distance|distant|from afar|out of sight|unseen)\b|\b(?:heard|hear|sound of|listened to) [^,.;]*$|远处|远方|不知(?:哪里|哪儿|何处)|隐隐|隐约|传来|听[见到]",
@@ -231,10 +232,10 @@ _SHIPS = re.compile(
 )
 
 
-def _is_shipped(name: str, word: str, shot: Shot, text: str) -> bool:
-    """Whether the boat in which someone is drawn, rowing, is the ship of the chapter."""
-    rowed = shot.picture.figures and name == "boat" and pictogram_of_motif(name, word) not in {"ferry", "fa:ship"}
-    return bool(rowed) and _SHIPS.search(text) is not None and not _ROWS.search(text)
+def _is_shipped(name: str, word: str, text: str) -> bool:
+    """Whether a boat that would be drawn with oars or sails is the ship of the chapter."""
+    drawn = name == "boat" and pictogram_of_motif(name, word) not in {"ferry", "fa:ship"}
+    return drawn and _SHIPS.search(text) is not None and not _ROWS.search(text) and not _SAILS_SET.search(text)
 
 
 def _is_only_heard(name: str, word: str, shot: Shot) -> bool:
@@ -254,7 +255,7 @@ def thing_claims(shot: Shot, reading: Reading, *, scenic: bool) -> list[Claim]:
         word = words.get(name, "")
         at = shot.narration.lower().find(word.lower()) if word else -1
         rowed = _is_rowed(name, word, reading.text) and not (scenic and picture.figures)
-        if rowed or (scenic and _is_shipped(name, word, shot, reading.text)):
+        if rowed or (_is_shipped(name, word, reading.text) and (picture.figures or not scenic)):
             evidence = "thing_other_kind"
         elif scenic and _is_only_heard(name, word, shot):
             evidence = "thing_heard"

@@ -82,4 +82,4 @@ def test_an_animal_that_is_only_heard_does_not_stand_there(text: str, heard: boo
 )
 def test_nobody_rows_the_ship_of_a_chapter(text: str, doubted: bool) -> None:
     last = understood(text).shots[-1]
-    assert ("thing boat: drawn with sails or funnels" in "; ".join(last.doubts)) is doubted
+    assert ("thing boat: drawn as another kind" in "; ".join(last.doubts)) is doubted
