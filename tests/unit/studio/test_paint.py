@@ -283,3 +283,14 @@ def test_two_cards_are_never_seen_over_each_other():
 def test_no_sky_ends_above_the_first_dune(seed):
     seen = pixels(paint(picture(place="desert", seed=seed), W, H, 1.0))
     assert seen.max(axis=2).min() > 30
+
+
+@pytest.mark.parametrize("count", [4, 6])
+def test_people_who_are_counted_stand_apart(count: int) -> None:
+    crowd, nobody = (
+        pixels(paint(picture(place="field", crowd=many, crowd_count=count, crowd_kinds=("man",)), 480, 270, 1.0))
+        for many in (True, False)
+    )
+    heads = (np.abs(crowd - nobody).sum(axis=2) > 60)[: int(0.76 * 270 * ROOM)].any(axis=0)
+    groups = [key for key, _ in itertools.groupby(heads) if key]
+    assert len(groups) == count

@@ -16,6 +16,10 @@ COATS: dict[str, Colour] = {
     "white": (226, 224, 218), "black": (44, 42, 48), "brown": (116, 82, 58), "grey": (128, 128, 132),
     "pink": (222, 150, 166), "purple": (120, 82, 142), "orange": (214, 126, 54),
 }  # fmt: skip
+HAIRS: dict[str, Colour] = {
+    "grey": (150, 148, 146), "white": (226, 224, 220), "red": (158, 72, 36), "blond": (206, 168, 92),
+    "brown": (92, 58, 38), "black": (26, 22, 26),
+}  # fmt: skip
 YOUNG = frozenset({"child", "boy", "girl"})
 
 
@@ -34,11 +38,13 @@ class Look:
         self.hair: Colour = (
             (212, 210, 208) if old else ((40, 30, 30), (72, 46, 34), (28, 24, 28), (104, 68, 44))[int(dice[6] * 3.99)]
         )
+        self.hair = HAIRS.get(figure.hair, self.hair)
         self.scarf = hue_colour(dice[7], 0.55, 0.5) if dice[8] > 0.35 else None
         self.long_hair = figure.kind in {"woman", "girl"} or (figure.kind == "child" and dice[9] > 0.5)
         self.bun = figure.kind == "granny"
-        self.bald = figure.kind == "old" and dice[10] > 0.55
-        self.cap = COATS.get(figure.hat) or ((46, 52, 70) if figure.kind == "man" and dice[11] > 0.5 else None)
+        self.bald = figure.kind == "old" and dice[10] > 0.55 and not figure.hair
+        capped = figure.kind == "man" and dice[11] > 0.5 and not figure.hair
+        self.cap = COATS.get(figure.hat) or ((46, 52, 70) if capped else None)
 
 
 def person(

@@ -30,8 +30,10 @@ from patra.studio.script.signs import is_room, set_of
 
 ROOM = 1.2  # the painting is larger than the frame, so that the camera can move
 WIDE = 16 / 9
-PAINTER_VERSION = "painter-8"
+PAINTER_VERSION = "painter-9"
 BRIDGES = {"river": 0.56, "mountain": 0.67}  # where the deck is highest
+EVERYBODY = ("man", "woman", "old", "child")  # a crowd of whom nothing is said
+MANY = 11
 WET = frozenset({"sea", "lake", "river", "harbour", "island"})
 
 
@@ -153,7 +155,7 @@ def _people(back: Canvas, front: Canvas, picture: Picture, *, inside: bool, spre
     figures = picture.figures
     if picture.framing == "medium" and figures:
         if picture.crowd:
-            _crowd(back, 0.9, 0.4, young=picture.young)
+            _crowd(back, 0.9, 0.4, picture)
         if picture.place in WET and "boat" in motifs and not is_ship(picture):
             _rowing(front, figures, 0.5, 0.9, 0.62, 1.0)
         else:
@@ -197,22 +199,25 @@ def _people(back: Canvas, front: Canvas, picture: Picture, *, inside: bool, spre
             umbrella(back, x, ground - size * HEIGHT.get(figure.kind, 1) * 1.06, size * 0.75, (206, 120, 60))
     if picture.crowd and picture.place in WET:  # nobody stands on the water
         _bank(back, picture, 0.82)
-        _crowd(back, 0.84, 0.14, young=picture.young)
+        _crowd(back, 0.84, 0.14, picture)
     elif picture.crowd:
         near = inside or not (picture.place or picture.sign)
-        _crowd(back, 0.82 if near else 0.78, 0.32 if near else 0.14, young=picture.young)
+        _crowd(back, 0.82 if near else 0.78, 0.32 if near else 0.14, picture)
     for kind, size in (("cat", 0.07), ("dog", 0.09), ("horse", 0.16)):
         if kind in motifs:
             animal(back, kind, 0.62, ground, size * (2 if inside else 1), 0.9, -1)
 
 
-def _crowd(c: Canvas, ground: float, size: float, *, young: bool) -> None:
-    """Many people, the nearer the larger."""
-    for k in range(11):
-        kind = (("girl", "boy") if young else ("man", "woman", "old", "child"))[k % (2 if young else 4)]
+def _crowd(c: Canvas, ground: float, size: float, picture: Picture) -> None:
+    """Many people, the nearer the larger; side by side where the text counts them."""
+    kinds, count = picture.crowd_kinds or EVERYBODY, picture.crowd_count
+    for k in range(count or MANY):
         x, near = 0.2 + 0.6 * c.rng.random(), 0.1 * c.rng.random()
+        if count:
+            x, near = 0.24 + 0.52 * (k + 0.5) / count, 0.3 * near
         facing = c.rng.choice((-1, 1))
-        person(c, Figure(kind=kind, name=f"crowd {k}"), x, ground + near, size + 0.5 * near, 0.8, facing=facing)
+        figure = Figure(kind=kinds[k % len(kinds)], name=f"crowd {k}")
+        person(c, figure, x, ground + near, size + 0.5 * near, 0.8, facing=facing)
 
 
 def _rowing(c: Canvas, figures: tuple[Figure, ...], x: float, y: float, s: float, near: float) -> None:

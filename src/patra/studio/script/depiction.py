@@ -13,6 +13,11 @@ _NP = r"(?:(?:\w|['’-])+\s+){0,2}?(?:\w|['’-])+"
 _STOP = r"(?=\s+(?:in|on|at|by|near|over|under|through|across|along|behind|above|below|beside|around|to|from|for|with|and|but|or|nor|that|which|who|when|where|as|of|is|was|were|are|could|would|had|has|left|came|fell|rose|stood|he|she|they|we|it|i|you)\b|[,.;:!?—)\"”’]|$)"
 _DENIED_EN = (
     re.compile(
+        r"\b(?:no (?:[a-z]+ ){1,2}(?:in [A-Z]\w+ )?|nobody |no one )(?:would|could|will|can|ever) (?:ever )?[a-z]+ "
+        rf"(an? {_NP}){_STOP}",
+        re.IGNORECASE,
+    ),
+    re.compile(
         r"\b(?:have you seen|did you see|where is|where are|do you have|look(?:ed|s|ing) for|search(?:ed|es|ing) for)\s+([^?.!,;]*)",
         re.IGNORECASE,
     ),
@@ -126,6 +131,20 @@ _SPEECH = re.compile(r"[“「『\"][^”」』\"]*[”」』\"]?")
 def without_speech(sentence: str) -> str:
     """The sentence without what is said in quotation marks: a place in dialogue is not where the speaker is."""
     return _SPEECH.sub(lambda found: " " * len(found[0]), sentence)
+
+
+def with_closed_speech(text: str) -> str:
+    """Lettering of a part of someone's speech, opened and closed by a mark of its own."""
+    for opening, closing in (("“", "”"), ("「", "」"), ("『", "』")):
+        inside = False
+        for letter in text:
+            if letter == closing and not inside:
+                text = opening + text
+                break
+            inside = letter == opening or (inside and letter != closing)
+        if text.rfind(opening) > text.rfind(closing):
+            text = text.rstrip() + closing
+    return text
 
 
 def with_open_speech(sentences: Sequence[str], paragraphs: Sequence[int]) -> list[str]:

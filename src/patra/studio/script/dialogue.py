@@ -5,13 +5,16 @@ spoke before in the paragraph, or who acts in it; else the two who are talking t
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
+from patra.studio.script.depiction import without_speech
 from patra.studio.script.lexicon import CHILDREN
 from patra.studio.script.people import People
-from patra.studio.script.sentences import Chapter
+from patra.studio.script.sentences import Chapter, Sentence
 
 _QUOTE = re.compile(r"“[^”]*”?|「[^」]*」?|『[^』]*』?|\"[^\"]*\"?")
 _SAYS_EN = re.compile(
@@ -40,6 +43,62 @@ class Utterance(msgspec.Struct, frozen=True, kw_only=True):
     to: str = ""
 
 
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """What was understood of a chapter beside its scenes."""
+
+    language: str
+    people: People
+    text: str = ""
+    utterances: tuple[Utterance, ...] = ()
+    explains: bool = False
+    cards_only: bool = False  # it asks how or why: no scene tells that
+    bodily: bool = False  # about the body: an eye is one
+
+    def utterances_in(self, sentence: Sentence) -> Sequence[Utterance]:
+        """What people say in a sentence."""
+        first = bisect_right(self.utterances, sentence.start, key=lambda said: said.end)
+        last = bisect_left(self.utterances, sentence.end, lo=first, key=lambda said: said.start)
+        return self.utterances[first:last]
+
+    def speaker(self, sentence: Sentence) -> str:
+        """Who says most of a sentence; nobody where the narrator does."""
+        shares: dict[str, int] = {}
+        for said in self.utterances_in(sentence):
+            shared = min(said.end, sentence.end) - max(said.start, sentence.start)
+            shares[said.speaker] = shares.get(said.speaker, 0) + shared
+        return max(shares, key=lambda name: shares[name]) if shares else ""
+
+    def narration_of(self, sentence: Sentence) -> str:  # blanks for what people say, also over several sentences
+        text = sentence.text
+        for said in self.utterances_in(sentence):
+            start, end = max(0, said.start - sentence.start), said.end - sentence.start
+            if start < len(text) and end > 0:
+                text = text[:start] + " " * (min(end, len(text)) - start) + text[end:]
+        return without_speech(text)
+
+    def parts(self, sentence: Sentence, text: str) -> list[dict[str, Any]]:
+        """A sentence as what the narrator says and what people say themselves, in order."""
+        pieces: list[tuple[int, int, str]] = []
+        at = sentence.start
+        for said in self.utterances_in(sentence):
+            begins, ends = max(at, said.start), min(said.end, sentence.end)
+            pieces += [(at, begins, ""), (begins, ends, said.speaker)]
+            at = ends
+        pieces.append((at, sentence.end, ""))
+        numbers = {name: number for number, name in enumerate(self.people.kinds)}
+        worded = [(" ".join(text[start:end].split()), speaker) for start, end, speaker in pieces]
+        return [
+            {
+                "text": words,
+                "speaker": speaker,
+                "kind": self.people.kinds.get(speaker, ""),
+                "number": numbers.get(speaker, 0),
+            }
+            for words, speaker in worded
+            if any(map(str.isalnum, words))
+        ]
+
+
 def utterances_of(chapter: Chapter, text: str, people: People) -> tuple[Utterance, ...]:
     found: list[Utterance] = []
     spoke = here = 0  # where the utterances of the paragraph before begin, and those of this one
@@ -54,7 +113,7 @@ def utterances_of(chapter: Chapter, text: str, people: People) -> tuple[Utteranc
             after = (ends, quotes[number + 1][0] if number + 1 < len(quotes) else end)
             speaker, to = _tagged_speaker(chapter, text, people, before, after)
             beat = _beat(text, before, begins=number == 0)
-            follows = _following_beat(people, ends) if chapter.language == "zh" else ""
+            follows = _following_beat(people, text, ends) if chapter.language == "zh" else ""
             tagged_behind = tagged_behind or number == 0 or not text[slice(*before)].strip()
             speaker = speaker or (follows if tagged_behind else "")
             tagged_behind = tagged_behind and bool(follows)
@@ -139,9 +198,10 @@ def _beside(people: People, begins: int, speaker: str, language: str) -> str:
     return others[0] if len(others) == 1 and others[0] in people.names else ""
 
 
-def _following_beat(people: People, ends: int) -> str:
-    """Who acts right behind a quotation."""
-    return next((m.name for m in people.mentions if ends <= m.at <= ends + 1 and not m.weak), "")
+def _following_beat(people: People, text: str, ends: int) -> str:
+    """Who acts right behind a quotation, in the same line: the next one may be about whoever listened."""
+    near = (m for m in people.mentions if ends <= m.at <= ends + 1 and not m.weak)
+    return next((m.name for m in near if "\n" not in text[ends : m.at]), "")
 
 
 def _beat(text: str, before: tuple[int, int], *, begins: bool) -> tuple[int, int]:

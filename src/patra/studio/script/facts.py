@@ -92,6 +92,11 @@ def card_of(sentence: str, language: str) -> Card | None:
     return None
 
 
+def with_whole_text(card: Card, text: str) -> Card | None:
+    """The card of one of several sentences that share a shot, with all that is said; none where it has no room for it."""
+    return msgspec.structs.replace(card, items=(text,)) if card.kind in {"number", "date"} else None
+
+
 def _numbers(text: str, language: str) -> list[tuple[float, str, str]]:
     """Value, unit and the words of each amount."""
     found: list[tuple[float, str, str]] = []

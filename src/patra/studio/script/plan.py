@@ -11,16 +11,16 @@ import msgspec
 from patra.kernel.canonical import fingerprint
 from patra.kernel.clock import format_instant
 from patra.studio.script.certainty.cards import SCENE, settle_shots
-from patra.studio.script.dialogue import utterances_of
+from patra.studio.script.dialogue import Reading, utterances_of
 from patra.studio.script.edits import AppliedEdit, Edit, edited_shots, parts_of
 from patra.studio.script.people import people_of
 from patra.studio.script.pictograms import is_bodily
 from patra.studio.script.scenes import scenes_of
-from patra.studio.script.sentences import read_chapter
-from patra.studio.script.shots import Picture, Reading, Shot, shots_of
+from patra.studio.script.sentences import read_chapter, with_chinese_marks
+from patra.studio.script.shots import Picture, Shot, shots_of
 from patra.studio.script.style import is_asking, is_episodic, is_explaining, is_instructing, is_step, is_verse
 
-PLANNER_VERSION = "planner-10"
+PLANNER_VERSION = "planner-11"
 WORKERS = ("llm", "audio", "lipsync", "video")
 """In the order in which a shot needs them: video waits for all others, lipsync for audio."""
 
@@ -76,6 +76,7 @@ def make_plan(
     `stored` of the edits were taken earlier. Raises Invalid where one of the others asks for what cannot be drawn.
     """
     chapter = read_chapter(text, language)
+    text = with_chinese_marks(text) if chapter.language == "zh" else text
     title = title or chapter.title
     people = people_of(chapter)
     spoken = utterances_of(chapter, text, people)

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from patra.studio.script.cast import identity
 from patra.studio.script.cast.ages import is_life
 from patra.studio.script.cast.crowds import THEY, crowd_in
-from patra.studio.script.cast.identity import named_next, roles_of_names, self_named, settled_kind, spouses
 from patra.studio.script.cast.mentions import Mention, absolute, blank_speech, fits_kind
 from patra.studio.script.cast.phrases import (
     AS_A,
@@ -77,7 +77,7 @@ class Scan:
         self._animal = False  # whether an animal was named
         self._definite: set[str] = set()  # "the girl" of whom nothing was said before
         self._kind_words = kind_words_of(chapter.language)
-        self._roles |= roles_of_names(chapter, self._named, self._kind_words)
+        self._roles |= identity.roles_of_names(chapter, self._named, self._kind_words)
 
     def run(self) -> Iterator[Mention]:
         open_quote = False
@@ -218,7 +218,7 @@ class Scan:
             self._definite.update({name} if article == "the" and not self._zh else ())
             alone = not any(name in self._named for name in self._last.values())
             rest = text[place:] + (f" {self._following}" if alone else "")
-            own, is_settled = settled_kind(kind, word, text[:place], rest)
+            own, is_settled = identity.settled_kind(kind, word, text[:place], rest)
             aged = self._zh and text[max(0, place - 1) : place] == "老"
             self.kinds[name] = {"man": "old", "woman": "granny"}.get(own, own) if aged else own
             if not is_settled:
@@ -232,16 +232,15 @@ class Scan:
 
     def join_mentions(self, mentions: tuple[Mention, ...]) -> tuple[Mention, ...]:
         """`the girl` who opens a story and is named later is one person, if nobody calls her a girl after that."""
-        self._same = (
-            self_named(self.chapter, self._named, mentions) | spouses(self.kinds, self._named, mentions) | self._same
-        )
+        married = identity.spouses(self.kinds, self._named, mentions)
+        self._same = identity.self_named(self.chapter, self._named, mentions) | married | self._same
         for role, name in self._same.items():
             kind = self.kinds.pop(role, "")
             if kind in {"old", "granny", "boy", "girl"} or (kind and name in self._unsure):
                 self.kinds[name] = kind
             mentions = tuple(msgspec.structs.replace(m, name=name) if m.name == role else m for m in mentions)
         for role in [one for one in self.kinds if one in GENERIC and one not in self._definite]:
-            if name := named_next(self.chapter, role, self.kinds, self._named, self._unsure, mentions):
+            if name := identity.named_next(self.chapter, role, self.kinds, self._named, self._unsure, mentions):
                 kind = self.kinds.pop(role)
                 self.kinds[name] = kind if kind != "child" else self.kinds[name]
                 mentions = tuple(msgspec.structs.replace(m, name=name) if m.name == role else m for m in mentions)
@@ -260,6 +259,9 @@ class Scan:
         if (IS_ZH if self._zh else IS_EN).search(text[:place]) and self._met:
             return self._met[-1]
         if self._zh:
+            if full := identity.titled_name(text[:place], word, self._named, self.kinds):
+                self.kinds |= {full: self._kind_words[word]} if self._kind_words[word] in {"granny", "old"} else {}
+                return full
             after = text[place + len(word) :]
             return next((n for n in self.kinds if after.startswith((n, f"叫{n}", f"名叫{n}"))), "")
         rest = text[place + len(word) :]
@@ -344,8 +346,9 @@ class Scan:
     def _elder(self, kind: str) -> str:
         """`the old man` is the man with a name who was met last, if that is a grown one."""
         sex = FEMALE if kind == "granny" else MALE
+        alone = sum(name in self._named for name, own in self.kinds.items() if own in sex) == 1
         near = (n for n in reversed(self._history[-6:]) if n in self._named and self.kinds[n] in sex - CHILDREN)
-        if not (found := next(near, "")):
+        if not (found := next(near, "")) or (alone and identity.is_called_child(self.chapter, sex)):
             return ""
         self.kinds[found] = kind
         return found

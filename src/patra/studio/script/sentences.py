@@ -44,6 +44,16 @@ _EN_END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s|$)")
 _ZH_END = re.compile(r"[。！？!?…]+[”’」』）\"]*")
 _CLAUSE = {"en": re.compile(r"[;:—,][\"”’]?\s+|\s[—–-]\s+"), "zh": re.compile(r"[，；：、—][”’」』]?")}
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")  # what is no text
+_CHINESE_MARKS = dict(zip(",;:?!.", "，；：？！。", strict=True))
+_LATIN_MARK = re.compile(
+    r"(?<=[\u3400-\u9fff”’」』）》])(?:[,;:?!]|\.(?![A-Za-z0-9_.]))|(?<=[\u3400-\u9fff]\")[,;:?!.](?=[\u3400-\u9fff\s]|$)"
+)
+MOST_SIGNING = {"en": 8, "zh": 16}  # words, or letters
+_GREETS = re.compile(
+    r"^\W*(?:My dear|Dear|Hello|Hi)\b[^\n]{1,60},\s*$|^\W*(?:亲爱的|敬爱的|尊敬的)?[\u4e00-\u9fff]{1,12}[：:]\s*$",
+    re.MULTILINE,
+)
+_DATE_LINE = re.compile(r"[^\n]*(?:\d{4}|\d+月|月[^\n]{0,4}日)[^\n]*\s*$")
 _HEADING_MARK = re.compile(r"#{1,6}\s+")
 _CHAPTER = re.compile(
     r"(chapter|part|prologue|epilogue)\b|第[0-9一二三四五六七八九十百零〇两]+[章回节]|序章|尾声", re.IGNORECASE
@@ -71,6 +81,7 @@ def read_chapter(text: str, language: str = "") -> Chapter:
     """Cut a chapter into its title and sentences. `language` is a BCP 47 tag; found from the text when empty."""
     found = (language.split("-", maxsplit=1)[0].lower() if language else "") or language_of(text)
     rules = "zh" if found == "zh" else "en"
+    text = with_chinese_marks(text) if rules == "zh" else text
     paragraphs = list(_paragraphs(text))
     title = ""
     if paragraphs and _is_heading(text[slice(*paragraphs[0])], rules):
@@ -83,6 +94,20 @@ def read_chapter(text: str, language: str = "") -> Chapter:
         for start, end in _breaths(text, *whole, rules)
     ]
     return Chapter(title=title, language=found, sentences=tuple(s for s in sentences if any(map(str.isalnum, s.text))))
+
+
+def with_chinese_marks(text: str) -> str:
+    """Chinese text that was typed with the marks of a Latin keyboard, with its own; places in it stay the same."""
+    return _LATIN_MARK.sub(lambda found: _CHINESE_MARKS[found[0]], text)
+
+
+def is_signature(sentence: Sentence, text: str) -> bool:
+    """Whether a sentence only says who wrote a letter: the last lines of one, which end like no sentence."""
+    whole = sentence.text.strip()
+    rest = _DATE_LINE.sub("", text[sentence.end :]).strip()
+    words = len(whole) if _CJK.search(whole) else len(whole.split())
+    most = MOST_SIGNING["zh" if _CJK.search(whole) else "en"]
+    return _GREETS.search(text) is not None and not rest and words <= most and whole[-1:] not in set(".!?…。！？”")
 
 
 def _paragraphs(text: str) -> Iterator[tuple[int, int]]:

@@ -1,21 +1,18 @@
 """Turns scenes into shots: what is said, what is seen, how it is framed, how the camera moves (C§2.3)."""
 
 import re
-from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import msgspec
 
 from patra.kernel.canonical import sha256_hex
 from patra.studio.script.cast.ages import is_birth
-from patra.studio.script.cast.crowds import THEY, crowd_in
+from patra.studio.script.cast.crowds import THEY, Crowd, crowd_in, crowd_of
 from patra.studio.script.cast.presence import unreported_part
-from patra.studio.script.depiction import is_salutation, seen_part, without_speech
-from patra.studio.script.dialogue import Utterance
-from patra.studio.script.facts import Card, card_of
+from patra.studio.script.depiction import is_salutation, seen_part, with_closed_speech, without_speech
+from patra.studio.script.dialogue import Reading
+from patra.studio.script.facts import Card, card_of, with_whole_text
 from patra.studio.script.lexicon import CHILDREN, Tags, motif_words, named_places
-from patra.studio.script.people import People
 from patra.studio.script.pictograms import BODY, is_pictured, pictogram_words
 from patra.studio.script.scenes import Beat, Scene, Setting
 from patra.studio.script.sentences import LONGEST, Sentence
@@ -30,9 +27,6 @@ WATERS = frozenset({"sea", "lake", "river", "harbour", "island"})
 RATE = {"en": 14.0, "zh": 4.3}  # characters spoken in a second
 SHORTEST = {"en": 48, "zh": 14}  # a shorter sentence shares its shot with the next
 MOST_LABELS = 4
-_YOUNG = re.compile(
-    r"\b(?:children|pupils|schoolchildren|kids|boys|girls|classmates)\b|孩子|小学生|同学|学生|小朋友|娃娃"
-)
 CHILD_WORDS = frozenset({"children", "child", "孩子", "小孩"})
 MOVES = ("push_in", "pan_right", "pull_out", "pan_left", "drift_up", "push_in", "drift_down")
 
@@ -45,6 +39,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     number: int = -1  # in the order in which the chapter names people: no two are dressed alike
     coat: str = ""  # the colour that the text says they wear
     hat: str = ""
+    hair: str = ""
 
 
 class Picture(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +54,8 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
     motifs: tuple[str, ...] = ()
     figures: tuple[Figure, ...] = ()
     crowd: bool = False
-    young: bool = False  # the crowd are children
+    crowd_kinds: tuple[str, ...] = ()  # who the crowd are, in turn; of all kinds where nothing is here
+    crowd_count: int = 0  # how many, where the text says
     camera: str = "push_in"
     view: int = 0  # of a place that is seen again: 0 the whole, 1 and 2 nearer, to the left and to the right
     card: Card | None = None  # with framing `card`: what is drawn instead of a place
@@ -98,62 +94,6 @@ class Shot(msgspec.Struct, frozen=True, kw_only=True):
         return " ".join(sentence.text for sentence in self.sentences)
 
 
-class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """What was understood of a chapter beside its scenes."""
-
-    language: str
-    people: People
-    text: str = ""
-    utterances: tuple[Utterance, ...] = ()
-    explains: bool = False
-    cards_only: bool = False  # it asks how or why: no scene tells that
-    bodily: bool = False  # about the body: an eye is one
-
-    def utterances_in(self, sentence: Sentence) -> Sequence[Utterance]:
-        """What people say in a sentence."""
-        first = bisect_right(self.utterances, sentence.start, key=lambda said: said.end)
-        last = bisect_left(self.utterances, sentence.end, lo=first, key=lambda said: said.start)
-        return self.utterances[first:last]
-
-    def speaker(self, sentence: Sentence) -> str:
-        """Who says most of a sentence; nobody where the narrator does."""
-        shares: dict[str, int] = {}
-        for said in self.utterances_in(sentence):
-            shared = min(said.end, sentence.end) - max(said.start, sentence.start)
-            shares[said.speaker] = shares.get(said.speaker, 0) + shared
-        return max(shares, key=lambda name: shares[name]) if shares else ""
-
-    def narration_of(self, sentence: Sentence) -> str:  # blanks for what people say, also over several sentences
-        text = sentence.text
-        for said in self.utterances_in(sentence):
-            start, end = max(0, said.start - sentence.start), said.end - sentence.start
-            if start < len(text) and end > 0:
-                text = text[:start] + " " * (min(end, len(text)) - start) + text[end:]
-        return without_speech(text)
-
-    def parts(self, sentence: Sentence, text: str) -> list[dict[str, Any]]:
-        """A sentence as what the narrator says and what people say themselves, in order."""
-        pieces: list[tuple[int, int, str]] = []
-        at = sentence.start
-        for said in self.utterances_in(sentence):
-            begins, ends = max(at, said.start), min(said.end, sentence.end)
-            pieces += [(at, begins, ""), (begins, ends, said.speaker)]
-            at = ends
-        pieces.append((at, sentence.end, ""))
-        numbers = {name: number for number, name in enumerate(self.people.kinds)}
-        worded = [(" ".join(text[start:end].split()), speaker) for start, end, speaker in pieces]
-        return [
-            {
-                "text": words,
-                "speaker": speaker,
-                "kind": self.people.kinds.get(speaker, ""),
-                "number": numbers.get(speaker, 0),
-            }
-            for words, speaker in worded
-            if any(map(str.isalnum, words))
-        ]
-
-
 def shots_of(scenes: Sequence[Scene], reading: Reading) -> list[Shot]:
     rules = "zh" if reading.language == "zh" else "en"
     is_letter = bool(scenes) and is_salutation(scenes[0].beats[0].sentence.text)
@@ -170,9 +110,9 @@ def shots_of(scenes: Sequence[Scene], reading: Reading) -> list[Shot]:
             tags, paper = _of_paper(_join_tags(beats), scene.setting.place, paper)
             tags, afloat = _afloat(tags, people, scene.setting.place, afloat)
             recently = [shot.picture.subject for shot in shots[-3:]]
-            many = bool(shots) and shots[-1].picture.crowd
+            last = shots[-1].picture if shots else None
             picture = _picture(
-                beats, scene.setting, tags, people, recently, reading, first=place == 0, number=len(shots), many=many
+                beats, scene.setting, tags, people, recently, reading, first=place == 0, number=len(shots), last=last
             )
             company = () if picture.crowd else people or (company if goes_on else ())
             wide = picture.framing == "wide"
@@ -298,7 +238,7 @@ def _picture(
     *,
     first: bool,
     number: int,
-    many: bool,
+    last: Picture | None,
 ) -> Picture:
     setting, text = beats[-1].setting, " ".join(beat.sentence.text for beat in beats)
     things = [motif for motif in tags.motifs if motif in INSERTS and motif not in recently]
@@ -313,10 +253,17 @@ def _picture(
     pictograms = tuple(words)
     labels = _labels(scene, unnamed, reading.language)
     wide_thing = bool(LANDMARKS & set(tags.motifs))
-    again = many and not people and bool(THEY & set(re.findall(r"[a-z]+|[他她]们", text.lower())))
-    crowd = again or crowd_in(
-        groups_in(seen_part(text, reading.language), reading.language)[1], language=reading.language
+    again = (
+        last is not None
+        and last.crowd
+        and not people
+        and bool(THEY & set(re.findall(r"[a-z]+|[他她]们", text.lower())))
     )
+    many = groups_in(seen_part(text, reading.language), reading.language)[1]
+    crowd = again or crowd_in(many, language=reading.language)
+    who = crowd_of(many, reading.language)
+    if again and last is not None and not crowd_in(many, language=reading.language):
+        who = Crowd(kinds=last.crowd_kinds, count=last.crowd_count)
     seen = (*people, *(("crowd",) if crowd else ()))
     card = None if is_salutation(text) else _card(beats, scene, seen, tags, (pictograms, labels), reading)
     framing, subject = "wide", ""
@@ -343,7 +290,8 @@ def _picture(
         motifs=tags.motifs,
         figures=people if framing != "card" else (),
         crowd=crowd and framing != "card",
-        young=crowd and framing != "card" and _YOUNG.search(text) is not None,
+        crowd_kinds=who.kinds if crowd and framing != "card" else (),
+        crowd_count=who.count if crowd and framing != "card" else 0,
         camera=camera,
         card=card,
         pictograms=pictograms,
@@ -388,10 +336,11 @@ def _card(
         return None
     pictograms, labels = things
     placed = bool(scene.place) or (not reading.explains and bool(set_of(scene.sign)))
+    text = with_closed_speech(" ".join(beat.sentence.text for beat in beats))
     told = next((card for beat in beats if (card := card_of(beat.sentence.text, reading.language))), None)
+    told = with_whole_text(told, text) if told is not None and len(beats) > 1 else told
     if told is not None and (reading.explains or not placed or _is_report(told, tags)):
         return told
-    text = " ".join(beat.sentence.text for beat in beats)
     if placed and not reading.cards_only:
         drawn = (*tags.places, *tags.motifs, *tags.times, *tags.weathers, *pictograms, *labels)
         return None if drawn else Card(kind="words", title=text)

@@ -1,6 +1,6 @@
 import pytest
 
-from patra.studio.script.depiction import here_part, seen_part, with_open_speech
+from patra.studio.script.depiction import here_part, seen_part, with_closed_speech, with_open_speech
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,17 @@ def test_the_storm_of_last_week_is_over():
     assert "storm" not in here_part("A buoy had drifted in last week's storm.", "en")
     assert "暴雨" not in here_part("上周的暴雨冲坏了路。", "zh")
     assert "sea" not in here_part("The crew expects to reach the sea on Monday.", "en")
+
+
+@pytest.mark.parametrize(
+    ("text", "lettered"),
+    [
+        ("他不会来了。”", "“他不会来了。”"),
+        ("他站起来。 “走吧。", "他站起来。 “走吧。”"),
+        ("“走吧。”他说。“快。”", "“走吧。”他说。“快。”"),
+        ("He said: “Go.”", "He said: “Go.”"),
+        ("It was 5'9\" long.", "It was 5'9\" long."),
+    ],
+)
+def test_a_part_of_a_speech_is_lettered_with_both_its_marks(text: str, lettered: str) -> None:
+    assert with_closed_speech(text) == lettered

@@ -1,6 +1,6 @@
 import pytest
 
-from patra.studio.script.facts import card_of
+from patra.studio.script.facts import card_of, with_whole_text
 
 
 @pytest.mark.parametrize(
@@ -83,3 +83,13 @@ def test_a_number_is_not_taken_out_of_its_sentence():
     card = card_of(text, "en")
     assert card is not None
     assert (card.kind, card.items) == ("number", (text,))
+
+
+def test_a_card_of_one_sentence_has_all_that_its_shot_says():
+    number, items = card_of("Bake it for forty minutes.", "en"), card_of("You need a saw, a drill and a ruler.", "en")
+    assert number is not None
+    assert items is not None
+    both = with_whole_text(number, "Bake it for forty minutes. Let it cool.")
+    assert both is not None
+    assert (both.title, both.items) == (number.title, ("Bake it for forty minutes. Let it cool.",))
+    assert with_whole_text(items, "You need a saw, a drill and a ruler. Begin early.") is None

@@ -2,6 +2,7 @@
 
 import pytest
 
+from patra.studio.script.dialogue import utterances_of
 from patra.studio.script.people import people_of
 from patra.studio.script.sentences import read_chapter
 from tests.support.understood import understood
@@ -182,3 +183,30 @@ def test_they_of_a_new_paragraph_of_a_letter_are_others() -> None:
     shots = understood(text).shots
     (shot,) = [shot for shot in shots if "painted" in shot.narration]
     assert shot.picture.figures == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("小伙子把木箱放下。小伙子擦了擦汗。小伙子笑了。", {"小伙子": "man"}),
+        ("许多人站在门口，许多人带着花。李秀英老师说：“别急。”", {"李秀英": "woman"}),
+        ("周玉兰奶奶坐在门口。周玉兰奶奶笑了。", {"周玉兰": "granny"}),
+        ("王建国从学生时代起就爱跑步。", {"王建国": "man"}),
+        (
+            "Piet ran out. He was nine, and his grandfather's knees hurt. “Wait,” the old man called. By noon the boy was back.",
+            None,
+        ),
+        ("Nobody would hire an old woman. Ruth sighed, and she went home.", {"Ruth": "woman"}),
+    ],
+)
+def test_a_part_of_a_word_a_title_or_someone_denied_is_no_further_person(
+    text: str, kinds: dict[str, str] | None
+) -> None:
+    found = people_of(read_chapter(text)).kinds
+    assert found == (kinds or {"Piet": "boy", "old man": "old"})
+
+
+def test_who_acts_in_the_next_line_did_not_speak_in_this_one() -> None:
+    text = "“修一下要多少钱？”男孩问。\n“十块。”老人说。\n“太贵了。”\n老人放下钳子。"
+    chapter = read_chapter(text)
+    assert [said.speaker for said in utterances_of(chapter, text, people_of(chapter))] == ["男孩", "老人", "男孩"]

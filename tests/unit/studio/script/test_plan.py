@@ -3,11 +3,11 @@ from pathlib import Path
 import msgspec
 
 from patra.studio.script.cast.ages import is_life
-from patra.studio.script.dialogue import utterances_of
+from patra.studio.script.dialogue import Reading, utterances_of
 from patra.studio.script.people import people_of
 from patra.studio.script.plan import NEEDS, WORKERS, make_plan
 from patra.studio.script.sentences import read_chapter
-from patra.studio.script.shots import INSERTS, Reading
+from patra.studio.script.shots import INSERTS
 from tests.support.understood import understood
 
 EXAMPLES = Path(__file__).parents[4] / "docs" / "examples"
@@ -134,3 +134,19 @@ def test_what_people_say_in_a_sentence_is_found_by_its_place() -> None:
     assert [reading.speaker(sentence) for sentence in chapter.sentences] == ["Ruth", "", "Amir"]
     assert people.within(0, len(text)) == ["Ruth", "Amir"]
     assert people.acting(text.index("It is"), len(text)) == ["Amir"]
+
+
+def test_a_number_on_a_card_stands_with_every_sentence_of_its_shot():
+    english = "The tower is 96 metres high. It sways.\n\n“I do not mind it,” said Maria."
+    chinese = "电台修好后，信号能传八十公里。没有杂音。\n\n“听得真清楚。”李明说。"
+    for text in (english, chinese):
+        first = make_plan(text).shots[0]
+        assert first.picture.card is not None
+        assert (first.picture.card.kind, first.picture.card.items) == ("number", (first.narration,))
+        assert len(first.sentences) == 2
+
+
+def test_a_recipe_typed_with_latin_marks_is_one():
+    text = "蛋炒饭\n\n鸡蛋两个打散,加一点盐.锅里倒油,放入鸡蛋炒散.倒入米饭,大火翻炒.加入葱花,撒盐.盛进碗里,趁热吃."
+    cards = [shot.picture.card for shot in make_plan(text).shots]
+    assert any(card is not None and card.step is not None for card in cards)

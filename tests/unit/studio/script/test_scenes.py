@@ -187,4 +187,4 @@ def test_animals_of_speech_are_on_plates_and_crowds_of_pupils_are_children() -> 
     asked = understood('The boy sat in the kitchen. "Do you like dogs?" said Anna.').shots[-1].picture
     assert asked.spoken == ("dog",)
     crowd = understood("The pupils stood in the street.").shots[0].picture
-    assert (crowd.crowd, crowd.young) == (True, True)
+    assert (crowd.crowd, crowd.crowd_kinds) == (True, ("girl", "boy"))

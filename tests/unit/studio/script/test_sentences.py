@@ -53,3 +53,11 @@ def test_the_language_is_found_from_the_letters():
 
 def test_a_text_without_words_has_no_sentences():
     assert read_chapter("…\n\n* * *\n").sentences == ()
+
+
+def test_chinese_typed_with_latin_marks_is_read_as_with_its_own():
+    latin = '钥匙\n\n"你去哪里?"奶奶问,手里拿着3,000元和v2.0的说明书.他没回答;他看了看表:七点.'
+    chinese = '钥匙\n\n"你去哪里？"奶奶问，手里拿着3,000元和v2.0的说明书。他没回答；他看了看表：七点。'
+    assert read_chapter(latin) == read_chapter(chinese)
+    assert len(read_chapter(latin).sentences) == 3
+    assert [s.text for s in read_chapter("He said 你好, then left.", "en").sentences] == ["He said 你好, then left."]

@@ -96,6 +96,10 @@ _ZH_TITLES = {
 }
 _ZH_TITLED = re.compile(rf"[{SURNAMES}](?:{'|'.join(sorted(_ZH_TITLES, key=len, reverse=True))})(?![司园共里路斤元安])")
 _ZH_ACTS = "说|问|答|喊|笑|走|跑|站|坐|拿|看|听|想|把|伸手|点|抬|推|打开|低头|回头|摇|跟|抱|拉|没有|也|又|每天"
+_ZH_SIGNED = re.compile(
+    r"(?:女儿|儿子|孙女|孙子|妹妹|姐姐|弟弟|哥哥|侄女|侄子|外甥女?|朋友|学生|妻子?|同学)[ \u3000，]+([\u4e00-\u9fff]{2,4})\s*\Z"
+)  # who signs a letter, also 小雨
+_ZH_QUANTITY = re.compile("许多|很多|不少|好多|好些|有些|一些|大多|多数|少数|所有|全体|其他|其余|另外|每个|各个|无数")
 _ZH_WEATHER_NAMES = ("小雨", "小雪")  # also names: where they act, or someone calls them
 _ZH_NO_NAMES = frozenset("小船 小岛 小路 小屋 小镇 小时 小心 小巷 小孩 小溪 小河 小狗 小猫 小桥 小鸟 小径 小院 小声 小的 小小 小火 小块 小雨 小雪 小山 小女 小男 小姑 小伙 小学 小店 小菜 小碗 小麦 小提 小站 小城 小楼 小床 小灯 小刀 小手 小脸 小事 小队 小组 小说 小姐 小岛 小村 小车 小勺 小苏 老人 老师 老树 老头 老屋 老者 老了 老太 老旧 老是 老板 老奶 老家 老房 老街 老鼠 老虎 老式 老大 老爷 老木 老汉 老伯 老妇 阿姨".split())  # fmt: skip
 
@@ -118,6 +122,7 @@ def chinese_names(chapter: Chapter, most: int) -> dict[str, str]:
         if re.search(rf"{name}(?:{_ZH_ACTS})|“{name}[，！？]|叫{name}", text):
             found[name] += text.count(name)
     titled = {match[0]: _ZH_TITLES[match[0][1:]] for match in _ZH_TITLED.finditer(text)}
+    titled |= {match[1]: "" for match in _ZH_SIGNED.finditer(text)}
     found.update({name: text.count(name) + 1 for name in titled})
     for match in _ZH_FULL.finditer(text):
         name = match[1]
@@ -192,7 +197,9 @@ def chinese_names(chapter: Chapter, most: int) -> dict[str, str]:
         name
         for name, count in sorted(found.items(), key=lambda i: (-i[1], i[0]))
         if not _ZH_HOW.fullmatch(name) and (name in titled or not is_thing(text, name))
+        if not _ZH_QUANTITY.match(name) and not _is_within_role(text, name)
         if name in sure
+        or name in titled
         or (count > 1 and not name.startswith("小"))
         or re.search(rf"{name}(?:{acting}|[一二][零〇一二三四五六七八九]{{3}}年)", text)
     ]
@@ -205,6 +212,13 @@ def _is_animal(name: str, text: str) -> bool:
         re.search(rf"[猫狗马牛羊驴骡鹅鸟猪兔](?:的?名字)?[叫是]?{name}|{name}是[^，。]{{0,6}}[只头条匹]", text)
         is not None
     )
+
+
+def _is_within_role(text: str, name: str) -> bool:
+    """Whether a name is only ever a part of a longer word for someone: 小姑 of 小姑娘."""
+    around = [word for word in kind_words_of("zh") if name in word and word != name]
+    covered = sum(text.count(word) for word in around)
+    return covered > 0 and covered >= text.count(name)
 
 
 def _is_in_role(text: str, start: int) -> bool:

@@ -5,14 +5,31 @@ from collections.abc import Collection, Mapping, Sequence
 
 from patra.kernel.canonical import sha256_hex
 from patra.studio.script.cast.mentions import Mention
-from patra.studio.script.cast.phrases import TO_ZH
+from patra.studio.script.cast.phrases import CALLED_BOY, CALLED_GIRL, TITLES_AFTER_ZH, TO_ZH
 from patra.studio.script.cast.roles import FEMALE, MALE
+from patra.studio.script.cast.segments import SURNAMES
+from patra.studio.script.depiction import without_speech
+from patra.studio.script.lexicon import CHILDREN
 from patra.studio.script.sentences import Chapter
 
 _MY_NAME = re.compile(
     r"[\"“](?:[^\"”]*\b(?:[Mm]y name is|I am|I'm|Call me) |我叫)"
     r"([A-Z][a-z]+|[\u4e00-\u9fff]{2,4})[,.!，。！][^\"”]*[\"”]"
 )
+
+
+def is_called_child(chapter: Chapter, sex: frozenset[str]) -> bool:
+    """Whether a chapter speaks of "the boy": the only one with a name and of that sex is no old man then."""
+    child = CALLED_BOY if sex == MALE else CALLED_GIRL
+    return any(child.search(without_speech(sentence.text)) for sentence in chapter.sentences)
+
+
+def titled_name(before: str, word: str, named: Collection[str], kinds: Mapping[str, str]) -> str:
+    """Who is meant by a title right behind a full Chinese name: 陈秀兰奶奶 is one person."""
+    if word not in TITLES_AFTER_ZH:
+        return ""
+    full = (name for name in named if before.endswith(name) and len(name) > 1 and name[0] in SURNAMES)
+    return next((name for name in full if kinds[name] not in CHILDREN), "")
 
 
 def roles_of_names(chapter: Chapter, named: Collection[str], kind_words: Mapping[str, str]) -> dict[str, str]:

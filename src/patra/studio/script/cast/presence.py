@@ -34,7 +34,9 @@ _PICTURED_EN = re.compile(
     re.IGNORECASE,
 )
 _PICTURED_ZH = re.compile(r"(?:照片|相片|画|画像|电视|屏幕|梦)[上里中]，?([^。；]*)")
-_KIN_PLACE = re.compile(r"(?:铺|店|馆|厂|院|部|室|所|局|家庭|学校|节|楼|证|席|费|服|帽|装)")
+_KIN_PLACE = re.compile(
+    r"(?:铺|店|馆|厂|院|部|室|所|局|家庭|学校|节|楼|证|席|费|服|帽|装|票|时代|时期|年代|生涯|身份|宿舍|食堂|公寓)"
+)
 
 
 _TOLD_TO = re.compile(

@@ -12,13 +12,15 @@ from itertools import pairwise
 import msgspec
 
 from patra.studio.script.certainty.claims import Claim, certainty_of, doubts
-from patra.studio.script.certainty.clothes import dress_figures
+from patra.studio.script.certainty.clothes import Hair, dress_figures, hair_of_people, with_hair
 from patra.studio.script.certainty.people import figure_claims, people_claims
 from patra.studio.script.certainty.surroundings import place_claims, thing_claims
+from patra.studio.script.depiction import with_closed_speech
+from patra.studio.script.dialogue import Reading
 from patra.studio.script.facts import Card
 from patra.studio.script.scenes import Beat, Scene
 from patra.studio.script.sentences import Sentence
-from patra.studio.script.shots import Figure, Picture, Reading, Shot
+from patra.studio.script.shots import Figure, Picture, Shot
 
 SCENE = 0.47  # a shot whose claims hold less likely is a card
 PART = 0.85  # a part of a card that is less certain is left out
@@ -34,11 +36,12 @@ def settle_shots(shots: Sequence[Shot], scenes: Sequence[Scene], reading: Readin
     """The shots with their claims; those that are not certain enough as cards."""
     beats = [beat for scene in scenes for beat in scene.beats]
     places = {beat.sentence.start: number for number, beat in enumerate(beats)}
+    hair = hair_of_people([beat.sentence for beat in beats], reading)
     found: list[Shot] = []
     for shot in shots:
         first = places[shot.sentences[0].start]
         own = beats[first : first + len(shot.sentences)]
-        found.append(_settle_shot(shot, own, beats[:first], reading, least))
+        found.append(_settle_shot(shot, own, beats[:first], reading, least, hair))
     return _drop_repeats(found)
 
 
@@ -65,13 +68,15 @@ def _drop_repeats(shots: Sequence[Shot]) -> list[Shot]:
     return found
 
 
-def _settle_shot(shot: Shot, own: Sequence[Beat], before: Sequence[Beat], reading: Reading, least: float) -> Shot:
+def _settle_shot(
+    shot: Shot, own: Sequence[Beat], before: Sequence[Beat], reading: Reading, least: float, hair: Sequence[Hair]
+) -> Shot:
     picture = shot.picture
     things = thing_claims(shot, reading, scenic=False)
     coloured = {claim.subject for claim in things if claim.evidence == "thing_coloured"}
     picture = msgspec.structs.replace(
         picture,
-        figures=dress_figures(picture.figures, shot.narration),
+        figures=with_hair(dress_figures(picture.figures, shot.narration), hair, shot.sentences[-1].end),
         pictograms=tuple(name for name in picture.pictograms if name not in coloured),
     )
     things = [claim for claim in things if claim.subject not in coloured]
@@ -117,12 +122,12 @@ def _vary_card(shot: Shot, things: Sequence[Claim]) -> Shot:
 def _card_of(
     shot: Shot, people: Sequence[Claim], place: Sequence[Claim], before: Sequence[Sentence], reading: Reading
 ) -> Picture:
-    picture, text = shot.picture, shot.narration
+    picture, text = shot.picture, with_closed_speech(shot.narration)
     portraits = tuple(
         portrait for figure in picture.figures if (portrait := _portrait(figure, shot, before, reading)) is not None
     )
     if any(c.about == "missing" and c.evidence != "narrator_acts" for c in people) or any(
-        c.evidence == "asked_about" for c in people
+        c.evidence in {"asked_about", "signature"} for c in people
     ):
         portraits = ()  # who is alone beside the words seems to be alone there
     if len(portraits) < len(picture.figures):  # of several who are meant all are shown, or who is named
@@ -148,7 +153,8 @@ def _card_of(
         card=card,
         figures=(),
         crowd=False,
-        young=False,
+        crowd_kinds=(),
+        crowd_count=0,
         speaker="",
         phrase="",
         portraits=portraits,

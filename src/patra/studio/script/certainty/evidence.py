@@ -11,6 +11,7 @@ EVIDENCE: dict[str, tuple[float, str]] = {
     "kin_here": (0.85, "only a relative of someone"),
     "kin_away": (0.5, "a relative something comes from or is of"),
     "asked_about": (0.45, "a question, a wish or an order, not what happens"),
+    "signature": (0.4, "only who signs a letter"),
     "turn": (0.75, "the speaker follows from whose turn it is"),
     "addressed": (0.7, "only spoken to"),
     "pronoun_of_one": (0.92, "a pronoun that one person fits"),
@@ -48,6 +49,7 @@ EVIDENCE: dict[str, tuple[float, str]] = {
     "pronoun_unresolved": (0.5, "a pronoun is nobody in the picture"),
     "narrator_acts": (0.5, "who tells it acts in it"),
     "crowd_shown": (0.5, "many people by a word for many"),
+    "crowd_counted": (0.75, "as many people as the text says"),
     "crowd_carried": (0.4, "many people from the shot before"),
     # where
     "place_here": (0.94, "the place is stated in this shot"),
@@ -80,5 +82,7 @@ EVIDENCE: dict[str, tuple[float, str]] = {
     "thing_painted": (0.93, "one of the words that our own drawings know"),
     "thing_by_sense": (0.6, "a word of two senses, or a drawing of something alike"),
     "thing_coloured": (0.3, "clothes of a stated colour, which a pictogram does not have"),
+    "thing_heard": (0.4, "only heard, somewhere out of sight"),
+    "thing_other_kind": (0.3, "drawn as another kind of boat than the one of the text"),
     "thing_denied": (0.3, "not done or not there"),
 }

@@ -15,9 +15,11 @@ from patra.studio.script.cast.roles import FEMALE, MALE, TITLES, kind_words_of
 from patra.studio.script.cast.segments import COMPOUND_SURNAMES, SURNAMES, is_plain_word, tagged_words, word_kinds
 from patra.studio.script.certainty.claims import Claim
 from patra.studio.script.depiction import here_part, seen_part
+from patra.studio.script.dialogue import Reading
 from patra.studio.script.lexicon import CHILDREN
-from patra.studio.script.sentences import Sentence
-from patra.studio.script.shots import Figure, Reading, Shot
+from patra.studio.script.pictograms import is_animal
+from patra.studio.script.sentences import Sentence, is_signature
+from patra.studio.script.shots import Figure, Shot
 
 _PRONOUNS = frozenset("she he her him his hers herself himself they them their 他 她 他们 她们".split())
 GENERIC_PRONOUNS = frozenset({"man", "woman"})  # whom a pronoun stands for that fits nobody
@@ -49,6 +51,9 @@ _FIRST = re.compile(r"\b(?:I|[Ww]e|us|me)\b|(?<!自)我们?|咱")
 _OF_MAPS = frozenset(
     "Port Island Isle Lake Mount River Bay Cape Point Hill City Town Valley Bridge Harbour Street Road Square Beach".split()
 )
+_OF_HOUSES = frozenset(
+    "Lane Avenue Sea Ocean Canal Mountains Hills Museum University College School Academy Institute Hospital Church Cathedral Abbey Library Station Hotel Palace Castle Theatre Company Society Railway Airport Parliament".split()
+)
 _MANY_EN = re.compile(
     r"\b(?:police|motorists?|rescuers?|everyone|everybody|people|family|half the (?:village|town)|brigade|crew|team|guests|officials)\b",
     re.IGNORECASE,
@@ -56,13 +61,12 @@ _MANY_EN = re.compile(
 _SOMEONE_ZH = re.compile(
     r"[\u4e00-\u9fff](?:叔|伯|婶|姨|嫂|匠|夫|先生|小姐|女士|师傅|大爷|大妈|村民)(?!路|街|店)|民夫|工匠|队员|同伴|向导|学家|经理|负责人"
 )
-_NAME_EN = re.compile(
-    r"(?<=[a-z,;] )([A-Z][a-zé]{2,})\b(?! (?:Street|Road|Lane|River|Island|Sea|Ocean|Square|Bridge|Hill|Valley|Lake))"
-)
+_NAME_EN = re.compile(r"(?<=[a-z,;] )([A-Z][a-zé]{2,}(?: (?:of )?[A-Z][a-zé]{2,})*)\b")
 _PLACED = re.compile(
-    r"\b(?:in|at|near|from|to|of|through|around|outside|for|on|called|via|across|between|the|a|an|and|over|until|since|by|last|next|every|each)\s+$",
+    r"\b(?:in|at|near|from|to|of|through|around|outside|for|on|called|via|across|between|the|a|an|and|over|until|since|by|last|next|every|each|rivers?|lakes?|mount|canal|island|village|town|city)\s+$",
     re.IGNORECASE,
 )
+_PET_BEFORE = re.compile(r"\b([a-z]+),?\s+$")
 _ANIMAL_ZH = re.compile("[牛羊狗猫鸟鸡鸭鹅鱼驴骡猴鹿狐狼虫蚁蜂仪器]|[马虎龙兔鼠燕].?[儿子]")
 _DAYS = frozenset(
     "Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April May June July August September October November December Christmas Easter English French German Chinese Latin God Mr Mrs Miss Mama Papa Mum Dad North South East West".split()
@@ -73,6 +77,8 @@ def people_claims(shot: Shot, before: Sequence[Sentence], reading: Reading) -> l
     """Claims on everyone in the picture, and on those of whom nothing is seen."""
     claims = [claim for figure in shot.picture.figures for claim in figure_claims(figure, shot, before, reading)]
     told = " ".join(reading.narration_of(sentence) for sentence in shot.sentences)
+    if shot.picture.figures and any(is_signature(s, reading.text) for s in shot.sentences):
+        claims.append(Claim(about="person", subject=shot.picture.figures[0].name, evidence="signature"))
     if shot.picture.figures and not _spoken_claims(shot, reading) and _WISHED.search(told):
         claims.append(Claim(about="person", subject=shot.picture.figures[0].name, evidence="asked_about"))
     return claims + _missing(shot, reading)
@@ -282,7 +288,8 @@ def _missing(shot: Shot, reading: Reading) -> list[Claim]:
             for one in _unknown_names(told, people.names, people.aliases, language)
         ]
         pronoun = re.search(r"\b(?:she|he|they)\b|[他她]们?", told, re.IGNORECASE)
-        if pronoun and not drawn and not shot.picture.crowd:
+        many = shot.picture.crowd and (pronoun is None or pronoun[0].lower() in THEY)  # a crowd is not she
+        if pronoun and not drawn and not many:
             claims.append(Claim(about="missing", subject=pronoun[0], evidence="pronoun_unresolved"))
         they = re.search(r"\b(?:they)\b|[他她]们", told, re.IGNORECASE)
         if they and drawn and len(drawn) < 2 and not shot.picture.crowd:
@@ -292,7 +299,8 @@ def _missing(shot: Shot, reading: Reading) -> list[Claim]:
         carried = not crowd_in(text, language=language) and bool(
             THEY & set(re.findall(r"[a-z]+|[他她]们", text.lower()))
         )
-        claims.append(Claim(about="missing", subject="", evidence="crowd_carried" if carried else "crowd_shown"))
+        shown = "crowd_counted" if shot.picture.crowd_count else "crowd_shown"
+        claims.append(Claim(about="missing", subject="", evidence="crowd_carried" if carried else shown))
     return list(dict.fromkeys(claims))
 
 
@@ -325,11 +333,12 @@ def _unknown_names(text: str, names: Sequence[str], aliases: Mapping[str, str], 
             and not any(word in n or n in word for n in known)
         ]
     known = {part for name in names for part in name.split()}
-    return [
-        m[1]
-        for m in _NAME_EN.finditer(text)
-        if m[1] not in known
-        and m[1] not in _DAYS
-        and not _PLACED.search(text[: m.start()])
-        and not m[1].endswith("ish")
-    ]
+    found: list[str] = []
+    for run in _NAME_EN.finditer(text):
+        words, before = run[1].split(), _PET_BEFORE.search(text[: run.start()])
+        placed = _PLACED.search(text[: run.start()]) or set(words) & (_OF_MAPS | _OF_HOUSES)
+        if placed or (before is not None and is_animal(before[1])):
+            continue
+        unknown = [word for word in words if word not in known | _DAYS and not word.endswith("ish")]
+        found += unknown[:1]
+    return found

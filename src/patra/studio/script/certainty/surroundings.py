@@ -17,10 +17,11 @@ from patra.studio.script.certainty.elsewhere import (
 )
 from patra.studio.script.certainty.exact import is_exact
 from patra.studio.script.depiction import here_part, without_speech
+from patra.studio.script.dialogue import Reading
 from patra.studio.script.lexicon import named_places
 from patra.studio.script.pictograms import pictogram_of_motif
 from patra.studio.script.scenes import Beat
-from patra.studio.script.shots import Reading, Shot
+from patra.studio.script.shots import Shot
 from patra.studio.script.signs import OUTDOORS
 
 _SOMEWHERE_EN = re.compile(
@@ -199,6 +200,52 @@ _COLOURED = re.compile(
 )
 
 
+_BOATS = frozenset({"boat", "ferry", "fa:ship"})
+_ROWS = re.compile(
+    r"\b(?:rowed|rowing|rower|rows? (?:the|a|his|her|us|me|out|across|over|back)|oars?|oarsm[ae]n|paddled|paddling)\b|划[着了]?(?:小|木|渔|渡)?船|[划摇撑]着?(?:船|桨|橹|篙)|船桨|桨声|摇橹|撑篙",
+    re.IGNORECASE,
+)
+_SAILS = re.compile(
+    r"\b(?:sail(?:s|ed|ing|boat)?|mast|steam\w*|engines?|motor\w*|funnel|diesel)\b|帆|桅|汽笛|马达|发动机|轮船|汽船|机船",
+    re.IGNORECASE,
+)
+_SAILS_SET = re.compile(r"\b(?:sails?|masts?|sailing ship|sailboat|schooner|brig)\b|帆|桅", re.IGNORECASE)
+_SOUNDING = frozenset({"dog", "cat", "horse", "bird", "bell", "train"})
+_OUT_OF_SIGHT = re.compile(
+    r"\b(?:somewhere|far (?:away|off)|in the distance|distant|from afar|out of sight|unseen)\b|\b(?:heard|hear|sound of|listened to) [^,.;]*$|远处|远方|不知(?:哪里|哪儿|何处)|隐隐|隐约|传来|听[见到]",
+    re.IGNORECASE,
+)
+_SOUNDS = re.compile(
+    r"\b(?:bark|howl|hoot|crow|croak|neigh|whinn|bray|bleat|moo|meow|mew|caw|screech|chirp|sing|sang|call|cr[iy]|whistl|toll|chim|rang|ring|rumbl)\w*|\b(?:heard|hear|sound of|listened to)\b|叫|吠|鸣|啼|嚎|响|声",
+    re.IGNORECASE,
+)
+
+
+def _is_rowed(name: str, word: str, text: str) -> bool:
+    """Whether the boat of a chapter is rowed: what our pictograms draw of boats has sails or a funnel."""
+    return name in _BOATS and not _SAILS.search(f"{word} {text}") and _ROWS.search(text) is not None
+
+
+_SHIPS = re.compile(
+    r"\b(?:ferry|ferries|steamers?|steamships?|liners?|trawlers?|freighters?|tankers?|ships?|motorboats?)\b|渡轮|轮船|货轮|客轮|游轮|汽船|军舰|航线|班船",
+    re.IGNORECASE,
+)
+
+
+def _is_shipped(name: str, word: str, text: str) -> bool:
+    """Whether a boat that would be drawn with oars or sails is the ship of the chapter."""
+    drawn = name == "boat" and pictogram_of_motif(name, word) not in {"ferry", "fa:ship"}
+    return drawn and _SHIPS.search(text) is not None and not _ROWS.search(text) and not _SAILS_SET.search(text)
+
+
+def _is_only_heard(name: str, word: str, shot: Shot) -> bool:
+    """Whether an animal, a bell or a train is only heard in every sentence that names it."""
+    naming = [sentence.text for sentence in shot.sentences if word and word.lower() in sentence.text.lower()]
+    return (
+        name in _SOUNDING and bool(naming) and all(_OUT_OF_SIGHT.search(one) and _SOUNDS.search(one) for one in naming)
+    )
+
+
 def thing_claims(shot: Shot, reading: Reading, *, scenic: bool) -> list[Claim]:
     """A claim for each motif and pictogram, by the word of the text that it stands for; a scene tells more than a card."""
     picture = shot.picture
@@ -207,7 +254,12 @@ def thing_claims(shot: Shot, reading: Reading, *, scenic: bool) -> list[Claim]:
     for name in dict.fromkeys([*picture.motifs, *picture.pictograms]):
         word = words.get(name, "")
         at = shot.narration.lower().find(word.lower()) if word else -1
-        if scenic and name in picture.motifs:
+        rowed = _is_rowed(name, word, reading.text) and not (scenic and picture.figures)
+        if rowed or (_is_shipped(name, word, reading.text) and (picture.figures or not scenic)):
+            evidence = "thing_other_kind"
+        elif scenic and _is_only_heard(name, word, shot):
+            evidence = "thing_heard"
+        elif scenic and name in picture.motifs:
             evidence = "thing_by_sense" if pictogram_of_motif(name, word) in NOT_PAINTED else "thing_painted"
         elif at >= 0 and _NOT.search(shot.narration[:at]):
             evidence = "thing_denied"

@@ -41,6 +41,7 @@ MODIFIED = frozenset(
 _OTHER = {
     # things
     "lock": r"canal|towpath|barge|narrowboat|lock.keeper|lock of",
+    "chain": r"human chain|chains? (?:of (?:people|hands|command|events|shops|stores|hotels|restaurants|islands|volunteers|neighbou?rs)|reaction|stores?|letters?)|\b(?:form|made|make|making)\w* (?:a|one) (?:\w+ )?chain|(?:food|supply|mountain|island|hotel|retail|restaurant|value) chains?",
     "record": r"\b(?:broke|sets?|beat|world|track|holds?|held|new|keeps?|kept|on|for the|national|break) (?:an? |the |\w+ )?record|record (?:high|low|crowd|number|time|of)",
     "bank": r"river|stream|canal|banks? of|far bank|opposite bank|piggy|sand",
     "plane": r"plane.tree",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from patra.studio.paint.figures import COATS, Look
+from patra.studio.paint.figures import COATS, HAIRS, Look
 from patra.studio.script.certainty.clothes import dress_figures
 from patra.studio.script.plan import make_plan
 from patra.studio.script.shots import Figure
@@ -45,3 +45,28 @@ def test_of_two_people_nobody_is_dressed() -> None:
 def test_no_pictogram_shows_clothes_in_another_colour() -> None:
     shots = make_plan("Elsa stood on the beach in her yellow coat.").shots
     assert "tshirt-crew" not in shots[0].picture.pictograms
+
+
+@pytest.mark.parametrize(
+    ("text", "hair"),
+    [
+        ("The conductor, a man with white hair, opened the door. The conductor sat down.", ["white"]),
+        ("A red-haired girl came in. Mrs Lind looked at the girl.", ["red"]),
+        ("Marta had long dark plaits. Marta smiled.", ["black"]),
+        ("Marta smiled. In the end her hair had turned grey. Marta smiled.", ["grey"]),
+        ("Marta had a white dog. Marta smiled.", [""]),
+        ("门口站着一位满头白发的老师。老师笑了。", ["white"]),
+        ("一个金色头发的女孩跑过来。女孩笑了。", ["blond"]),
+        ("一匹白马站在村口。女孩笑了。", [""]),
+    ],
+)
+def test_hair_has_the_stated_colour(text: str, hair: list[str]) -> None:
+    figures = make_plan(text, least=0.0).shots[-1].picture.figures
+    assert [figure.hair for figure in figures] == hair
+    assert all(Look(figure).hair == HAIRS[figure.hair] for figure in figures if figure.hair)
+
+
+def test_hair_that_turns_grey_was_not_so_before() -> None:
+    text = "Mrs Lind stood in the village and looked at the church.\n\nYears later Mrs Lind came back, and her hair had turned grey."
+    first, last = make_plan(text, least=0.0).shots
+    assert [figure.hair for shot in (first, last) for figure in shot.picture.figures] == ["", "grey"]

@@ -40,3 +40,46 @@ def test_a_ferry_is_painted_with_no_sails() -> None:
     ferry, boat = (make_plan(f"Mrs Lind stood on the quay. The {name} came.").shots for name in ("ferry", "boat"))
     assert "thing boat" in "; ".join(line for shot in ferry for line in shot.doubts)
     assert "thing boat" not in "; ".join(line for shot in boat for line in shot.doubts)
+
+
+@pytest.mark.parametrize(
+    ("text", "drawn"),
+    [
+        ("The boat reached the far bank. Ada put down her oars.", False),
+        ("The boat reached the far bank. Ada lowered its sail.", True),
+        ("小船靠了岸。阿秀放下船桨。", False),
+        ("小船靠了岸。阿秀收起了帆。", True),
+    ],
+)
+def test_a_boat_that_is_rowed_has_no_sails_on_a_card(text: str, drawn: bool) -> None:
+    picture = make_plan(text).shots[0].picture
+    assert "boat" in picture.motifs
+    assert (picture.framing != "card" or "boat" not in picture.uncertain) is drawn
+
+
+@pytest.mark.parametrize(
+    ("text", "heard"),
+    [
+        ("Mrs Lind stood in the village. Far away a dog howled.", True),
+        ("Mrs Lind stood in the village. A dog howled.", False),
+        ("王奶奶站在村口。远处传来狗叫声。", True),
+        ("王奶奶站在村口。一只狗跑过来。", False),
+    ],
+)
+def test_an_animal_that_is_only_heard_does_not_stand_there(text: str, heard: bool) -> None:
+    assert ("only heard" in "; ".join(line for shot in understood(text).shots for line in shot.doubts)) is heard
+
+
+@pytest.mark.parametrize(
+    ("text", "doubted"),
+    [
+        ("The liner left at noon. Captain Rosa Lind stood on the boat at sea.", True),
+        ("Captain Rosa Lind stood on the boat at sea.", False),
+        ("The liner left at noon. Captain Rosa Lind rowed the boat at sea.", False),
+        ("客轮中午离港。船长王建国坐在船上，看着大海。", True),
+        ("船长王建国坐在船上，看着大海。", False),
+    ],
+)
+def test_nobody_rows_the_ship_of_a_chapter(text: str, doubted: bool) -> None:
+    last = understood(text).shots[-1]
+    assert ("thing boat: drawn as another kind" in "; ".join(last.doubts)) is doubted

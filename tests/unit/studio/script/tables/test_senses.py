@@ -19,6 +19,8 @@ from patra.studio.script.tables.senses import is_other_sense
         ("dark", "He wore a dark green coat.", True),
         ("bus-stop", "The bus stops at the harbour.", True),
         ("ring", "I saw the rings of Saturn.", True),
+        ("chain", "The neighbours formed a chain and passed the buckets.", True),
+        ("chain", "Oil the chain of the bicycle.", False),
         ("cow", "A cow stood there.", False),
     ],
 )
