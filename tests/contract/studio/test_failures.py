@@ -315,7 +315,7 @@ def test_a_run_is_seen_and_cancelled_before_the_orchestrator_has_heard_of_it(eac
     site = each_site
     run_id = site.submit("The sea was calm.")
     seen = site.studio.progress(run_id)
-    assert (seen.stage, seen.progress, seen.ended) == ("submitted", 0, False)
+    assert (seen.stage, seen.progress, seen.has_ended) == ("submitted", 0, False)
     with pytest.raises(IllegalMove) as refused:
         site.studio.resume(run_id)
     assert refused.value.code == Reason.RUN_NOT_ENDED
