@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ import pytest
 import yaml
 
 from patra.app.configuration.settings import WebSettings, every_setting
+from patra.app.wiring import COMPONENTS
 from patra.attribution.intake.decompress import MAX_BODY_BYTES, MAX_ENCODING_OVERHEAD_BYTES
 from patra.client import ROUTE_HEADER
 from patra.kernel.telemetry import METRICS
@@ -180,6 +182,86 @@ def test_a_unit_has_its_sections_and_runs_a_command_that_exists(unit: Path) -> N
     assert kinds[unit.suffix] in text
     for command in re.findall(r"/opt/patra/bin/patra (\w+)", text):
         run(BIN / "patra", command, "--help")
+
+
+UNITS = sorted((DEPLOY / "systemd").iterdir())
+GUIDE = (DEPLOY.parent / "docs" / "how-to" / "deploy.md").read_text("utf-8")
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd here")
+def test_systemd_finds_nothing_wrong_with_the_units(tmp_path: Path) -> None:
+    files = [tmp_path / unit.name.replace("@.", "@ingest.") for unit in UNITS]
+    for unit, file in zip(UNITS, files, strict=True):
+        file.write_text(unit.read_text().replace("/opt/patra/bin/patra", "/bin/true"))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--recursive-errors=yes", *files], capture_output=True, text=True, check=False
+    )
+    found = [line for line in done.stderr.splitlines() if "patra" in line]
+    assert found == [], done.stderr
+
+
+def test_the_guide_makes_every_file_and_folder_that_the_units_read_and_their_users_can_reach_them() -> None:
+    texts = "\n".join(unit.read_text() for unit in UNITS)
+    named = set(re.findall(r"/(?:etc|var/backups)/patra(?:/[\w.]+)?\b", texts)) - {"/var/backups/patra/patra"}
+    assert {"/etc/patra/patra.toml", "/etc/patra/store_url", "/var/backups/patra"} <= named
+    assert [path for path in sorted(named) if path not in GUIDE] == []
+    assert "DynamicUser=yes" in texts
+    assert "install -d -m 0755 /etc/patra" in GUIDE, "a user that systemd makes up can enter no folder of root's alone"
+    for text in re.findall(r"^(?:LoadCredential|Environment)=.*_?URL.*|^LoadCredential=store.*", texts, re.MULTILINE):
+        assert text in GUIDE, "the same lines for patra.service on PostgreSQL"
+
+
+def test_workers_of_one_template_share_no_folder() -> None:
+    """systemd gives a state folder to the user of the unit that starts last: the others could no longer write there."""
+    text = (DEPLOY / "systemd" / "patra-work@.service").read_text()
+    folders = re.findall(r"^(?:StateDirectory|WorkingDirectory)=(.*)", text, re.MULTILINE)
+    assert folders == ["patra-work/%i", "/var/lib/patra-work/%i"]
+
+
+def test_each_engine_has_a_worker_or_the_guide_says_how_to_add_one() -> None:
+    engines = {component.name for component in COMPONENTS if component.join is not None}
+    compose = yaml.safe_load((DEPLOY / "compose" / "compose.scaled.yaml").read_text())
+    chart = yaml.safe_load((CHART / "values.yaml").read_text())
+    by_compose = {one["command"][1] for one in compose["services"].values() if one.get("command", [""])[0] == "work"}
+    assert by_compose == set(chart["workers"])
+    missing = engines - by_compose
+    assert missing == {"studio"}
+    for engine in missing:
+        assert f"`work {engine} --port 8642`" in GUIDE
+        assert f"`workers.{engine}`" in GUIDE
+
+
+def test_compose_files_of_secrets_are_where_their_heads_write_them_and_never_committed() -> None:
+    ignored = (DEPLOY.parent / ".gitignore").read_text().splitlines()
+    for file in (DEPLOY / "compose").glob("compose*.yaml"):
+        head = "\n".join(line for line in file.read_text().splitlines() if line.startswith("#"))
+        assert "In this folder" in head
+        for secret in yaml.safe_load(file.read_text())["secrets"].values():
+            name = secret["file"].removeprefix("./")
+            assert re.search(rf"\b{name}\b", head), f"{file.name} does not say how {name} is made"
+            assert f"/deploy/compose/{name}" in ignored
+
+
+def test_what_narrows_the_network_policy_can_name_the_pods_of_the_database() -> None:
+    peer = '[{"podSelector":{"matchLabels":{"app":"postgres"}}}]'
+    narrow = ["--set", "networkPolicy.egressCidrs={192.0.2.0/24}", "--set-json", f"networkPolicy.egressTo={peer}"]
+    for options, networks in ((narrow, {"192.0.2.0/24"}), ([], {"0.0.0.0/0", "::/0"})):
+        text = run(BIN / "helm", "template", "trial", CHART, *options)
+        [policy] = [one for one in yaml.safe_load_all(text) if one and one["kind"] == "NetworkPolicy"]
+        kubernetes_validate.validate(policy, "1.30", strict=True)
+        peers = [peer for rule in policy["spec"]["egress"] for peer in rule.get("to", [])]
+        assert {peer["ipBlock"]["cidr"] for peer in peers if "ipBlock" in peer} == networks
+        assert sum("podSelector" in peer for peer in peers) == (1 if options else 0)
+
+
+def test_keys_of_providers_come_to_every_process_by_reference() -> None:
+    text = run(BIN / "helm", "template", "trial", CHART, "--set", "secretVariables={providers,bucket}")
+    deployments = [one for one in yaml.safe_load_all(text) if one and one["kind"] == "Deployment"]
+    assert deployments
+    for one in deployments:
+        kubernetes_validate.validate(one, "1.30", strict=True)
+        [container] = one["spec"]["template"]["spec"]["containers"]
+        assert [entry["secretRef"]["name"] for entry in container["envFrom"]] == ["providers", "bucket"]
 
 
 def test_the_nightly_unit_of_the_documentation_runs_where_the_store_is() -> None:

@@ -6,11 +6,14 @@
 SQLite's online backup, which reads one moment of the store and holds up nobody who writes.
 """
 
+import errno
 import os
+import re
 import shutil
 import sqlite3
-from collections.abc import Callable
-from contextlib import closing
+import time
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal
@@ -21,13 +24,18 @@ import patra
 from patra.app.configuration.secrets import resolve
 from patra.app.configuration.settings import Settings
 from patra.kernel.clock import Clock, format_instant
-from patra.kernel.errors import Invalid
+from patra.kernel.db.sqlite import translate_errors
+from patra.kernel.errors import Invalid, StoreUnavailable
 from patra.kernel.files import sync, write_whole
 from patra.kernel.ids import new_id
 
 MANIFEST_SUFFIX = ".manifest.json"
 CHUNK_BYTES = 1 << 20
 BUSY_SECONDS = 10.0
+JOURNALS = ("-wal", "-shm", "-journal")
+ABANDONED_PART_SECONDS = 24 * 3600
+"""No copy is that long without a byte written: SQLite's check of it only reads."""
+_PART_NAME = re.compile(r"\..+\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(-journal)?")
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +66,7 @@ def sqlite_file(settings: Settings) -> Path:
 
 
 def back_up(source: Path, target: Path, clock: Clock) -> Manifest:
-    """Write a copy of the store, checked and durable, and its manifest; both appear whole or not at all."""
+    """Write a copy of the store, checked and durable, and its manifest; a copy that is there has its manifest."""
     if not source.exists():
         raise Invalid("backup_no_store", f"{source} does not exist", place="store.url")
     return write_backup(target, lambda part: _copy_store(source, part, clock))
@@ -68,22 +76,38 @@ def write_backup(target: Path, write: Callable[[Path], Manifest]) -> Manifest:
     """Let `write` fill a file that is its owner's alone, then give it its name, and the manifest beside it."""
     if target.exists() or manifest_file(target).exists():
         raise Invalid("backup_exists", f"{target} is there already", advice="name another file")
+    _delete_abandoned_parts(target.parent)
     part = target.with_name(f".{target.name}.{new_id()}")
     os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     try:
         manifest = write(part)
         sync(part)
         manifest = msgspec.structs.replace(manifest, size_bytes=part.stat().st_size, sha256=file_digest(part))
+        write_whole(manifest_file(target), msgspec.json.format(msgspec.json.encode(manifest)))
         part.replace(target)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
-    write_whole(manifest_file(target), msgspec.json.format(msgspec.json.encode(manifest)))
+    sync(target.parent)
     return manifest
 
 
+def _delete_abandoned_parts(folder: Path) -> None:
+    """A process that was killed over a copy leaves its part, as large as the store; each night one more."""
+    abandoned_before = time.time() - ABANDONED_PART_SECONDS
+    for file in folder.glob(".*"):
+        if _PART_NAME.fullmatch(file.name):
+            with suppress(OSError):  # ended meanwhile, or not ours
+                if file.stat().st_mtime < abandoned_before:
+                    file.unlink()
+
+
 def _copy_store(source: Path, part: Path, clock: Clock) -> Manifest:
-    with closing(sqlite3.connect(source, timeout=BUSY_SECONDS)) as store, closing(sqlite3.connect(part)) as copy:
+    with (
+        copy_errors(source, part),
+        closing(sqlite3.connect(source, timeout=BUSY_SECONDS)) as store,
+        closing(sqlite3.connect(part)) as copy,
+    ):
         store.backup(copy)
         copy.execute("PRAGMA journal_mode=DELETE")  # one file, without a WAL beside it
         _check_sound(copy, source)
@@ -130,14 +154,16 @@ def restore(backup: Path, store: Path, clock: Clock, *, replace: bool) -> tuple[
     manifest = read_manifest(backup)
     require_database(manifest, "sqlite")
     aside: Path | None = None
+    store = store.resolve()  # SQLite keeps the journals beside the file itself, not beside a link to it
     if store.exists():
         if not replace:
             raise Invalid("restore_store_exists", f"{store} is there already", advice="--replace moves it aside")
         _check_unused(store)
         aside = store.with_name(f"{store.name}.before-restore-{clock.now()}")
-    elif any(_beside(store, more).exists() for more in ("-wal", "-shm")):
+    elif any(_beside(store, more).exists() for more in JOURNALS):
         detail = f"{store} is not there, but a journal of it is: its last commits"
         raise Invalid("restore_journal_left", detail, advice=f"move {store}-wal and {store}-shm away first")
+    _delete_abandoned_parts(store.parent)
     part = store.with_name(f".{store.name}.{new_id()}")
     try:
         os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -145,13 +171,29 @@ def restore(backup: Path, store: Path, clock: Clock, *, replace: bool) -> tuple[
         _check_digest(part, manifest)
         sync(part)
         if aside is not None:
-            store.replace(aside)
+            _move_aside(store, aside)
         part.replace(store)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
-    sync(store.resolve().parent)
+    sync(store.parent)
     return manifest, aside
+
+
+def _move_aside(store: Path, aside: Path) -> None:
+    """Keep a store, with the journal that a damaged one may still have, under another name.
+
+    The journal goes first: beside a restored store SQLite would read its commits into that. The store itself stays
+    under its name, too, where the file system can do so, until the restored one takes its place.
+    """
+    for more in JOURNALS:
+        with suppress(FileNotFoundError):
+            _beside(store, more).replace(_beside(aside, more))
+    sync(store.parent)
+    try:
+        aside.hardlink_to(store)
+    except OSError:
+        store.replace(aside)
 
 
 def file_digest(path: Path) -> str:
@@ -170,8 +212,27 @@ def _check_digest(copy: Path, manifest: Manifest) -> None:
 def _check_sound(copy: sqlite3.Connection, source: Path) -> None:
     problems = [text for (text,) in copy.execute("PRAGMA integrity_check") if text != "ok"]
     if problems:
-        detail = f"{source} is damaged: {' '.join(str(problems[0]).split())}"
-        raise Invalid("backup_store_damaged", detail, advice="`patra verify` says what; no backup was written")
+        raise _damage_error(source, problems[0])
+
+
+def _damage_error(source: Path, problem: str) -> Invalid:
+    detail = f"{source} is damaged: {' '.join(problem.split())}"
+    return Invalid("backup_store_damaged", detail, advice="`patra verify` says what; no backup was written")
+
+
+@contextmanager
+def copy_errors(source: Path, part: Path) -> Generator[None]:
+    """What keeps a store from being copied, as errors that say where."""
+    try:
+        with translate_errors():
+            yield
+    except StoreUnavailable as error:
+        code = getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF
+        if code == sqlite3.SQLITE_FULL:  # the store itself is only read
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(part.parent)) from error
+        if code in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}:
+            raise _damage_error(source, str(error.__cause__)) from error
+        raise
 
 
 def _check_unused(store: Path) -> None:

@@ -31,6 +31,8 @@ from patra.kernel.safety.redact import redact_text, redact_url
 OLDEST_PYTHON = (3, 11)
 OLDEST_SQLITE = (3, 35, 0)  # RETURNING
 MIN_FREE_DISK_BYTES = 1 << 30
+MIN_WRITABLE_DISK_BYTES = 64 << 20
+"""What the store's journal may grow by before it is written back: with less, commits fail."""
 CLOCK_TOLERANCE = 2 * SECOND
 BUILT_AFTER = 1_767_225_600 * SECOND  # 2026-01-01: a clock before that is wrong
 CONNECT_SECONDS = 3.0
@@ -276,7 +278,11 @@ def _clock(patra: Patra) -> Check:
 
 def _disk(folder: Path) -> Check:
     free = shutil.disk_usage(folder).free
-    found = f"{free / (1 << 30):.1f} GiB free in {folder}"
+    shown = f"{free / (1 << 30):.1f} GiB" if free >= 1 << 30 else f"{free >> 20} MiB"
+    found = f"{shown} free in {folder}"
+    if free < MIN_WRITABLE_DISK_BYTES:
+        advice = "make room now: what is sent to this store is answered with 503 until there is"
+        return Check(name="disk", health=Health.BROKEN, found=found, advice=advice)
     if free < MIN_FREE_DISK_BYTES:
         return Check(name="disk", health=Health.WARNING, found=found, advice="make room: a full disk stops every write")
     return Check(name="disk", health=Health.OK, found=found)

@@ -54,7 +54,7 @@ class Contents(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def back_up(db: Database, target: Path, clock: Clock) -> Manifest:
-    """Write a copy of the store as of one moment, durable, and its manifest; both appear whole or not at all."""
+    """Write a copy of the store as of one moment, durable, and its manifest; a copy that is there has its manifest."""
 
     def write(part: Path) -> Manifest:
         has_log = any(name.startswith("patra.attribution ") for name in db.read(_migrations))

@@ -20,7 +20,7 @@ from patra.bus.consuming.consumer import Kind
 from patra.bus.dispatch.dispatcher import Dispatcher
 from patra.bus.dispatch.long_worker import LongWorker
 from patra.bus.operations import Health, health
-from patra.bus.store import deliveries, events, groups, hops
+from patra.bus.store import dead_letters, deliveries, events, groups, hops
 from patra.bus.transports import webhook as webhooks
 from patra.bus.transports.notifier import Hub, Sleeper, source
 from patra.bus.transports.receiver import Receiver
@@ -96,6 +96,7 @@ class BusEngine:
         self.webhook_networks: Sequence[Network] | None = None  # None: webhooks may be anywhere
         self.webhook_keys = NO_KEYS
         self.keys_kept: int | None = None  # how long (µs) the key of an emptied event stays; None: for ever
+        self.settled_letters_kept: int | None = None  # how long (µs) a settled dead letter stays; None: for ever
 
     @classmethod
     def open(
@@ -336,6 +337,8 @@ class Upkeep:
             done += self._purge_bodies(name, before)
         if self._engine.keys_kept is not None:
             done += self._purge_keys(now - self._engine.keys_kept)
+        if (kept := self._engine.settled_letters_kept) is not None:
+            done += db.run(lambda tx: dead_letters.purge_settled(tx, before=now - kept, limit=PURGE_BATCH_SIZE))
         done += db.run(lambda tx: events.purge_refusals(tx, before=now - REFUSALS_KEPT, limit=PURGE_BATCH_SIZE))
         done += db.run(lambda tx: hops.purge(tx, before=now - HOPS_KEPT, limit=PURGE_BATCH_SIZE))
         done += db.run(lambda tx: groups.forget_old_secrets(tx, now))

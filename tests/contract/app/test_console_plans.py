@@ -5,7 +5,7 @@ statistics, which still say that there are a few rows: as they do where events c
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -51,7 +51,14 @@ Asked = dict[str, tuple[str, dict[str, Any]]]
 """Statements with their parameters, by text."""
 
 
-def grow(connection: psycopg.Connection[Any], table: str) -> None:
+def grow(
+    connection: psycopg.Connection[Any],
+    table: str,
+    *,
+    rows: int = GROWN_ROWS,
+    chosen: Mapping[str, str] | None = None,
+    known: Mapping[str, str] | None = None,
+) -> None:
     """Rows for the planner alone, nobody reads them: a few when statistics are taken, then very many."""
     connection.execute(f"TRUNCATE {table}".encode())
     leaves = connection.execute(
@@ -71,11 +78,13 @@ def grow(connection: psycopg.Connection[Any], table: str) -> None:
         " WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped AND attgenerated = ''",
         [table],
     ).fetchall()
-    values = ", ".join(CHOSEN.get(table, {}).get(name, VALUES[kind]) for name, kind in columns)
+    usual = CHOSEN.get(table, {}) if chosen is None else chosen
     names = ", ".join(name for name, _ in columns)
-    for first, last in ((1, KNOWN_ROWS), (KNOWN_ROWS + 1, GROWN_ROWS)):
-        rows = f"generate_series({first}, {last}) n"
-        connection.execute(f"INSERT INTO {table} ({names}) SELECT {values} FROM {rows}".encode())
+    for first, last in ((1, KNOWN_ROWS), (KNOWN_ROWS + 1, rows)):
+        held = {**usual, **(known or {})} if last == KNOWN_ROWS else usual
+        values = ", ".join(held.get(name, VALUES[kind]) for name, kind in columns)
+        numbers = f"generate_series({first}, {last}) n"
+        connection.execute(f"INSERT INTO {table} ({names}) SELECT {values} FROM {numbers}".encode())
         if last == KNOWN_ROWS:
             connection.execute(f"ANALYZE {table}".encode())
 

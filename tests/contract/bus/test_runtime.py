@@ -14,10 +14,10 @@ from standardwebhooks import Webhook as StandardWebhook
 
 from patra.app.component import Health
 from patra.app.components.bus import webhook_check
-from patra.bus import runtime
+from patra.bus import operations, runtime
 from patra.bus.catalogue.reasons import Reason
 from patra.bus.catalogue.versions import parse_range
-from patra.bus.consuming.dead_letter import Filter
+from patra.bus.consuming.dead_letter import Filter, letter_id
 from patra.bus.dispatch.dispatcher import Dispatcher
 from patra.bus.operations import find_letters, resume
 from patra.bus.publishing.cloudevents import from_structured
@@ -31,6 +31,7 @@ from patra.kernel.db import migrate
 from patra.kernel.db.queries import statement
 from patra.kernel.errors import ConfigInvalid
 from patra.kernel.ids import new_id
+from patra.kernel.machine import history
 from patra.kernel.testing import ManualClock
 from tests.contract.bus.conftest import TYPES
 from tests.unit.bus.making import THING_2, catalogue, envelope, event_type, version
@@ -458,6 +459,54 @@ def test_upkeep_deletes_the_keys_of_emptied_events_after_their_time_and_no_other
         engine.clock.advance(HOUR)
         Upkeep(engine).run_once()
     assert len(kept()) == 1  # never the newest: numbers go on from it
+
+
+def test_dead_letters_leave_so_many_days_after_they_were_settled_and_open_ones_stay(engine):
+    fails = {"bad"}
+
+    def handle(_tx, event):
+        if event.payload["key"] in fails:
+            raise ValueError("no luck")
+
+    engine.bus.consumer("thing.happened", group="one")(handle)
+    engine.db.run(engine.bus.join)
+    made = [envelope(payload={"key": "bad"}) for _ in range(3)]
+    for one in made:
+        publish(engine, one)
+    dispatcher = Dispatcher(engine.db, engine.bus, "one", slow_start=False)
+    dead = 0
+    while dead < len(made):
+        dead += dispatcher.run_once().dead
+        engine.clock.advance(HOUR)
+    opened, discarded, replayed = (one.event_id for one in made)
+    engine.clock.advance(10 * DAY)
+    fails.clear()
+    engine.db.run(lambda tx: operations.discard(tx, engine.bus, "one", [discarded], by="ann", reason="withdrawn"))
+    engine.db.run(lambda tx: operations.replay(tx, engine.bus, "one", [replayed], by="ann", confirm="one"))
+    while dispatcher.run_once().busy:
+        pass
+
+    def left():
+        ids = {letter_id("one", one.event_id) for one in made}
+        found = engine.db.read(
+            lambda tx: tx.lookup("bus_dead_letter", columns=("event_id",), key=("letter_id",), keys=[(i,) for i in ids])
+        )
+        return {event_id for (event_id,) in found}, {
+            move.subject for move in engine.db.read(lambda tx: history(tx, ids))
+        }
+
+    def upkeep(days):
+        engine.settled_letters_kept = days * DAY if days else None
+        engine.clock.advance(HOUR)
+        Upkeep(engine).run_once()
+
+    engine.clock.advance(5 * DAY)
+    for days in (None, 6):  # it failed fifteen days ago, and was settled five days ago
+        upkeep(days)
+        moved = {letter_id("one", discarded), letter_id("one", replayed)}
+        assert left() == ({opened, discarded, replayed}, moved)
+    upkeep(5)
+    assert left() == ({opened}, set())
 
 
 def test_upkeep_looks_at_what_has_to_stay_once_an_hour_and_empties_it_when_nobody_waits(engine, monkeypatch):

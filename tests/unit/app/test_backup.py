@@ -1,15 +1,20 @@
 """A backup of a store in use is one moment of it, is held to its checksum, and comes back; damage is said by table and key."""
 
+import errno
+import os
 import sqlite3
 import stat
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
+from patra.app import backup
 from patra.app.backup import back_up, file_digest, manifest_file, read_manifest, restore, sqlite_file
 from patra.app.configuration.settings import Settings, StoreSettings
 from patra.app.integrity import verify
@@ -27,6 +32,7 @@ from patra.kernel.db import Database, migrate, open_database
 from patra.kernel.db.queries import statement
 from patra.kernel.db.sqlite_file import SQLiteFile
 from patra.kernel.errors import Invalid, StoreCorrupt
+from patra.kernel.ids import new_id
 from patra.kernel.testing import ManualClock
 from tests.unit.attribution.said import T0, envelope, event
 
@@ -163,6 +169,83 @@ def test_a_journal_without_its_store_is_not_mixed_with_a_backup(store: Database,
     with pytest.raises(Invalid) as caught:
         restore(tmp_path / "copy.db", tmp_path / "lost.db", CLOCK, replace=False)
     assert caught.value.code == "restore_journal_left"
+
+
+def test_commits_in_the_journal_of_a_damaged_store_stay_with_it_and_do_not_come_into_the_restored_one(
+    store: Database, tmp_path: Path
+) -> None:
+    file, link = tmp_path / "patra.db", tmp_path / "link.db"
+    store.run(lambda tx: tx.execute(PAIR, {"place": 0}))
+    store.close()
+    back_up(file, tmp_path / "copy.db", CLOCK)
+    left = {}
+    with closing(sqlite3.connect(file)) as killed:
+        killed.execute("PRAGMA wal_autocheckpoint = 0")
+        killed.execute("UPDATE att_log SET place = 77")
+        killed.commit()
+        left = {more: (tmp_path / f"patra.db{more}").read_bytes() for more in ("-wal", "-shm")}
+    file.write_bytes(b"not a database" + file.read_bytes()[14:5000])
+    for more, body in left.items():
+        (tmp_path / f"patra.db{more}").write_bytes(body)
+    link.symlink_to(file)
+
+    _, aside = restore(tmp_path / "copy.db", link, CLOCK, replace=True)
+    with closing(sqlite3.connect(file)) as connection:
+        assert connection.execute("SELECT place FROM att_log").fetchall() == [(0,)]
+    assert aside is not None
+    assert aside.read_bytes().startswith(b"not a database")
+    assert aside.with_name(f"{aside.name}-wal").read_bytes() == left["-wal"]
+
+
+def test_a_backup_that_ends_before_its_manifest_is_written_is_none(
+    store: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "no space left on device", str(path))
+
+    monkeypatch.setattr(backup, "write_whole", full)
+    with pytest.raises(OSError, match="no space"):
+        back_up(tmp_path / "patra.db", tmp_path / "copy.db", CLOCK)
+    assert not (tmp_path / "copy.db").exists()
+    assert list(tmp_path.glob(".*")) == []
+
+
+@pytest.mark.parametrize(("offset", "length"), [(0, 16), (20 * 4096, 40 * 4096)])
+def test_a_store_that_cannot_be_read_is_called_damaged_and_no_backup_is_left(
+    store: Database, tmp_path: Path, offset: int, length: int
+) -> None:
+    store.close()
+    body = bytearray((tmp_path / "patra.db").read_bytes())
+    body[offset : offset + length] = b"\xff" * length
+    (tmp_path / "patra.db").write_bytes(bytes(body))
+    with pytest.raises(Invalid) as caught:
+        back_up(tmp_path / "patra.db", tmp_path / "copy.db", CLOCK)
+    assert caught.value.code == "backup_store_damaged"
+    assert sorted(tmp_path.iterdir()) == [tmp_path / "patra.db"]
+
+
+def test_a_backup_onto_a_full_disk_names_the_folder_that_has_no_room(store: Database, tmp_path: Path) -> None:
+    """SQLite says the same where a file may have no more pages."""
+
+    def copy(part: Path) -> Any:
+        with backup.copy_errors(tmp_path / "patra.db", part), closing(sqlite3.connect(part)) as connection:
+            connection.execute("PRAGMA max_page_count = 1")
+            connection.execute("CREATE TABLE copied (row)")
+
+    with pytest.raises(OSError, match="No space left") as caught:
+        backup.write_backup(tmp_path / "copy.db", copy)
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(tmp_path))
+    assert list(tmp_path.glob("*copy.db*")) == []
+
+
+def test_what_a_killed_backup_left_is_deleted_a_day_after_it_was_last_written(store: Database, tmp_path: Path) -> None:
+    old, fresh, others = (tmp_path / name for name in (f".a.db.{new_id()}", f".b.db.{new_id()}", ".profile"))
+    for path in (old, tmp_path / f"{old.name}-journal", fresh, others):
+        path.write_bytes(b"half of a copy")
+        if path != fresh:
+            os.utime(path, (0, time.time() - 25 * 3600))
+    back_up(tmp_path / "patra.db", tmp_path / "copy.db", CLOCK)
+    assert sorted(tmp_path.glob(".*")) == sorted([fresh, others])
 
 
 def test_a_store_in_memory_is_refused() -> None:

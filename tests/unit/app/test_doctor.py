@@ -1,9 +1,13 @@
 """The doctor names what is wrong and what to do, and changes nothing."""
 
+import shutil
 import socket
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from patra.app import doctor
 from patra.app.component import BuiltComponent, Check, Component, Health
 from patra.app.configuration.settings_loader import load
 from patra.app.doctor import examine, reachable
@@ -45,6 +49,26 @@ def test_a_store_that_does_not_exist_yet_is_not_created_by_looking(tmp_path: Pat
     assert checks["store"].health is Health.WARNING
     assert "patra migrate" in checks["store"].advice
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("free", "health", "shown"),
+    [
+        (0, Health.BROKEN, "0 MiB free"),
+        (63 << 20, Health.BROKEN, "63 MiB free"),
+        (500 << 20, Health.WARNING, "500 MiB free"),
+        (3 << 30, Health.OK, "3.0 GiB free"),
+    ],
+)
+def test_a_disk_without_room_for_the_next_commits_is_broken_and_no_mere_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, health: Health, shown: str
+) -> None:
+    """A trial write that is rolled back never reaches the disk: only the room left tells."""
+    migrated(tmp_path)
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda _: usage._replace(free=free))
+    check = found(tmp_path)["disk"]
+    assert (check.health, check.found.startswith(shown)) == (health, True)
 
 
 def test_missing_migrations_are_named_and_not_applied(tmp_path: Path) -> None:

@@ -61,6 +61,12 @@ app.kubernetes.io/component: {{ .component }}
 {{- end }}
 {{- end -}}
 
+{{- define "patra.envFrom" -}}
+{{- range .Values.secretVariables }}
+- secretRef: {name: {{ . }}}
+{{- end }}
+{{- end -}}
+
 {{- define "patra.mounts" -}}
 - {name: tmp, mountPath: /tmp}
 - {name: data, mountPath: /var/lib/patra}
@@ -160,6 +166,9 @@ spec:
           imagePullPolicy: {{ .root.Values.image.pullPolicy }}
           args: {{- toYaml .args | nindent 12 }}
           env: {{- include "patra.env" .root | nindent 12 }}
+          {{- with include "patra.envFrom" .root }}
+          envFrom: {{- . | nindent 12 }}
+          {{- end }}
           ports: [{name: http, containerPort: 8642}]
           {{- include "patra.probes" .root | nindent 10 }}
           resources: {{- toYaml .resources | nindent 12 }}

@@ -54,6 +54,7 @@ def join(ground: Context) -> BuiltComponent:
     engine.webhook_networks = webhook_networks(ground.settings)
     engine.webhook_keys = webhook_keys(settings)
     engine.keys_kept = _keys_kept(settings)
+    engine.settled_letters_kept = settings.keep_settled_dead_letters_days * DAY or None
     return BuiltComponent(
         engine=engine,
         loops=[_loop(duty) for duty in engine.duties()],

@@ -259,6 +259,14 @@ class BusSettings(Section, frozen=True):
             ge=0,
         ),
     ] = 0
+    keep_settled_dead_letters_days: Annotated[
+        int,
+        Meta(
+            description="Days to keep a dead letter after it was replayed or discarded, with the copy of its event; an "
+            "open one stays. 0: for ever.",
+            ge=0,
+        ),
+    ] = 0
     publishers: Annotated[
         dict[str, PublisherSettings],
         Meta(

@@ -14,7 +14,9 @@ SELECT s.id, s.audit_status, s.attribution_status, s.settled_code, s.settled_at,
 SELECT b.decision_id, b.status FROM rows JOIN att_billable b ON b.decision_id = rows.id
 
 -- name: something_due
-SELECT 1 FROM att_closure WHERE due_at <= :now LIMIT 1
+-- By the earliest: of the rows before an instant the planner may believe that they are everywhere, and look for one in
+-- the table itself, to its end where there is none.
+SELECT 1 WHERE (SELECT min(due_at) FROM att_closure WHERE due_at IS NOT NULL) <= :now
 
 -- name: underway
 -- rows: group_key blob, message_key text

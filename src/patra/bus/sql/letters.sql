@@ -131,3 +131,12 @@ UNION ALL
 SELECT event_type, 'frozen', since, reason, '', 0 FROM bus_remote_freeze
 ORDER BY event_type, since, reason
 
+-- name: letters_settled
+-- The index has when it failed last, which is before it was settled.
+SELECT letter_id FROM bus_dead_letter
+WHERE state = :state AND last_failed_at < :before AND coalesce(closed_at, replayed_at, last_failed_at) < :before
+ORDER BY last_failed_at, letter_id LIMIT :limit {for_update}
+
+-- name: letters_delete
+-- rows: letter_id text
+DELETE FROM bus_dead_letter WHERE letter_id IN (SELECT letter_id FROM rows)

@@ -9,9 +9,10 @@ from patra.bus.catalogue.reasons import Reason
 from patra.bus.consuming.dead_letter import DEAD_LETTER, DeadLetter, DeadLetterState, DeadLetterTransition, Filter
 from patra.bus.consuming.freeze import Freeze, FreezeState
 from patra.kernel.db import Queries, Tx
-from patra.kernel.machine import Move, advance, journal
+from patra.kernel.machine import Move, advance, forget, journal
 
 Q = Queries.load("patra.bus")
+SETTLED = (DeadLetterState.REPLAYED, DeadLetterState.DISCARDED)
 MAX_COUNTED_LETTERS = 100_000
 """Of one state; where there are more, there are shown to be at least so many."""
 ALL = 2**62
@@ -236,3 +237,13 @@ def _located_letter(row: dict[str, Any]) -> Located:
         seq=row["seq"],
         order_key=None if order_key is None else bytes(order_key),
     )
+
+
+def purge_settled(tx: Tx, *, before: int, limit: int) -> int:
+    """Delete dead letters that were replayed or discarded before an instant, with the journal of each."""
+    found: list[str] = []
+    for state in SETTLED:
+        asked = {"state": state, "before": before, "limit": limit - len(found)}
+        found += [letter_id for (letter_id,) in tx.fetch(Q["letters_settled"], asked)]
+    forget(tx, found, ALL)
+    return tx.execute(Q["letters_delete"], rows=[(letter_id,) for letter_id in found]) if found else 0

@@ -249,7 +249,7 @@ SELECT CASE WHEN EXISTS (
     WHERE t.lease_owner IS NULL AND t.status_code = 'QUEUED' AND t.scheduled_at <= :now AND NOT EXISTS (
       SELECT 1 FROM ing_halt h
       WHERE h.provenance_code = t.provenance_code AND h.endpoint_name IN ('', t.endpoint_name)))
-  OR EXISTS (SELECT 1 FROM ing_task t WHERE t.lease_owner IS NOT NULL AND t.leased_until < :now)
+  OR (SELECT min(t.leased_until) FROM ing_task t WHERE t.lease_owner IS NOT NULL) < :now
   OR EXISTS (SELECT 1 FROM ing_task_run r JOIN ing_task t ON t.task_id = r.task_id
     WHERE r.status_code = 'RUNNING' AND t.status_code = 'CANCELLED')
   THEN 1 ELSE 0 END

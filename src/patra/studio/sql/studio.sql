@@ -100,7 +100,7 @@ SELECT job_id, state FROM stu_work WHERE run_id = :run_id AND epoch <= :epoch
 SELECT 1 FROM stu_work WHERE worker_type = :worker_type AND lease_owner IS NULL AND state = 'queued' AND due_at <= :now LIMIT 1
 
 -- name: work_expired
-SELECT 1 FROM stu_work WHERE lease_owner IS NOT NULL AND leased_until < :now LIMIT 1
+SELECT 1 WHERE (SELECT min(leased_until) FROM stu_work WHERE lease_owner IS NOT NULL) < :now
 
 -- name: films_due
 SELECT 1 FROM stu_film WHERE (lease_owner IS NULL AND state = 'wanted' AND due_at <= :now)
