@@ -39,6 +39,7 @@ def environment() -> Environment:
         json=json_view.json_markup,
         time=_time,
         minute=_minute,
+        moment=_moment,
         age=_age,
         span=formats.span_text,
         broken_lines=_broken_lines,
@@ -99,6 +100,11 @@ def _time(context: Context, value: Any) -> Markup:
 @pass_context
 def _minute(context: Context, value: Any) -> Markup:
     return formats.time_tag(value, context["now"], seconds=False)
+
+
+@pass_context
+def _moment(context: Context, value: Any) -> Markup:
+    return formats.time_tag(value, context["now"], fraction=True)
 
 
 @pass_context
