@@ -41,6 +41,7 @@ def environment() -> Environment:
         minute=_minute,
         moment=_moment,
         age=_age,
+        is_instant=_is_instant,
         span=formats.span_text,
         broken_lines=_broken_lines,
         with_code=_with_code,
@@ -80,6 +81,11 @@ def _broken_lines(text: Any) -> Markup:
 
 def _with_code(text: Any) -> Markup:
     return formats.with_code(redact_text(str(text or "")))
+
+
+def _is_instant(value: Any) -> bool:
+    """Whether a text is one; of a number nobody knows."""
+    return isinstance(value, str) and formats.instant(value) is not None
 
 
 def _brief_json(value: Any) -> str:

@@ -282,8 +282,10 @@ def act(view: View) -> Page:
 def refusals(view: View) -> Page:
     before = view.filter_value("before")
     page = view.ask("/bus/refusals", code=view.filter_value("code"), before=before, limit=PAGE_SIZE)
+    count = sum(one["count"] for one in page["refusals"])
+    found = "No publish was refused" if not count else f"{plural(count, 'publish was', 'publishes were')} refused"
     return Page(
-        title="Refusals",
+        title="Refusals" if before or page["next"] or view.filters("code") else found,
         template="bus/refusals.html",
         values={
             "rows": page["refusals"],

@@ -20,7 +20,7 @@ JOB_TONES = {"succeeded": "done", "failed": "bad", "cancelled": "off", "claimed"
 def runs(view: View) -> Page:
     found = view.ask("/studio/runs", limit=PAGE_SIZE)["runs"]
     under_way = sum(1 for run in found if run["stage"] not in ENDED)
-    title = f"{plural(under_way, 'film is', 'films are')} being made" if under_way else "Films"
+    title = f"{plural(under_way, 'film is', 'films are')} being made" if under_way else "No film is being made"
     newest = [run["run_id"] for run in found[:MAX_POSTERS] if run["run_id"]]
     posters = view.part("pictures", lambda: reads.posters(view.patra, newest)) or {}
     return Page(title=title, template="studio/runs.html", values={"runs": found, "posters": posters})

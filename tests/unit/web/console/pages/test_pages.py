@@ -1,9 +1,14 @@
 """Pages ask the HTTP interface: what the console shows, `curl` can ask for."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
+from patra.kernel.telemetry import setup_logging
 from patra.web.console import pages
+from tests.unit.web.served import Client, served
 
 EXCEPT = {
     "studio.py": "shots and notes of a film",
@@ -17,3 +22,38 @@ def test_no_page_reads_the_store_itself() -> None:
     found = {path.name for path in folder.glob("*.py") if re.search(r"view\.patra\b", path.read_text("utf-8"))}
     assert found <= set(EXCEPT)
     assert not [path.name for path in folder.glob("*.py") if ".db.read" in path.read_text("utf-8")]
+
+
+@pytest.fixture(scope="module")
+def nothing() -> Iterator[Client]:
+    """Served over a store to which nothing has come."""
+    setup_logging(level="error")
+    with served() as found:
+        yield found
+
+
+@pytest.mark.parametrize(
+    ("path", "answer"),
+    [
+        ("/attribution/closures", "No closure is open"),
+        ("/attribution/rejects", "No event was rejected"),
+        ("/attribution/apps", "No app key is in force"),
+        ("/attribution/settlement", "No fact may be billed"),
+        ("/ingest", "No task is queued"),
+        ("/ingest/quarantine", "Nothing is in quarantine"),
+        ("/ingest/errors", "Nothing failed in the last day"),
+        ("/bus/dead-letters", "No dead letter is open"),
+        ("/bus/refusals", "No publish was refused"),
+        ("/studio", "No film is being made"),
+        ("/outbox", "Everything is delivered"),
+    ],
+)
+def test_the_title_of_a_page_is_the_answer_also_over_an_empty_store(nothing: Client, path: str, answer: str) -> None:
+    assert f"<h1>{answer}</h1>" in nothing.get(f"/console{path}").data.decode()
+
+
+def test_instants_are_written_as_instants_and_not_as_they_are_stored(nothing: Client) -> None:
+    lead = (
+        nothing.get("/console/attribution/settlement").data.decode().partition('class="lead"')[2].partition("</p>")[0]
+    )
+    assert len(re.findall(r"<time [^>]*>\d+ [A-Z][a-z]+( \d{4})? 00:00</time>|<time [^>]*>00:00</time>", lead)) == 2
