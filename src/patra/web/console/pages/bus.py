@@ -24,6 +24,8 @@ MAX_DRAWN_TYPES = 24
 OVER_TIME_PARTS = 60
 MAX_COMPARED_LINES = 1_000
 TEN = 10
+NEAR_SHARE = 0.5
+"""Of the dead letters with which a type freezes: with more of them it is said in a warning's colour."""
 ACT_TONES = {"running": ("run", "running"), "done": ("ok", "done"), "stopped": ("off", "stopped")}
 
 
@@ -147,6 +149,7 @@ def event_type(view: View) -> Page:
             "description": document["channels"][key].get("description", ""),
             "frozen": next((one for one in health["frozen"] if one["event_type"] == name), None),
             "dead": health["dead_letters"].get(name, 0),
+            "limit": health["freezes_at"].get(name),
             "readers": [g for g in view.ask("/bus/groups")["groups"] if name in g["subscriptions"]],
             "contracts": [contract | {"fields": contract_fields(contract)} for contract in contracts],
         },
@@ -181,6 +184,7 @@ def dead_letters(view: View) -> Page:
         values={
             "letters": letters,
             "causes": _causes(view, state, filters),
+            "backlogs": view.part("freezes", lambda: _backlogs(view)) or {},
             "state": state,
             "states": LETTER_STATES,
             "filters": filters,
@@ -316,9 +320,26 @@ def _causes(view: View, state: str, filters: dict[str, str]) -> list[dict[str, A
     if state == "all":
         return []
     return [
-        {**one, "type": one["event_type"], "code": one["error_code"], "count": one["letters"]}
+        {
+            **one,
+            "type": one["event_type"],
+            "code": one["error_code"],
+            "count": one["letters"],
+            "drawing": bars(one["hours"], f"{plural(sum(one['hours']), 'failure')} in the last 24 hours", "bad", 24),
+        }
         for one in view.ask("/bus/dead-letters/causes", **filters, state=state)["causes"]
     ]
+
+
+def _backlogs(view: View) -> dict[str, dict[str, Any]]:
+    """Of types with dead letters: how many they have, with how many they freeze, and whether that is near."""
+    health = view.ask("/bus/health")
+    limits: dict[str, int] = health["freezes_at"]
+    return {
+        name: {"count": count, "limit": limits[name], "is_near": count > limits[name] * NEAR_SHARE}
+        for name, count in health["dead_letters"].items()
+        if name in limits
+    }
 
 
 def _against_contract(view: View, letter: dict[str, Any], broken: list[dict[str, Any]]) -> list[FieldDifference]:
