@@ -47,8 +47,9 @@ def flow(view: View) -> Page:
     rows.sort(key=lambda row: (-row["dead"], not row["frozen"], -row["events"], not row["readers"], row["type"]))
     flowing = [row for row in rows if row["events"] or row["dead"] or row["frozen"]][:MAX_DRAWN_TYPES]
     busy = sum(1 for row in rows if row["events"])
+    readers = plural(len(groups), "group reads", "groups read") if groups else "no group reads"
     return Page(
-        title=f"{plural(busy, 'type flows', 'types flow')} now, {plural(len(groups), 'group reads', 'groups read')}",
+        title=f"{plural(busy, 'type flows', 'types flow') if busy else 'No event flows'} now, {readers}",
         template="bus/flow.html",
         values={
             "rows": rows,
@@ -89,7 +90,8 @@ def groups(view: View) -> Page:
     found = [_with_lag(group, view.now) for group in view.ask("/bus/groups")["groups"]]
     found.sort(key=lambda group: (-group["dead"], group["oldest"] or "9", group["name"]))
     waiting = sum(group["waiting"] for group in found)
-    title = f"{plural(waiting, 'event waits', 'events wait')} for {plural(len(found), 'group')}"
+    events = plural(waiting, "event waits", "events wait") if waiting else "No event waits"
+    title = f"{events} for {plural(len(found), 'group')}" if found else "No group has joined"
     return Page(title=title, template="bus/groups.html", values={"groups": found})
 
 

@@ -42,6 +42,8 @@ def nothing() -> Iterator[Client]:
         ("/ingest", "No task is queued"),
         ("/ingest/quarantine", "Nothing is in quarantine"),
         ("/ingest/errors", "Nothing failed in the last day"),
+        ("/bus", "No event flows now, no group reads"),
+        ("/bus/groups", "No group has joined"),
         ("/bus/dead-letters", "No dead letter is open"),
         ("/bus/refusals", "No publish was refused"),
         ("/studio", "No film is being made"),
@@ -57,3 +59,20 @@ def test_instants_are_written_as_instants_and_not_as_they_are_stored(nothing: Cl
         nothing.get("/console/attribution/settlement").data.decode().partition('class="lead"')[2].partition("</p>")[0]
     )
     assert len(re.findall(r"<time [^>]*>\d+ [A-Z][a-z]+( \d{4})? 00:00</time>|<time [^>]*>00:00</time>", lead)) == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "next_step"),
+    [
+        ("/attribution/closures", "A closure opens with the first event"),
+        ("/attribution/settlement", "These are the last seven days."),
+        ("/ingest/tasks", "patra ingest plan SOURCE ENDPOINT --dry-run"),
+        ("/ingest/cursors", "patra ingest plan SOURCE ENDPOINT --dry-run"),
+    ],
+)
+def test_an_empty_list_without_filters_says_what_comes_first_and_offers_no_filter_to_clear(
+    nothing: Client, path: str, next_step: str
+) -> None:
+    shown = nothing.get(f"/console{path}").data.decode()
+    assert next_step in shown
+    assert "Clear filters" not in shown
