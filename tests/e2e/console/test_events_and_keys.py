@@ -58,6 +58,7 @@ def test_open_closures_stand_by_their_deadline_with_a_chart_of_what_is_due(actin
     assert len(found) >= 4
     expect(page.get_by_role("img", name=re.compile("closures due in the next 2 min"))).to_be_visible()
     expect(page.locator("h1")).to_have_text(f"{len(found)} closures are open")
+    expect(page.locator(".hist")).to_contain_text("0 overdue")
 
 
 def test_more_new_rows_than_a_page_holds_are_said_to_be_more(tmp_path: Path, page: Page):
