@@ -1,5 +1,6 @@
 """Pages ask the HTTP interface: what the console shows, `curl` can ask for."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,9 @@ def test_no_page_reads_the_store_itself() -> None:
     found = {path.name for path in folder.glob("*.py") if re.search(r"view\.patra\b", path.read_text("utf-8"))}
     assert found <= set(EXCEPT)
     assert not [path.name for path in folder.glob("*.py") if ".db.read" in path.read_text("utf-8")]
+
+
+SINCE = "2026-01-01T00:00:00Z"
 
 
 @pytest.fixture(scope="module")
@@ -76,3 +80,16 @@ def test_an_empty_list_without_filters_says_what_comes_first_and_offers_no_filte
     shown = nothing.get(f"/console{path}").data.decode()
     assert next_step in shown
     assert "Clear filters" not in shown
+
+
+def test_the_list_of_films_says_how_far_each_is_and_the_audit_writes_prices_as_amounts() -> None:
+    with served() as client:
+        headers = {"Content-Type": "application/json"}
+        client.post("/studio/runs", body=json.dumps({"chapter": "A river runs."}), headers=headers)
+        films = client.get("/console/studio").data.decode()
+        price = {"billableType": "billable_click", "priceMicros": 250_000, "currency": "EUR", "validFrom": SINCE}
+        assert client.post("/attribution/rates", body=json.dumps(price), headers=headers).status < 300
+        audit = client.get("/console/audit").data.decode()
+    assert "<h1>1 film is being made</h1>" in films
+    assert '<span class="dim nowrap">0 %</span>' in films
+    assert "type billable_click, currency EUR, price 0.250000" in audit
