@@ -24,7 +24,7 @@ def runs(view: View) -> Page:
     under_way = sum(1 for run in found if run["stage"] not in ENDED)
     moving = [run["run_id"] for run in found if run["run_id"] and run["stage"] not in ENDED]
     done = {
-        run_id: view.part("progress", lambda run_id=run_id: _done(view, run_id)) for run_id in moving[:MAX_PROGRESS]
+        run_id: view.part("progress", lambda run_id=run_id: _percent(view, run_id)) for run_id in moving[:MAX_PROGRESS]
     }
     title = f"{plural(under_way, 'film is', 'films are')} being made" if under_way else "No film is being made"
     newest = [run["run_id"] for run in found[:MAX_POSTERS] if run["run_id"]]
@@ -32,7 +32,7 @@ def runs(view: View) -> Page:
     return Page(title=title, template="studio/runs.html", values={"runs": found, "posters": posters, "done": done})
 
 
-def _done(view: View, run_id: str) -> int:
+def _percent(view: View, run_id: str) -> int:
     """How much of a film is made, in percent."""
     return view.ask("/studio/runs/{run_id}", {"run_id": run_id})["progress"]
 

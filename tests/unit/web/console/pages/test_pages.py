@@ -93,3 +93,9 @@ def test_the_list_of_films_says_how_far_each_is_and_the_audit_writes_prices_as_a
     assert "<h1>1 film is being made</h1>" in films
     assert '<span class="dim nowrap">0 %</span>' in films
     assert "type billable_click, currency EUR, price 0.250000" in audit
+
+
+def test_an_engine_without_work_says_so_beside_its_dash(nothing: Client) -> None:
+    shown = nothing.get("/console/").data.decode()
+    for label in ("no deadline is open", "nothing is harvested", "nothing waits", "nothing is being made"):
+        assert f"<span>{label}</span>" in shown
