@@ -102,6 +102,19 @@ def causes(tx: Tx, wanted: Filter, *, limit: int = MAX_CAUSES) -> list[Cause]:
     ]
 
 
+def causes_over_time(tx: Tx, wanted: Filter, until: int, *, parts: int, step: int) -> dict[tuple[str, ...], list[int]]:
+    """How many of each group, type and error code failed last, in each of so many equal parts of the time before."""
+    since = until - parts * step
+    narrow = {"state": wanted.state or DeadLetterState.OPEN, "tenant_id": wanted.tenant_id or ""}
+    span = {"since": since, "until": until, "step": step}
+    found: dict[tuple[str, ...], list[int]] = {}
+    for group, event_type, code, part, count in tx.fetch(
+        Q["letter_causes_over_time"], _given_fields(wanted) | narrow | span
+    ):
+        found.setdefault((group, event_type, code), [0] * parts)[part] = count
+    return found
+
+
 def preview(tx: Tx, bus: Bus, wanted: Filter, *, max_causes: int = MAX_CAUSES) -> Preview:
     """What replaying or discarding all open dead letters that a query finds would touch."""
     as_of = bus.clock.now()  # before the first query: what dies meanwhile may not be counted, and is left alone

@@ -3,11 +3,12 @@
 Every act leaves a row (`bus_act`) in its own transaction. Refusals are values, as everywhere (C§6, B5).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from patra.bus.bus import Bus
+from patra.bus.catalogue.catalogue import EventType
 from patra.bus.catalogue.reasons import Reason
 from patra.bus.consuming import freeze as freezing
 from patra.bus.consuming import replay as rules
@@ -208,6 +209,12 @@ def health(tx: Tx) -> Health:
         groups=groups.totals(tx),
         held=held_messages.counts(tx),
     )
+
+
+def freezes_at(tx: Tx, types: Mapping[str, EventType], dead: Iterable[str]) -> dict[str, int]:
+    """Of types that have dead letters: with more than so many a type freezes, what a thaw tolerates included."""
+    tolerated = {one.event_type: one.tolerated for one in dead_letters.freezes_ever(tx)}
+    return {name: types[name].dead_letter_threshold + tolerated.get(name, 0) for name in dead if name in types}
 
 
 def behind(tx: Tx, now: int, longest: int) -> list[str]:

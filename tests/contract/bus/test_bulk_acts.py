@@ -5,7 +5,7 @@ from patra.bus.bulk_acts import BulkAct, Preview, Progress
 from patra.bus.catalogue.reasons import Reason
 from patra.bus.consuming.dead_letter import DeadLetterState, Filter
 from patra.bus.publishing.envelope import Refused
-from patra.kernel.clock import SECOND
+from patra.kernel.clock import HOUR, SECOND
 from patra.kernel.db import Tx
 from patra.kernel.db.queries import statement
 from tests.contract.bus.test_dead_letters import bad, bury, open_letters
@@ -45,6 +45,19 @@ def test_letters_are_put_together_by_cause_and_a_preview_says_how_many_and_which
     assert (found.letters, found.replayed_before, found.sample_breaking_contract) == (3, 0, 0)
     assert set(found.sample) == {one.event_id for one in made}
     assert previewed(site, Filter(group="one", error_code="b_handler_poison")).letters == 0
+
+
+def test_causes_are_counted_by_the_hour_of_their_last_failure(site):
+    site.listen("one")
+    bury(site, bad(0))
+    site.clock.advance(2 * HOUR)
+    bury(site, bad(1), bad(2))
+    until = site.clock.now() + 1
+    counted = site.db.read(lambda tx: bulk_acts.causes_over_time(tx, Filter(), until, parts=4, step=HOUR))
+    assert list(counted.values()) == [[0, 1, 0, 2]]
+    assert site.db.read(lambda tx: bulk_acts.causes_over_time(tx, Filter(), until, parts=1, step=HOUR)) == {
+        cause: counts[3:] for cause, counts in counted.items()
+    }
 
 
 def test_all_letters_that_were_there_are_replayed_in_bites_and_later_ones_are_only_counted(site):

@@ -480,6 +480,9 @@ def test_letters_are_grouped_and_dealt_with_by_a_query_with_preview_and_progress
     status, found = house.call("GET", "/bus/dead-letters/causes?group=orchestrator")
     (cause,) = found["causes"]
     assert (status, cause["letters"], cause["error_code"]) == (200, 1, "b_handler_failed")
+    assert (len(cause["hours"]), sum(cause["hours"])) == (24, 1)
+    _, health = house.call("GET", "/bus/health")
+    assert (health["dead_letters"], health["freezes_at"]) == ({made.event_type: 1}, {made.event_type: 100})
     status, seen = house.call("GET", "/bus/dead-letters/preview?group=orchestrator&error_code=b_handler_failed")
     assert (status, seen["letters"], seen["sample"]) == (200, 1, [made.event_id])
     begin = {"group": "orchestrator", "error_code": "b_handler_failed", "act": "replay", "confirm": "orchestrator"}

@@ -1,5 +1,7 @@
 """What operators do in the browser: asked once more, done once, written into the audit; refused to those who may not."""
 
+import re
+
 import urllib3
 from playwright.sync_api import Browser, Locator, Page, expect
 
@@ -44,6 +46,19 @@ def test_a_source_is_paused_and_resumed_in_a_dialog(acting: World, page: Page):
         ("local", "ingest.resume", "atomlike/query"),
         ("local", "ingest.pause", "atomlike/query"),
     ]
+
+
+def test_one_dead_letter_of_a_cause_can_be_tried_before_all_of_it(site: World, page: Page):
+    page.goto(f"{site.url}/console/bus/dead-letters?group=search-index")
+    page.locator("#causes").get_by_role("link", name="Replay 2…").click()
+    dialog = page.get_by_role("dialog", name="Confirm")
+    dialog.get_by_role("link", name="replay the latest alone first…").click()
+    chosen = dialog.get_by_label("Event ids")
+    expect(chosen).to_have_value(re.compile(r"^[0-9a-f-]{36}$"))
+    back = str(dialog.locator("input[name=back]").get_attribute("value"))
+    assert back == f"/console/bus/dead-letter/search-index/{chosen.input_value()}"
+    page.goto(f"{site.url}/console/confirm/bus.discard_all?group=search-index")
+    expect(page.locator(".preview")).not_to_contain_text("alone first")
 
 
 def test_all_letters_of_a_cause_are_replayed_after_a_preview_and_the_typed_name(acting: World, page: Page):

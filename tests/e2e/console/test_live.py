@@ -53,9 +53,11 @@ def test_new_rows_wait_behind_a_button(acting: World, page: Page):
     rows = page.locator("#events tr")
     before = rows.count()
     first = rows.first.get_attribute("data-key")
+    place = rows.first.bounding_box()
     acting.send_events("b-new", said.event("ad_filled", "n-1", responseReference="new"))
     pill = page.locator("#newrows button")
     expect(pill).to_have_text("1 new row")
+    assert rows.first.bounding_box() == place  # nothing moves under the hand
     assert rows.count() == before
     assert rows.first.get_attribute("data-key") == first
     pill.click()

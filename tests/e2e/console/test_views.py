@@ -190,6 +190,15 @@ def test_a_cause_of_dead_letters_can_be_replayed_on_a_phone(site: World, page: P
     expect(page.locator("#causes tr").first.get_by_role("link", name="Replay")).to_be_visible()
 
 
+@pytest.mark.parametrize("rows", ["#causes", "#letters"])
+def test_the_acts_of_a_row_are_in_sight_where_the_table_is_wider_than_the_page(site: World, page: Page, rows: str):
+    page.set_viewport_size({"width": 1024, "height": 1200})
+    page.goto(address(site, "dead-letters"))
+    box = page.locator(f".scroll:has({rows})")
+    assert box.evaluate("box => box.scrollWidth > box.clientWidth")
+    expect(page.locator(f"{rows} .act-cell .btn").last).to_be_in_viewport(ratio=1)
+
+
 def test_the_theme_is_kept_for_the_next_page(site: World, page: Page):
     page.goto(f"{site.url}/console/")
     page.locator("#theme").click()

@@ -1,3 +1,11 @@
+-- name: letter_causes_over_time
+SELECT l.group_name, l.event_type, l.error_code, (l.last_failed_at - :since) / :step AS part, count(*)
+FROM bus_dead_letter l
+WHERE l.state = :state AND l.last_failed_at >= :since AND l.last_failed_at < :until
+  AND (:group_name = '' OR l.group_name = :group_name) AND (:event_type = '' OR l.event_type = :event_type)
+  AND (:error_code = '' OR l.error_code = :error_code) AND (:tenant_id = '' OR l.tenant_id = :tenant_id)
+GROUP BY 1, 2, 3, 4
+
 -- name: letter_causes
 SELECT group_name, event_type, error_code, error_detail, letters, first_failed_at, last_failed_at, replayed_before
 FROM (

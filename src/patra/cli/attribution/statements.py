@@ -79,7 +79,8 @@ def rate_add(
     )
     with open_patra(config) as patra:
         version = patra.db.run(lambda tx: add_rate(tx, made, patra.clock.now()))
-        audit_act(patra, "attribution.rate.add", str(version), app=app_id, price_micros=price_micros, currency=currency)
+        named = {"app": app_id, "type": made.billable_type, "currency": currency, "price_micros": price_micros}
+        audit_act(patra, "attribution.rate.add", str(version), **named)
     say_outcome(f"rate {version} is added", version=version)
 
 

@@ -120,7 +120,8 @@ def _add_rate(request: Request) -> RateView | Problem:
         valid_to=end,
     )
     now = request.patra.clock.now()
-    version = request.act(lambda tx: add_rate(tx, rate, now), body.appId, price_micros=body.priceMicros)
+    named = {"type": body.billableType, "currency": body.currency}
+    version = request.act(lambda tx: add_rate(tx, rate, now), body.appId, **named, price_micros=body.priceMicros)
     return _rate_view(msgspec.structs.replace(rate, version=version))
 
 

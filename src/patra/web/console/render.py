@@ -39,7 +39,9 @@ def environment() -> Environment:
         json=json_view.json_markup,
         time=_time,
         minute=_minute,
+        moment=_moment,
         age=_age,
+        is_instant=_is_instant,
         span=formats.span_text,
         broken_lines=_broken_lines,
         with_code=_with_code,
@@ -81,6 +83,11 @@ def _with_code(text: Any) -> Markup:
     return formats.with_code(redact_text(str(text or "")))
 
 
+def _is_instant(value: Any) -> bool:
+    """Whether a text is one; of a number nobody knows."""
+    return isinstance(value, str) and formats.instant(value) is not None
+
+
 def _brief_json(value: Any) -> str:
     """A value in a line; plain text, so that it is escaped and looked through for secrets like any other."""
     return formats.short_key(msgspec.json.encode(value).decode(), BRIEF_LENGTH)
@@ -99,6 +106,11 @@ def _time(context: Context, value: Any) -> Markup:
 @pass_context
 def _minute(context: Context, value: Any) -> Markup:
     return formats.time_tag(value, context["now"], seconds=False)
+
+
+@pass_context
+def _moment(context: Context, value: Any) -> Markup:
+    return formats.time_tag(value, context["now"], fraction=True)
 
 
 @pass_context

@@ -20,6 +20,14 @@ def test_the_command_of_a_replay_touches_no_more_than_the_form(form: dict[str, s
     assert command_of(ACTS["bus.replay"], Fields({"group": "mail-out", **form})) == command
 
 
+@pytest.mark.parametrize("name", ["replay-all", "discard-all"])
+def test_the_command_of_an_act_on_a_cause_names_the_cause(name: str) -> None:
+    act = ACTS[f"bus.{name.replace('-', '_')}"]
+    of_cause = command_of(act, Fields({"group": "mail-out", "type": "job.failed", "error_code": "b_x"}))
+    assert of_cause.startswith(f"patra bus {name} mail-out --type job.failed --error-code b_x ")
+    assert "--type" not in command_of(act, Fields({"group": "mail-out", "type": "", "error_code": ""}))
+
+
 def test_what_an_act_on_many_left_is_counted_once_each() -> None:
     assert rest_of(["a", "b", "b"], 2, "not open any more") == ""
     assert rest_of(["a", "b", "b"], 1, "not open any more") == " 1 was left: not open any more."

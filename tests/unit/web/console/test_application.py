@@ -345,3 +345,13 @@ def test_an_act_on_all_dead_letters_is_begun_as_of_the_preview_that_was_shown_fi
     assert (refused.status, "is not an instant" in refused.data.decode()) == (422, True)
     done = form(client, "/console/do/bus.discard_all", {**fields, "confirm": "g", "as_of": first}, Cookie=cookie)
     assert done.headers["Location"].startswith("/console/bus/act/")
+
+
+def test_the_page_of_apps_says_whether_batches_are_taken_without_a_key(client: Client, tmp_path: Path) -> None:
+    batch = {"body": b"{}", "headers": {"Content-Type": "application/json"}}
+    assert client.post("/events", **batch).status != 401
+    assert "on this address every batch is taken" in page(client, "/console/attribution/apps").data.decode()
+    with guarded(tmp_path) as found:
+        assert found.post("/events", **batch).status == 401
+        cookie = cookie_of(form(found, "/console/login", {"token": ADMIN}))
+        assert "so no batch is taken" in page(found, "/console/attribution/apps", cookie).data.decode()

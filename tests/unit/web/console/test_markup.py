@@ -46,6 +46,7 @@ def test_a_span_has_at_most_two_units(us, text):
 
 def test_an_instant_shows_its_date_when_it_is_not_today():
     assert clock_text("2026-11-17T14:02:30.982Z", NOW) == "14:02:30"
+    assert clock_text("2026-11-17T14:02:30.082Z", NOW, fraction=True) == "14:02:30.082"
     assert clock_text("2026-11-16T22:10:05Z", NOW) == "16 Nov 22:10:05"
     assert clock_text("2025-01-02T03:04:05Z", NOW) == "2 Jan 2025 03:04:05"
     assert 'datetime="2026-11-17T14:02:30.982000Z"' in time_tag("2026-11-17T14:02:30.982Z", NOW)

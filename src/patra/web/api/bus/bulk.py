@@ -10,7 +10,7 @@ from patra.app.components.bus import bus_of
 from patra.bus import bulk_acts
 from patra.bus.consuming.dead_letter import DeadLetterState, Filter
 from patra.bus.publishing.envelope import Refused
-from patra.kernel.clock import format_instant, parse_instant
+from patra.kernel.clock import HOUR, format_instant, parse_instant
 from patra.kernel.db import Tx
 from patra.kernel.safety.redact import redact_text
 from patra.web.api.bus.shapes import instants, problem
@@ -20,6 +20,7 @@ from patra.web.problem import Problem
 
 TAG = "bus"
 Text = Annotated[str, Meta(max_length=400)]
+HOURS = 24
 UNKNOWN = {404: "There is no such act."}
 
 
@@ -36,8 +37,14 @@ class CauseLine(msgspec.Struct, frozen=True, kw_only=True):
     replayed_before: int
 
 
+class CauseOverTime(CauseLine, frozen=True, kw_only=True):
+    """With how many failed last in each of the last 24 hours, the earliest first."""
+
+    hours: list[int]
+
+
 class Causes(msgspec.Struct, frozen=True, kw_only=True):
-    causes: list[CauseLine]
+    causes: list[CauseOverTime]
 
 
 class CauseQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -172,15 +179,31 @@ def _wanted_filter(query: Any, state: str = "open") -> Filter:
 
 
 def _cause(cause: bulk_acts.Cause) -> CauseLine:
-    fields = instants(msgspec.to_builtins(cause))
-    return CauseLine(**(fields | {"detail": redact_text(cause.detail)}))
+    return CauseLine(**_cause_fields(cause))
+
+
+def _cause_fields(cause: bulk_acts.Cause) -> dict[str, Any]:
+    return instants(msgspec.to_builtins(cause)) | {"detail": redact_text(cause.detail)}
 
 
 def _causes(request: Request) -> Causes:
     query: CauseQuery = request.query
     wanted = msgspec.structs.replace(_wanted_filter(query, query.state), tenant_id=query.tenant_id or None)
-    found = request.patra.db.read(lambda tx: bulk_acts.causes(tx, wanted))
-    return Causes(causes=[_cause(one) for one in found])
+    until = request.patra.clock.now() + 1
+
+    def read(tx: Tx) -> Causes:
+        times = bulk_acts.causes_over_time(tx, wanted, until, parts=HOURS, step=HOUR)
+        return Causes(
+            causes=[
+                CauseOverTime(
+                    **_cause_fields(one),
+                    hours=times.get((one.group, one.event_type, one.error_code), [0] * HOURS),
+                )
+                for one in bulk_acts.causes(tx, wanted)
+            ]
+        )
+
+    return request.patra.db.read(read)
 
 
 def _preview(request: Request) -> BulkPreview:

@@ -79,10 +79,12 @@ def all_groups(request: Request) -> Groups:
 
 
 def health(request: Request) -> Health:
-    state = bus_of(request.patra).health()
+    state, types = bus_of(request.patra).health(), _types_of_store(request).types
+    limits = request.patra.db.read(lambda tx: operations.freezes_at(tx, types, state.dead_letters))
     return Health(
         frozen=[to_shape(f, FreezeState) for f in state.frozen],
         dead_letters=state.dead_letters,
+        freezes_at=limits,
         troubles=[redact_text(text) for text in state.troubles],
     )
 

@@ -95,10 +95,11 @@ class FreezeState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
-    """What needs a hand; `troubles` in words."""
+    """What needs a hand; `troubles` in words. A type freezes when it has more dead letters than `freezes_at` says."""
 
     frozen: list[FreezeState]
     dead_letters: dict[str, int]
+    freezes_at: dict[str, int]
     troubles: list[str]
 
 

@@ -80,7 +80,8 @@ BUS: dict[str, Act] = {
         confirm="group",
         preview=BULK_PREVIEW,
         inputs=(REASON,),
-        command="patra bus replay-all {group} --dry-run",
+        command="patra bus replay-all {group} {type} {error_code} --dry-run",
+        options=("type", "error_code"),
     ),
     "bus.discard_all": Act(
         template="/bus/acts",
@@ -94,7 +95,8 @@ BUS: dict[str, Act] = {
         confirm="group",
         preview=BULK_PREVIEW,
         inputs=(REASON_REQUIRED,),
-        command='patra bus discard-all {group} --reason "…" --dry-run',
+        command='patra bus discard-all {group} {type} {error_code} --reason "…" --dry-run',
+        options=("type", "error_code"),
     ),
     "bus.stop_act": Act(
         template="/bus/acts/{act_id}/stop",

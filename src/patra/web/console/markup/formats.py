@@ -24,26 +24,30 @@ def instant(value: Any) -> int | None:
     return parse_instant(value) if isinstance(value, str) and value else None
 
 
-def clock_text(value: Any, now: int, *, seconds: bool = True) -> str:
-    """`14:02:30`, `16 Nov 22:10:05` when it is another day, and with the year when it is another one."""
+def clock_text(value: Any, now: int, *, seconds: bool = True, fraction: bool = False) -> str:
+    """`14:02:30`, `16 Nov 22:10:05` when it is another day, and with the year when it is another one.
+
+    With `fraction` milliseconds, `14:02:30.982`, where several things happen in a second.
+    """
     at = instant(value)
     if at is None:
         return ""
     text = format_instant(at - at % SECOND)
     date, time = text[:10], text[11:19] if seconds else text[11:16]
+    time += f".{at % SECOND // 1000:03d}" if fraction else ""
     if date == format_instant(now)[:10]:
         return time
     day = f"{int(date[8:10])} {MONTHS[int(date[5:7]) - 1]}"
     return f"{day} {time}" if date[:4] == format_instant(now)[:4] else f"{day} {date[:4]} {time}"
 
 
-def time_tag(value: Any, now: int, *, seconds: bool = True) -> Markup:
+def time_tag(value: Any, now: int, *, seconds: bool = True, fraction: bool = False) -> Markup:
     """A `<time>` with the exact instant behind it."""
     at = instant(value)
     if at is None:
         return Markup('<span class="dim">never</span>')
     exact = format_instant(at)
-    label = clock_text(at, now, seconds=seconds)
+    label = clock_text(at, now, seconds=seconds, fraction=fraction)
     return element('<time datetime="{}" title="{} UTC">{}</time>', exact, exact[:-1].replace("T", " "), label)
 
 

@@ -18,9 +18,9 @@ FOLD_SHARE = 0.06
 FOLD_FACTOR = 10
 """A span is folded when it is this many times as long as the middle one."""
 MAX_FOLDS = 5
-LABEL_SHARE = 0.07
+LETTER_SHARE = 0.008
+"""The part of the axis that a letter of a state's name takes; a mark takes two of them."""
 SHORT = 10 * SECOND
-"""The part of the axis that a bar needs for the name of its state."""
 MARKS = {"in": "in", "rule": "sq", "written": "sq", "out": "ok", "act": "who"}
 
 
@@ -67,23 +67,28 @@ def axis(lanes: Sequence[Lane], now: int) -> Markup:
     for row, lane in enumerate(lanes):
         y = TOP_PX + LANE_PX * row
         out.append(Markup('<line class="base" x1="0" x2="100%" y1="{0}" y2="{0}"/>').format(y + 20))
-        out += [_bar(bar, scale, y) for bar in lane.bars]
+        marked = [scale.place(instant(entry["at"]) or 0) for entry in lane.entries]
+        out += [_bar(bar, scale, y, marked) for bar in lane.bars]
         out += _marks(lane, scale, y + 8)
     return Markup(
         '<svg class="draw lanes" height="{}" role="group" aria-label="{} entries in {} lanes">{}</svg>'
     ).format(height + 4, len(at), len(lanes), Markup("").join(out))
 
 
-def _bar(bar: Bar, scale: Scale, y: int) -> Markup:
+def _bar(bar: Bar, scale: Scale, y: int, marked: Sequence[float]) -> Markup:
     begin, end = scale.place(bar.begin), scale.place(bar.end)
     said = f"{bar.state}, {span_text(bar.end - bar.begin)}"
-    text = Markup('<text class="in-{}" x="16" y="12">{}</text>').format(bar.tone, bar.state)
+    stops = [begin, *sorted({at for at in marked if begin < at < end}), end]
+    free, after = max(((right - left, left) for left, right in pairwise(stops)), key=lambda gap: (gap[0], -gap[1]))
+    text = Markup('<text class="in-{}" x="{}%" dx="12" y="12">{}</text>').format(
+        bar.tone, _share((after - begin) / (end - begin)) if end > begin else 0, bar.state
+    )
     return Markup(
         '<a href="#{}" aria-label="{}"><svg x="{}%" y="{}" width="{}%" height="16">'
         '<rect class="b-{}" x=".5" y=".5" width="100%" height="15" rx="2"/>{}<title>{}</title></svg></a>'
     ).format(
         bar.anchor, said, _share(begin), y, _share(end - begin), bar.tone,
-        text if end - begin >= LABEL_SHARE else "", said,
+        text if free >= LETTER_SHARE * (len(bar.state) + 2) else "", said,
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from patra.web.console.needs.alert_places import alert_need
 from patra.web.console.needs.need import Need
 from patra.web.console.view import View
 
-MENDED_BY = {"bus_dead_letters": "bus.replay", "bus_frozen": "bus.thaw"}
+MENDED_BY = {"bus_dead_letters": "bus.replay_all", "bus_frozen": "bus.thaw"}
 """Alerts whose cause the bus shows itself, with the act of that line."""
 TIMER_LAG = MINUTE
 """So long after its deadline a closure is overdue: the timer takes each within seconds."""
@@ -70,6 +70,7 @@ def _alerts(view: View) -> list[Need]:
 
 def _bus_needs(view: View) -> list[Need]:
     found: list[Need] = []
+    health = view.ask("/bus/health")
     for group in view.ask("/bus/groups")["groups"]:
         if group["dead"]:
             letters = view.ask("/bus/dead-letters", group=group["name"], limit=1)["dead_letters"]
@@ -82,10 +83,9 @@ def _bus_needs(view: View) -> list[Need]:
                     what=f"has {plural(group['dead'], 'dead letter')}",
                     why=last.get("error_detail", "") if last else "All of them are being replayed.",
                     code=last.get("error_code", ""),
-                    consequence=f"of {last['event_type']}" if last else "",
-                    since=last.get("first_failed_at"),
+                    consequence=_backlog_of(health, last, view.now) if last else "",
                     door="Open dead letters",
-                    act="bus.replay" if last else "",
+                    act="bus.replay_all" if last else "",
                     act_label="Replay…",
                     fields={"group": group["name"]},
                 )
@@ -118,9 +118,20 @@ def _bus_needs(view: View) -> list[Need]:
             act_label="Thaw…",
             fields={"type": one["event_type"]},
         )
-        for one in view.ask("/bus/health")["frozen"]
+        for one in health["frozen"]
     ]
     return found
+
+
+def _backlog_of(health: dict[str, Any], last: dict[str, Any], now: int) -> str:
+    """When the latest failed, and how near its type is to being frozen."""
+    name = last["event_type"]
+    said = f"The latest failed {age_text(last['last_failed_at'], now)}."
+    limit = health["freezes_at"].get(name)
+    if limit is None or any(one["event_type"] == name for one in health["frozen"]):
+        return said
+    count = health["dead_letters"].get(name, 0)
+    return f"{said} {name} has {number_text(count)} and freezes with more than {number_text(limit)}."
 
 
 def _outbox(view: View) -> list[Need]:

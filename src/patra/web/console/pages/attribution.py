@@ -333,7 +333,9 @@ def archive(view: View) -> Page:
 
 def apps(view: View) -> Page:
     keys = view.ask("/attribution/apps")["keys"]
-    return Page(title="Apps and keys", template="attribution/apps.html", values={"keys": keys})
+    count = sum(1 for key in keys if not key["revoked_at"])
+    title = f"{plural(count, 'app key is', 'app keys are')} in force" if count else "No app key is in force"
+    return Page(title=title, template="attribution/apps.html", values={"keys": keys})
 
 
 ROUTES = (

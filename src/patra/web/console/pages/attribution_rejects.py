@@ -44,8 +44,9 @@ def rejects(view: View) -> Page:
         code = row["code"] if refused else row["ackReasonCode"]
         counts[code] = counts.get(code, 0) + 1
     has_axis = not refused and not view.filter_value("batch") and bool(rows)
+    when = view.part("times of rejects", lambda: _over_time(view, span.as_query())) if has_axis else None
     return Page(
-        title="Rejects",
+        title=rejects_title(when, is_plain=not (rows or refused or filters or span)),
         template="attribution/rejects.html",
         values={
             "rows": rows,
@@ -54,12 +55,20 @@ def rejects(view: View) -> Page:
             "wider": wider,
             "counts": sorted(counts.items(), key=lambda item: -item[1]),
             "shown": rejects_shown(rows, refused=refused),
-            "when": view.part("times of rejects", lambda: _over_time(view, span.as_query())) if has_axis else None,
+            "when": when,
             **span_values(view, span),
             "span_kept": filters,
             "older": view.here(before=following) if following else "",
         },
     )
+
+
+def rejects_title(when: dict[str, Any] | None, *, is_plain: bool) -> str:
+    """How many there are, where they are counted."""
+    if when is None:
+        return "No event was rejected" if is_plain else "Rejects"
+    more = "More than " if when["more"] else ""
+    return f"{more}{plural(when['count'], 'event was', 'events were')} rejected"
 
 
 def _over_time(view: View, span: dict[str, str]) -> dict[str, Any]:
@@ -79,6 +88,7 @@ def _over_time(view: View, span: dict[str, str]) -> dict[str, Any]:
     axis = Markup('<p class="axis"><span>{}</span><span>{}</span></p>').format(*ends)
     return {
         "drawing": time_brush(drawing, begin, end, len(counts), href, "the rejects") + axis,
+        "count": sum(counts),
         "more": found["more"],
         "first": time_tag(begin, view.now),
         "causes": [

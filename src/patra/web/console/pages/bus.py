@@ -24,6 +24,8 @@ MAX_DRAWN_TYPES = 24
 OVER_TIME_PARTS = 60
 MAX_COMPARED_LINES = 1_000
 TEN = 10
+NEAR_SHARE = 0.5
+"""Of the dead letters with which a type freezes: with more of them it is said in a warning's colour."""
 ACT_TONES = {"running": ("run", "running"), "done": ("ok", "done"), "stopped": ("off", "stopped")}
 
 
@@ -45,8 +47,9 @@ def flow(view: View) -> Page:
     rows.sort(key=lambda row: (-row["dead"], not row["frozen"], -row["events"], not row["readers"], row["type"]))
     flowing = [row for row in rows if row["events"] or row["dead"] or row["frozen"]][:MAX_DRAWN_TYPES]
     busy = sum(1 for row in rows if row["events"])
+    readers = plural(len(groups), "group reads", "groups read") if groups else "no group reads"
     return Page(
-        title=f"{plural(busy, 'type flows', 'types flow')} now, {plural(len(groups), 'group reads', 'groups read')}",
+        title=f"{plural(busy, 'type flows', 'types flow') if busy else 'No event flows'} now, {readers}",
         template="bus/flow.html",
         values={
             "rows": rows,
@@ -87,7 +90,8 @@ def groups(view: View) -> Page:
     found = [_with_lag(group, view.now) for group in view.ask("/bus/groups")["groups"]]
     found.sort(key=lambda group: (-group["dead"], group["oldest"] or "9", group["name"]))
     waiting = sum(group["waiting"] for group in found)
-    title = f"{plural(waiting, 'event waits', 'events wait')} for {plural(len(found), 'group')}"
+    events = plural(waiting, "event waits", "events wait") if waiting else "No event waits"
+    title = f"{events} for {plural(len(found), 'group')}" if found else "No group has joined"
     return Page(title=title, template="bus/groups.html", values={"groups": found})
 
 
@@ -147,6 +151,7 @@ def event_type(view: View) -> Page:
             "description": document["channels"][key].get("description", ""),
             "frozen": next((one for one in health["frozen"] if one["event_type"] == name), None),
             "dead": health["dead_letters"].get(name, 0),
+            "limit": health["freezes_at"].get(name),
             "readers": [g for g in view.ask("/bus/groups")["groups"] if name in g["subscriptions"]],
             "contracts": [contract | {"fields": contract_fields(contract)} for contract in contracts],
         },
@@ -181,6 +186,7 @@ def dead_letters(view: View) -> Page:
         values={
             "letters": letters,
             "causes": _causes(view, state, filters),
+            "backlogs": view.part("freezes", lambda: _backlogs(view)) or {},
             "state": state,
             "states": LETTER_STATES,
             "filters": filters,
@@ -282,8 +288,10 @@ def act(view: View) -> Page:
 def refusals(view: View) -> Page:
     before = view.filter_value("before")
     page = view.ask("/bus/refusals", code=view.filter_value("code"), before=before, limit=PAGE_SIZE)
+    count = sum(one["count"] for one in page["refusals"])
+    found = "No publish was refused" if not count else f"{plural(count, 'publish was', 'publishes were')} refused"
     return Page(
-        title="Refusals",
+        title="Refusals" if before or page["next"] or view.filters("code") else found,
         template="bus/refusals.html",
         values={
             "rows": page["refusals"],
@@ -314,9 +322,26 @@ def _causes(view: View, state: str, filters: dict[str, str]) -> list[dict[str, A
     if state == "all":
         return []
     return [
-        {**one, "type": one["event_type"], "code": one["error_code"], "count": one["letters"]}
+        {
+            **one,
+            "type": one["event_type"],
+            "code": one["error_code"],
+            "count": one["letters"],
+            "drawing": bars(one["hours"], f"{plural(sum(one['hours']), 'failure')} in the last 24 hours", "bad", 24),
+        }
         for one in view.ask("/bus/dead-letters/causes", **filters, state=state)["causes"]
     ]
+
+
+def _backlogs(view: View) -> dict[str, dict[str, Any]]:
+    """Of types with dead letters: how many they have, with how many they freeze, and whether that is near."""
+    health = view.ask("/bus/health")
+    limits: dict[str, int] = health["freezes_at"]
+    return {
+        name: {"count": count, "limit": limits[name], "is_near": count > limits[name] * NEAR_SHARE}
+        for name, count in health["dead_letters"].items()
+        if name in limits
+    }
 
 
 def _against_contract(view: View, letter: dict[str, Any], broken: list[dict[str, Any]]) -> list[FieldDifference]:

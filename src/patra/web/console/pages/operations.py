@@ -26,7 +26,7 @@ KEYS = (
     ("g s", "story"),
     ("j k", "next, previous row"),
     ("Enter", "open the row"),
-    ("1 9", "open the first to ninth thing that needs a person"),
+    ("1 \N{EN DASH} 9", "open the first to ninth thing that needs a person"),
     ("f", "to the filters"),
     ("[ ]", "newest page, next page; of a span of time earlier, later"),
     ("Home", "back to the newest page of a list"),

@@ -113,7 +113,10 @@ def _attribution(view: View, needs: list[Need]) -> EngineRow:
         tone="warn" if late else "ok",
         word="Deadline overdue" if late else "Healthy",
         throughput=Figure(value=number_text(round(rates.rate("events"), 1)), label="events/s"),
-        lag=Figure(value=age_text(due, view.now) if due else NONE_TEXT, label="earliest deadline"),
+        lag=Figure(
+            value=age_text(due, view.now) if due else NONE_TEXT,
+            label="earliest deadline" if due else "no deadline is open",
+        ),
         backlog=Figure(value=f"{number_text(waiting)}{'' if deadlines['complete'] else '+'}", label="closures open"),
         errors=Figure(value=_about(len(recent), 100), label="events rejected in the last hour"),
         drawing=spark(rates.points("events"), "events a second, last hour"),
@@ -188,7 +191,10 @@ def _studio(view: View, needs: list[Need]) -> EngineRow:
             value=number_text(sum(1 for r in runs if r["stage"] == "completed" and r["submitted_at"][:10] == today)),
             label="films today",
         ),
-        lag=Figure(value=age_text(oldest, view.now) if oldest else NONE_TEXT, label="oldest under way"),
+        lag=Figure(
+            value=age_text(oldest, view.now) if oldest else NONE_TEXT,
+            label="oldest under way" if oldest else "nothing is being made",
+        ),
         backlog=Figure(value=number_text(len(under_way)), label="runs under way"),
         errors=Figure(value=number_text(len(failed)), label="failed today"),
         drawing=spark([1.0 if run["stage"] == "completed" else 0.0 for run in reversed(runs)], "films completed"),

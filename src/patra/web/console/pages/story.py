@@ -65,6 +65,10 @@ STATES = {
 }
 """Kinds of key whose thing has a state: its machine, and the entries that say where it stands now."""
 PAGE_LIMIT = 100
+KEYS = "keys"
+SHARED = "shared with others"
+"""Headings of keys whose kind says all: what they are of, or what else has them."""
+MAX_KEYS_OF_KIND = 12
 MAX_RAW_ENTRIES = 40
 """A page with more entries shows what is stored of one at a time: all of them are megabytes that nobody reads."""
 FILTERS = {"": "All", "problems": "Problems", "ways": "In and out"}
@@ -99,7 +103,7 @@ def story(view: View) -> Page:
         "axis": axis(lanes, view.now) if len({entry["at"] for entry in entries}) > 1 else "",
         "lanes": [lane.name for lane in lanes],
         "pending": [one | {"tone": _pending_tone(one)} for one in told["pending"]],
-        "rail": _rail(told["related"]),
+        "rail": rail_of(told["related"]),
         "state": _state_of(told["kind"] or "", key, entries),
         "page_of": _page_of(told["kind"] or "", key),
         "verdict": _verdict(told, entries, engines),
@@ -163,14 +167,27 @@ def _groups(entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return groups
 
 
-def _rail(related: Sequence[Mapping[str, str]]) -> dict[str, list[dict[str, str]]]:
-    """Related keys by their relation."""
-    found: dict[str, list[dict[str, str]]] = {}
+def rail_of(related: Sequence[Mapping[str, str]]) -> dict[str, list[dict[str, Any]]]:
+    """Related keys by their relation, then by their kind: `more` are not listed."""
+    found: dict[str, dict[str, list[dict[str, str]]]] = {}
     for one in related:
         name = one["kind"].partition(".")[2]
-        row = {"name": name, "key": one["key"], "href": link("/story", key=one["key"], kind=one["kind"])}
-        found.setdefault(one["relation"], []).append(row)
-    return found
+        row = {"key": one["key"], "href": link("/story", key=one["key"], kind=one["kind"])}
+        found.setdefault(_heading(one["relation"], name), {}).setdefault(name, []).append(row)
+    return {
+        heading: [
+            {"name": name, "keys": rows[:MAX_KEYS_OF_KIND], "more": max(len(rows) - MAX_KEYS_OF_KIND, 0)}
+            for name, rows in kinds.items()
+        ]
+        for heading, kinds in found.items()
+    }
+
+
+def _heading(relation: str, kind: str) -> str:
+    """One heading for all relations that say no more than the kind does: the run `…` is a run of this story."""
+    if relation.startswith("same "):
+        return SHARED
+    return KEYS if relation.replace(" ", "_") in kind.lower() else relation
 
 
 def _state_of(kind: str, key: str, entries: Sequence[Mapping[str, Any]]) -> tuple[str, str] | None:

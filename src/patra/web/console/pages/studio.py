@@ -14,16 +14,27 @@ from patra.web.console.view import PAGE_SIZE, Page, Route, View
 ENDED = frozenset({"completed", "failed", "cancelled"})
 MAX_POSTERS = 12
 """Of the list of films: so many of the newest show a picture."""
+MAX_PROGRESS = 12
+"""Of the list of films: of so many that are being made it is said how far they are."""
 JOB_TONES = {"succeeded": "done", "failed": "bad", "cancelled": "off", "claimed": "run"}
 
 
 def runs(view: View) -> Page:
     found = view.ask("/studio/runs", limit=PAGE_SIZE)["runs"]
     under_way = sum(1 for run in found if run["stage"] not in ENDED)
-    title = f"{plural(under_way, 'film is', 'films are')} being made" if under_way else "Films"
+    moving = [run["run_id"] for run in found if run["run_id"] and run["stage"] not in ENDED]
+    done = {
+        run_id: view.part("progress", lambda run_id=run_id: _percent(view, run_id)) for run_id in moving[:MAX_PROGRESS]
+    }
+    title = f"{plural(under_way, 'film is', 'films are')} being made" if under_way else "No film is being made"
     newest = [run["run_id"] for run in found[:MAX_POSTERS] if run["run_id"]]
     posters = view.part("pictures", lambda: reads.posters(view.patra, newest)) or {}
-    return Page(title=title, template="studio/runs.html", values={"runs": found, "posters": posters})
+    return Page(title=title, template="studio/runs.html", values={"runs": found, "posters": posters, "done": done})
+
+
+def _percent(view: View, run_id: str) -> int:
+    """How much of a film is made, in percent."""
+    return view.ask("/studio/runs/{run_id}", {"run_id": run_id})["progress"]
 
 
 def new(view: View) -> Page:

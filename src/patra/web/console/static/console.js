@@ -126,9 +126,10 @@ const zone = $("#zone");
 const isLocal = () => sessionStorage.getItem(ZONE) === "local";
 const two = (number) => String(number).padStart(2, "0");
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-const localText = (at, seconds) => {
+const localText = (at, seconds, fraction = false) => {
   const now = new Date();
-  const clock = `${two(at.getHours())}:${two(at.getMinutes())}${seconds ? `:${two(at.getSeconds())}` : ""}`;
+  const second = `:${two(at.getSeconds())}${fraction ? `.${String(at.getMilliseconds()).padStart(3, "0")}` : ""}`;
+  const clock = `${two(at.getHours())}:${two(at.getMinutes())}${seconds ? second : ""}`;
   if (at.toDateString() === now.toDateString()) return clock;
   const year = at.getFullYear() === now.getFullYear() ? "" : ` ${at.getFullYear()}`;
   return `${at.getDate()} ${MONTHS[at.getMonth()]}${year} ${clock}`;
@@ -140,7 +141,7 @@ const inZone = (root) => {
     if (Number.isNaN(at.getTime())) continue;
     time.dataset.utc ??= time.textContent;
     if (time.dateTime) time.title = `${time.title.split(";")[0]}; ${localText(at, true)} ${ownZone}`;
-    time.textContent = isLocal() ? localText(at, time.dataset.utc.split(":").length > 2) : time.dataset.utc;
+    time.textContent = isLocal() ? localText(at, time.dataset.utc.split(":").length > 2, time.dataset.utc.includes(".")) : time.dataset.utc;
   }
   return root;
 };

@@ -20,7 +20,7 @@ def need(act: str, **fields: str) -> Need:
 
 
 def test_an_alert_of_the_bus_gives_way_to_the_line_that_mends_its_cause() -> None:
-    letters, frozen = need("bus.replay", group="g"), need("ingest.acknowledge", alert="bus_frozen")
+    letters, frozen = need("bus.replay_all", group="g"), need("ingest.acknowledge", alert="bus_frozen")
     alert = need("ingest.acknowledge", alert="bus_dead_letters")
     assert each_once([alert, letters, frozen]) == [letters, frozen]
     assert each_once([alert, frozen]) == [alert, frozen]

@@ -7,7 +7,7 @@ from typing import Any
 from patra.kernel.clock import HOUR, MINUTE, SECOND, format_instant
 from patra.web.console.markup.story_axis import Scale, axis
 from patra.web.console.markup.story_lanes import MAX_LANES_OF_ENGINE, lanes_of
-from patra.web.console.pages.story import MAX_RAW_ENTRIES
+from patra.web.console.pages.story import MAX_RAW_ENTRIES, rail_of
 from tests.unit.attribution import said
 from tests.unit.web.console.test_application import page
 from tests.unit.web.served import Client, served
@@ -181,3 +181,38 @@ def test_a_long_story_shows_what_is_stored_of_one_entry_at_a_time():
         decision = next(link for link in links if "attribution.decision" in link)
         opened = page(client, decision.replace("&amp;", "&").partition("#")[0]).data.decode()
         assert opened.count('class="json box"') == 1
+
+
+def test_the_name_of_a_state_stands_where_no_mark_lies_over_it():
+    entries = [
+        shown(0, "task_moved", "e0", engine="ingest", state="EXECUTING"),
+        shown(10, "batch_ended", "e1", engine="ingest"),
+        shown(100, "task_moved", "e2", engine="ingest", state="SUCCEEDED"),
+    ]
+    assert re.findall(r'<text class="in-run" x="([\d.]+)%"', str(axis(lanes_of(entries), 0))) == ["10"]
+    crowded = [
+        *entries[:1],
+        *(shown(at, "batch_ended", f"b{at}", engine="ingest") for at in range(5, 100, 5)),
+        entries[2],
+    ]
+    assert "EXECUTING</text>" not in str(axis(lanes_of(crowded), 0))
+
+
+def test_keys_whose_relation_says_no_more_than_their_kind_stand_under_one_heading():
+    related = [
+        {"relation": "came in with", "kind": "attribution.batchId", "key": "b-1"},
+        {"relation": "event", "kind": "attribution.eventId", "key": "e-1"},
+        {"relation": "same trace", "kind": "attribution.traceKey", "key": "t-1"},
+        {"relation": "record", "kind": "attribution.recordKey", "key": "r-1"},
+        {"relation": "same request", "kind": "attribution.requestKey", "key": "q-1"},
+        {"relation": "caused by", "kind": "bus.event_id", "key": "v-1"},
+        *({"relation": "event", "kind": "bus.event_id", "key": f"v-{n}"} for n in range(2, 16)),
+    ]
+    rail = rail_of(related)
+    assert {heading: [kind["name"] for kind in kinds] for heading, kinds in rail.items()} == {
+        "came in with": ["batchId"],
+        "keys": ["eventId", "recordKey", "event_id"],
+        "shared with others": ["traceKey", "requestKey"],
+        "caused by": ["event_id"],
+    }
+    assert (len(rail["keys"][2]["keys"]), rail["keys"][2]["more"]) == (12, 2)
