@@ -5,6 +5,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
+
 import patra
 
 project = "Patra"
@@ -30,6 +32,8 @@ exclude_patterns = ["_build"]
 suppress_warnings: list[str] = []
 
 NAVIGATION = tomllib.loads((Path(__file__).parent / "navigation.toml").read_text(encoding="utf-8"))
+WHOLE_CODE_CHARS = 28
+"""Code of so few characters stays on one line of a table's cell; what is longer, such as JSON, may break anywhere."""
 ANCHOR = re.compile(r'^<a id="([\w-]+)"></a>$', re.MULTILINE)  # what the repository view understands, as MyST has it
 PICTURE = re.compile(r"^!\[([^\]]*)\]\(([\w./-]*console-[\w-]+)\.(png|webp)\)$", re.MULTILINE)
 
@@ -53,5 +57,14 @@ def complete_page(app: Any, docname: str, source: list[str]) -> None:
     source[0] = ANCHOR.sub(r"(\1)=", text) + ("\n" + navigation if navigation else "")
 
 
+def keep_short_codes_whole(_app: Any, doctree: nodes.document, _docname: str) -> None:
+    """Mark the short codes of tables: a column's width goes by them, and a name is not broken in the middle."""
+    for cell in doctree.findall(nodes.entry):
+        for code in cell.findall(nodes.literal):
+            if len(code.astext()) <= WHOLE_CODE_CHARS:
+                code["classes"].append("whole")
+
+
 def setup(app: Any) -> None:
+    app.connect("doctree-resolved", keep_short_codes_whole)
     app.connect("source-read", complete_page)

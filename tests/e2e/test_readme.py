@@ -21,14 +21,25 @@ from tests.e2e.process import PATIENCE, environment
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PASTED = [
+    "docs/tutorial/settle-ad-events.md",
+    "docs/tutorial/harvest-pubmed.md",
+    "docs/tutorial/publish-and-consume.md",
+    "docs/tutorial/first-film.md",
+    "docs/how-to/harvest-every-night.md",
+]
 PROVIDERS = "python -m patra.demo.providers_http"
 
 
 def quick_start(title: str) -> str:
-    """The shell lines under a bold title."""
-    found = re.search(rf"^\*\*{re.escape(title)}\.\*\*.*?```sh\n(.*?)```", README, re.MULTILINE | re.DOTALL)
-    assert found, title
-    return found[1]
+    """The five shell lines under a bold title."""
+    part = README.partition(f"\n**{title}.** ")[2].partition("\n**")[0].partition("\n## ")[0]
+    (block,) = [one for one in shell_blocks(part) if len(one.splitlines()) == 5]
+    return block
+
+
+def shell_blocks(text: str) -> list[str]:
+    return re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
 def free_port() -> int:
@@ -53,11 +64,13 @@ def shell(script: str, folder: Path, **variables: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize(
-    "title", ["Settle ad events", "Harvest a topic into DuckDB, every night", "Publish and consume with a contract"]
-)
-def test_a_quick_start_has_five_lines(title: str) -> None:
-    assert len(quick_start(title).splitlines()) == 5
+def test_a_quick_start_can_be_pasted_into_any_shell() -> None:
+    """The shell of macOS (zsh) takes what looks like a comment behind a command as its arguments."""
+    pages = [README, *((ROOT / page).read_text("utf-8") for page in PASTED)]
+    lines = [line for page in pages for block in shell_blocks(page) for line in block.splitlines()]
+    lines += [line for page in pages for line in re.findall(r"^    (?:patra|python|export) .*$", page, re.MULTILINE)]
+    assert len(lines) > 60
+    assert [line for line in lines if re.search(r"\S\s+# ", line)] == []
 
 
 def test_ad_events_are_settled_once_and_the_rejected_one_is_explained(tmp_path: Path) -> None:
@@ -73,7 +86,7 @@ def test_ad_events_are_settled_once_and_the_rejected_one_is_explained(tmp_path: 
 
 
 def test_three_sources_become_one_row_for_each_paper_by_schedule(tmp_path: Path) -> None:
-    assert f"`mkdir -p ~/patra-papers && cd ~/patra-papers && {PROVIDERS}`" in README
+    assert f"\nmkdir -p ~/patra-papers && cd ~/patra-papers && {PROVIDERS}\n" in README
     with subprocess.Popen(
         [sys.executable, *PROVIDERS.split()[1:], "0"], cwd=tmp_path, stdout=subprocess.PIPE, text=True
     ) as providers:
@@ -83,7 +96,7 @@ def test_three_sources_become_one_row_for_each_paper_by_schedule(tmp_path: Path)
             script = quick_start("Harvest a topic into DuckDB, every night").replace("P30D", "P12D")  # in less time
             *commands, up = script.splitlines()
             assert shell("\n".join(commands), tmp_path).count("is added; `patra up` runs it") == 3
-            assert up.startswith("patra up ")
+            assert up == "patra up"
             with server(tmp_path):
                 nights = nights_done(tmp_path, 3)
         finally:

@@ -9,6 +9,8 @@ from typing import Any
 import click
 import msgspec
 import pytest
+from docutils import nodes
+from docutils.core import publish_doctree
 
 from patra.app.configuration.settings import Settings
 from patra.app.wiring import packages
@@ -73,6 +75,17 @@ def test_every_picture_that_is_taken_in_dark_too_is_shown_on_a_page_in_both_mode
         shown = conf["in_both_modes"](page, text)
         for name in dark & set(re.findall(r"/(console-[\w-]+)\.webp\)$", text, re.MULTILINE)):
             assert f"/{name}-dark.webp)" in shown
+
+
+def test_a_short_name_in_a_table_is_not_broken_in_the_middle() -> None:
+    conf = runpy.run_path(str(ROOT / "docs" / "conf.py"))
+    long = '{"term":"cancer","from":"2026-01-01"}'
+    line = f"{'=' * 50} ="
+    page = publish_doctree("\n".join(["``outside``", "", line, "``/loops/wake``", f"``{long}``", line]))
+    conf["keep_short_codes_whole"](None, page, "page")
+    whole = [code.astext() for code in page.findall(nodes.literal) if "whole" in code["classes"]]
+    assert whole == ["/loops/wake"]
+    assert "code.whole { white-space: nowrap; }" in (ROOT / "docs" / "static" / "landing.css").read_text("utf-8")
 
 
 def test_no_page_has_a_broken_link_or_a_word_of_our_own_dialect() -> None:

@@ -9,6 +9,7 @@ import msgspec
 from patra.bus import operations
 from patra.bus.bus import Bus
 from patra.bus.catalogue.reasons import Reason
+from patra.bus.catalogue.registered_types import shown_types
 from patra.bus.consuming import replay as rules
 from patra.bus.consuming.dead_letter import DeadLetterState, Filter, violations
 from patra.bus.publishing.envelope import Refused
@@ -122,12 +123,13 @@ def preview(tx: Tx, bus: Bus, wanted: Filter, *, max_causes: int = MAX_CAUSES) -
     found = causes(tx, open_ones, limit=max_causes)
     letters, again = tx.fetch(Q["bulk_letters_count"], _given_fields(wanted))[0]  # the causes shown may not be all
     sample = [one.letter for one in dead_letters.find(tx, open_ones, limit=SAMPLE_LETTERS)]
+    catalogue = shown_types(bus.catalogue, bus.registered_elsewhere(tx))
     return Preview(
         letters=letters,
         replayed_before=int(again),
         causes=found,
         sample=[letter.event_id for letter in sample],
-        sample_breaking_contract=sum(1 for letter in sample if violations(bus.catalogue, letter)),
+        sample_breaking_contract=sum(1 for letter in sample if violations(catalogue, letter)),
         as_of=as_of,
     )
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from patra.cli.terminal.wrapping import say
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -136,7 +138,7 @@ class _Guide:
             click.echo(f"\n{step.name}")
             self._notice(f"It is being filled, {number} of {len(STEPS)}: {step.name}.")
             for line in step.show(demo):
-                click.echo(f"  {line}")
+                say(f"  {line}")
             sys.stdout.flush()
             if step.live is not None and not self._once:
                 threading.Thread(target=_go_on, args=(step, demo), name=f"demo {step.name}", daemon=True).start()

@@ -10,9 +10,10 @@ import click
 
 from patra.cli.terminal.options import STORE, config_option, json_option, open_patra, show, table, wide_wanted
 from patra.cli.terminal.wrapping import say
+from patra.kernel.errors import count_phrase
 
 if TYPE_CHECKING:  # imported late, so that --help starts fast
-    from patra.app.story.model import Related, Story
+    from patra.app.story.model import Related, Story, StoryEntry
 
 EPILOG = """\b
 Examples:
@@ -23,6 +24,8 @@ Examples:
   patra story 0190a1b2-… --json | jq '.pending'
   patra story e-1 --kind eventId             where a key stands for several things
 Exit codes: 0 found, 1 unknown or ambiguous."""
+
+RECORD_STEPS = frozenset({"record_moved", "decision_audit_recorded"})
 
 
 @click.command("story", epilog=EPILOG)
@@ -71,12 +74,15 @@ def _entries(found: "Story") -> None:
     click.echo(f"{found.kind} {found.key}")
     if found.verdict:
         say(found.verdict)
-    texts = [f"{entry.text}{f'  [{entry.code}]' if entry.code else ''}" for entry in found.entries]
     if sys.stdout.isatty():
-        _entries_table([[entry.at, entry.engine, text] for entry, text in zip(found.entries, texts, strict=True)])
+        shown = found.entries if wide_wanted() else _without_bookkeeping(found.entries)
+        _entries_table([[one.at, one.engine, _text(one)] for one in shown])
+        if len(shown) < len(found.entries):
+            left = count_phrase(len(found.entries) - len(shown), "step")
+            say(f"and {left} of records that were committed as they should: --wide lists them")
     else:
-        for entry, text in zip(found.entries, texts, strict=True):
-            click.echo(f"{entry.at}  {entry.engine:<11}  {entry.what:<26}  {text}")
+        for entry in found.entries:
+            click.echo(f"{entry.at}  {entry.engine:<11}  {entry.what:<26}  {_text(entry)}")
     if found.next:
         click.echo(f"more: --after '{found.next}'")
     for pending in found.pending:
@@ -87,6 +93,17 @@ def _entries(found: "Story") -> None:
             say(f"{place.engine} knows more than is listed here: ask for a related key")
     for line in found.advice:
         say(line)
+
+
+def _text(entry: "StoryEntry") -> str:
+    return f"{entry.text}{f'  [{entry.code}]' if entry.code else ''}"
+
+
+def _without_bookkeeping(entries: "Sequence[StoryEntry]") -> "Sequence[StoryEntry]":
+    """Leave out that the records of decisions, which are listed themselves, were committed; unless one was not."""
+    if any(one.state != "committed" for one in entries if one.what in RECORD_STEPS):
+        return entries
+    return [one for one in entries if one.what not in RECORD_STEPS]
 
 
 def _entries_table(rows: Sequence[list[str]]) -> None:

@@ -434,7 +434,7 @@ def test_the_commands_close_export_verify_and_reconcile(command: Any, tmp_path: 
     command("rate", "add", "impression", "2500", "EUR", "--from", "2026-01-01")
     command("rate", "add", "click", "150000", "EUR", "--from", "2026-01-01", "--app", "app")
     assert len(json.loads(command("rate", "list", "--json"))) == 2
-    assert "305000 micro-EUR" in command("period", "close", "2026-01", "--app", "app")
+    assert "305000 micro-EUR (0.305 EUR)" in command("period", "close", "2026-01", "--app", "app")
     assert json.loads(command("statement", "list", "--json"))[0]["clicks"] == 2
     assert "2 impressions, 2 clicks" in command("statement", "show", "2026-01", "--app", "app")
     for form in ("json", "csv", "parquet"):

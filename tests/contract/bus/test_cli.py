@@ -16,7 +16,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from patra import Bus
+from patra import Bus, Poison
 from patra.app.access.audit import list_acts
 from patra.app.components.bus import bus_of
 from patra.app.configuration.settings import Settings, StoreSettings
@@ -536,6 +536,31 @@ def test_the_catalogue_lists_what_a_program_declared_on_the_store(patra, tmp_pat
     listed = {one["type"]: one for one in json.loads(run("catalogue", "--json"))}
     assert "task.submitted" in listed
     assert (listed["order.placed"]["producer"], listed["order.placed"]["versions"]) == ("Shop", "1.0 current")
+
+
+def test_a_dead_letter_of_a_contract_in_code_is_compared_with_that_contract(patra, tmp_path, monkeypatch):
+    class OrderPlaced(msgspec.Struct):
+        order_id: str
+        cents: int
+
+    def invoice(_tx, event):
+        if event.payload["cents"] == 0:
+            raise Poison("free_order", "no invoice over nothing")
+
+    with contextlib.closing(Bus.open(f"sqlite:///{tmp_path / 'patra.db'}")) as program:
+        program.declare("order.placed", OrderPlaced, producer="Shop", example=OrderPlaced("o-1", 5))
+        program.consume("order.placed", group="invoices")(invoice)
+        for cents in (5, 0):
+            failed = program.publish("order.placed", OrderPlaced("o-1", cents), tenant="acme", key=f"o-{cents}")
+        program.run_until_idle(raise_failures=False)
+    assert json.loads(run("dead-letters", failed))["violations"] == [], "this process has no file of that contract"
+
+    monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda _: True, raising=False)
+    said = run("dead-letters", failed)
+    assert "its payload keeps its contract" in said
+    assert '{"order_id":"o-1","cents":5}' in said, "what was handled stands beside it"
+    assert "\n  File " in said, "the traceback has lines"
+    assert f"next: patra bus replay invoices {failed} --confirm invoices" in said
 
 
 def test_the_catalogue_of_the_files_is_listed_also_without_a_store(patra, tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ import itertools
 
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from patra.ingest.operations.alerting.failed_windows import open_failures
 from patra.ingest.operations.alerting.monitor import Watch
@@ -850,7 +851,10 @@ def test_a_scheduled_export_is_written_when_its_plan_is_done(database: Database,
     )
     assert exports.run_once().written == 0, "the tick after it planned nothing: the plan before it is still its own"
     site.run("UPDATE ing_task SET status_code = 'SUCCEEDED'")
-    assert exports.run_once().written == 1
+    with capture_logs() as lines:
+        assert exports.run_once().written == 1
+    (line,) = [line for line in lines if line["event"] == "scheduled_export_written"]
+    assert (line["job"], line["rows"], line["out"]) == ("atomlike/nightly", 0, str(out)), "who waits for it sees it"
     assert exports.run_once().written == 0
     assert out.read_text("utf-8") == ""
     (tick, before) = site.db.read(lambda tx: views.schedule_history(tx, "atomlike/nightly", 9))

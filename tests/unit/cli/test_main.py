@@ -152,7 +152,7 @@ def test_migrate_applies_what_is_missing_once_and_is_audited(patra: Patra) -> No
 
     (act,) = msgspec.json.decode(patra("audit", "--json").out)
     assert (act["act"], act["subject"]) == ("store.migrate", "store")
-    assert "patra.app 0001" in act["detail"]["applied"]
+    assert act["detail"]["newest"]["patra.app"] > 0
     assert "nothing found: patra audit with --act other" in patra("audit", "--act", "other").err
 
 
@@ -312,7 +312,7 @@ def test_a_store_is_backed_up_verified_and_restored(patra: Patra, tmp_path: Path
     assert patra("verify", "copy.db").code == 0
     assert patra("verify").code == 0
     restored = patra("restore", "copy.db", "--replace")
-    assert (restored.code, restored.out.split("\t")[0]) == (0, "restored")
+    assert (restored.code, restored.out.startswith("patra.db is restored")) == (0, True)
     assert "store.restore" in patra("audit").out
     with (tmp_path / "copy.db").open("r+b") as file:
         file.write(b"not a database")

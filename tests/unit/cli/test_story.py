@@ -47,6 +47,33 @@ def test_repeated_entries_are_one_row_and_keys_of_records_are_left_to_wide(
     assert "engine" in said(capsys, engines=("attribution", "bus"))
 
 
+def test_steps_of_records_are_left_to_wide_unless_one_was_not_committed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+
+    def told(*states: str, wide: bool = False) -> str:
+        steps = [
+            msgspec.structs.replace(MOVED, id=state, what="record_moved", state=state, text=f"The record is {state}.")
+            for state in states
+        ]
+        billed = msgspec.structs.replace(MOVED, what="event_decided", text="Event e2 was billed.")
+        found = Story(
+            key="e2", kind="attribution.eventId", outcome="found", entries=[billed, *steps], pending=[], related=[],
+            candidates=[], searched=[], advice=[], next=None,
+        )  # fmt: skip
+        with click.Context(command) as ctx:
+            ctx.meta["patra.wide"] = wide
+            print_story(found)
+        return click.unstyle(capsys.readouterr().out)
+
+    assert "and 1 step of records that were committed as they should: --wide lists them" in told("committed")
+    assert "The record is committed." not in told("committed")
+    assert "The record is committed." in told("committed", wide=True)
+    assert "The record is committed." in told("failed", "committed"), "what went wrong is told to its end"
+    assert "--wide lists them" not in told("failed", "committed")
+
+
 def test_a_pipe_gets_everything(capsys: pytest.CaptureFixture[str]) -> None:
     text = said(capsys)
     assert text.count("A record was committed.") == 3

@@ -311,6 +311,13 @@ def _read_statement(db: "Database", app_id: str, name: str) -> "StatementFile":
     return found
 
 
+def _amount(micros: int, currency: str) -> str:
+    """The amount as it is settled, and as people write it: no digit is rounded."""
+    whole, rest = divmod(abs(micros), 1_000_000)
+    written = f"{'-' if micros < 0 else ''}{whole:,}.{f'{rest:06}'.rstrip('0'):0<2}"
+    return f"{micros} micro-{currency} ({written} {currency})"
+
+
 def _show_statement(file: "StatementFile", *, as_json: bool) -> None:
     if as_json:
         show(file.statement, as_json=True)
@@ -333,7 +340,7 @@ def _show_statement(file: "StatementFile", *, as_json: bool) -> None:
             for line in found.lines
         ],
     )
-    amounts = ", ".join(f"{amount} micro-{currency}" for currency, amount in found.amounts.items()) or "no amount"
+    amounts = ", ".join(_amount(micros, currency) for currency, micros in found.amounts.items()) or "no amount"
     say(
         f"statement {found.number} of {found.app_id} for {found.period}: "
         f"{count_phrase(found.impressions, 'impression')}, {count_phrase(found.clicks, 'click')}, "

@@ -1,16 +1,18 @@
 """`patra bus dead-letters`, `replay`, `discard`, `freeze`, `thaw`: what failed, and what is done about it (C§6)."""
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from patra.cli.bus.common import REFUSED, act_audited, ask_confirmation, bus_in, by_option, who_is
+from patra.cli.bus.one_dead_letter import print_letter, whole_letter
 from patra.cli.terminal.options import config_option, json_option, open_patra, outcome_option, say_outcome, show
 
 if TYPE_CHECKING:
     from patra.app.wiring import Patra
     from patra.bus.bus import Bus
-    from patra.bus.consuming.dead_letter import DeadLetter, Filter
+    from patra.bus.consuming.dead_letter import Filter
     from patra.bus.store.deliveries import Retrying
     from patra.kernel.db import Tx
 
@@ -74,10 +76,10 @@ def dead_letters(
     import msgspec
 
     from patra.bus import operations
-    from patra.bus.consuming.dead_letter import error_place, violations
+    from patra.bus.consuming.dead_letter import error_place
     from patra.bus.store import dead_letters as store_letters
     from patra.kernel.clock import format_instant
-    from patra.kernel.safety.redact import redact, redact_text
+    from patra.kernel.safety.redact import redact_text
 
     with open_patra(config) as patra:
         wanted = _wanted_filter(group_name, event_type, error_code, trace, error_shape, "all" if event_id else state)
@@ -108,35 +110,14 @@ def dead_letters(
                 _tell_retrying(patra, group_name)
             return
         for letter in found:
-            fields: dict[str, Any] = msgspec.to_builtins(letter)
-            told = {k: format_instant(v) if k.endswith("_at") and v is not None else v for k, v in fields.items()}
-            written = {k: redact(v) for k, v in told.items() if k in {"error_detail", "traceback", "close_reason"}}
-            whole = {
-                **told,
-                **written,
-                "envelope": redact(msgspec.json.decode(letter.envelope)),
-                **_beside(patra, letter),
-                "violations": redact([msgspec.to_builtins(v) for v in violations(bus_in(patra).catalogue, letter)]),
-            }
-            click.echo(msgspec.json.format(msgspec.json.encode(whole), indent=2).decode())
+            whole = whole_letter(patra, letter)
+            if as_json or not sys.stdout.isatty():
+                click.echo(msgspec.json.format(msgspec.json.encode(whole), indent=2).decode())
+            else:
+                print_letter(whole)
         if not found:
             click.echo(f"no dead letter of {event_id}", err=True)
             raise SystemExit(1)
-
-
-def _beside(patra: "Patra", letter: "DeadLetter") -> dict[str, Any]:
-    """The last event of its type that the group handled, and what the dead letters of the cause share."""
-    import msgspec
-
-    from patra.bus.last_handled import comparison
-    from patra.kernel.clock import format_instant
-
-    found = patra.db.read(lambda tx: comparison(tx, letter))
-    last = None if found.last_handled is None else msgspec.structs.asdict(found.last_handled)
-    if last is not None:
-        last |= {name: format_instant(last[name]) for name in ("published_at", "handled_at")}
-    shared = [msgspec.structs.asdict(one) for one in found.shared]
-    return {"last_handled": last, "shared": shared, "compared": {"letters": found.letters, "handled": found.handled}}
 
 
 def _cause(one: Any) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """`patra ingest schedule …`: which schedules there are, adding and changing some, on and off, running one now."""
 
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +19,10 @@ from patra.cli.terminal.options import (
     outcome_option,
     say_outcome,
     show,
+    table,
+    wide_wanted,
 )
+from patra.cli.terminal.wrapping import say
 
 if TYPE_CHECKING:
     from patra.app.wiring import Patra
@@ -198,13 +203,14 @@ def run(job: str, config: str | None, *, work: bool) -> int:
     """Plan what a schedule would plan, now; also one that is off."""
     from patra.ingest.planning import operations
     from patra.ingest.planning.schedule_run import run_schedule
+    from patra.kernel.errors import count_phrase
 
     with open_patra(config) as patra:
         entry = patra.db.read(lambda tx: operations.known_schedule(tx, job))
         if work:
             return _work(patra, entry)
         made = run_schedule(patra.db, patra.clock, entry)
-    what = f"plan {made.plan_id}, {made.slices} slices" if made.plan_id else made.detail
+    what = f"plan {made.plan_id}, {count_phrase(made.slices, 'slice')}" if made.plan_id else made.detail
     text = "; ".join(filter(None, (f"{job}: {made.outcome.value}: {what}".rstrip(": "), made.note)))
     said = "; ".join(filter(None, (made.detail, made.note)))
     say_outcome(text, job=job, outcome=made.outcome.value, plan=made.plan_id, slices=made.slices, detail=said)
@@ -268,13 +274,36 @@ def _export(said: dict[str, Any]) -> "ScheduledExport | None":
     return ScheduledExport(what=what, out=out, dedupe=dedupe, sources=sources, topic=topic)
 
 
+def _show_on(rows: list[dict[str, Any]]) -> None:
+    """On a terminal: a row for each schedule that is on, and the names of the others, which packs bring."""
+    on = [row for row in rows if row["on"] == "yes"]
+    off = [row["job"] for row in rows if row["on"] != "yes"]
+    names = ("job", "endpoint", "operation", "cron", "timezone", "next", "last tick", "outcome", "topic", "then")
+    cells = [[row["last" if name == "last tick" else name] for name in names] for row in on]
+    if on:
+        table(names, [[*row[:-1], _short_then(row[-1])] for row in cells])
+    elif not off:
+        show([], as_json=False)
+    if off:
+        say(f"off: {', '.join(off)}; `patra ingest schedule enable JOB` turns one on, --wide lists them whole")
+
+
+def _short_then(then: str | None) -> str | None:
+    """A file below the folder that one is in is named from there."""
+    here = f"{Path.cwd()}{os.sep}"
+    return then.replace(f" to {here}", " to ") if then else None
+
+
 def _list(config: str | None, *, as_json: bool) -> None:
     from patra.ingest.operations.reads import views
 
     with open_patra(config) as patra:
         now = patra.clock.now()
         rows = patra.db.read(lambda tx: views.schedules(tx, now))
-    show(rows, as_json=as_json)
+    if as_json or wide_wanted() or not sys.stdout.isatty():
+        show(rows, as_json=as_json)
+    else:
+        _show_on(rows)
     waiting = [row["job"] for row in rows if row["on"] == "yes" and row["last"] is None]
     if waiting and not as_json:
         click.echo(f"for the first time as soon as `patra up` runs: {', '.join(waiting)}", err=True)

@@ -40,7 +40,9 @@ Stop every process on the store first. What restoring an older state means: how-
 VERIFY_EPILOG = """\b
 Examples:
   patra verify                 the store of the settings; exit code 1 if something is damaged
-  patra verify FILE            a backup: its checksum, then everything in it"""
+  patra verify FILE            a backup: its checksum, then everything in it
+\b
+Of a SQLite file every page is checked; the tables that are listed have checksums in their rows, too."""
 
 
 @click.command("backup", epilog=BACKUP_EPILOG)
@@ -56,6 +58,7 @@ def backup(file: Path, config: str | None, as_json: bool) -> None:
 
     settings = load_settings(config).settings
     log_quietly(settings)
+    require_store(settings)
     if not _is_postgres(settings):
         manifest = sqlite_copies.back_up(sqlite_copies.sqlite_file(settings), file, SystemClock())
     else:
@@ -90,9 +93,9 @@ def restore(file: Path, replace: bool, config: str | None) -> None:
     settings = load_settings(config).settings
     log_quietly(settings)
     restored, manifest, aside = (_into_postgres if _is_postgres(settings) else _into_sqlite)(settings, file, replace)
-    moved = f"\nmoved aside\t{aside}" if aside is not None else ""
+    moved = f"\nthe store that was there is now {aside}" if aside is not None else ""
     say_outcome(
-        f"restored\t{restored}\tas of {manifest.created_at}{moved}",
+        f"{restored} is restored, as of {manifest.created_at}{moved}",
         restored=restored,
         as_of=manifest.created_at,
         moved_aside=None if aside is None else str(aside),
@@ -178,5 +181,6 @@ def _say_verified(found: "Verified", *, as_json: bool) -> int:
     elif found.damages:
         table(["table", "key", "detail"], [[one.table, one.key, one.detail] for one in found.damages])
     else:
-        table(["sound table", "rows"], [[name, count] for name, count in found.rows.items()])
+        table(["table", "rows checked"], [[name, count] for name, count in found.rows.items()])
+        click.echo("nothing is damaged", err=True)
     return 0 if found.sound else 1

@@ -1,6 +1,8 @@
 """`patra migrate`: missing migrations are applied, and the act is audited."""
 
+import sys
 from collections.abc import Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +15,7 @@ from patra.cli.terminal.options import (
     outcome_option,
     show,
     store_is_there,
+    table,
 )
 
 if TYPE_CHECKING:  # imported late, so that --help starts fast
@@ -44,9 +47,10 @@ def command(check: bool, config: str | None) -> int:
         done = pending_migrations(db, packages()) if check else migrate(db, packages())
         _say(done, "missing" if check else "applied")
         if done and not check:
-            names = [f"{migration.package} {migration.number:04}" for migration in done]
+            newest = {migration.package: migration.number for migration in done}
+            detail = {"applied": len(done), "newest": newest}
             now = SystemClock().now()
-            db.run(lambda tx: audit(tx, command_line_actor(), "store.migrate", "store", {"applied": names}, now))
+            db.run(lambda tx: audit(tx, command_line_actor(), "store.migrate", "store", detail, now))
     finally:
         db.close()
     return 1 if check and done else 0
@@ -57,7 +61,18 @@ def _say(migrations: "Sequence[Migration]", state: str) -> None:
     if json_wanted():
         show(rows, as_json=True)
         return
-    for one in migrations:
-        click.echo(f"{state}\t{one.package}\t{one.number:04}\t{one.name}")
-    if not migrations:
+    if not sys.stdout.isatty():
+        for one in migrations:
+            click.echo(f"{state}\t{one.package}\t{one.number:04}\t{one.name}")
+    else:
+        _say_by_package(migrations, state)
+    if not migrations or (state == "applied" and sys.stdout.isatty()):
         click.echo("the store is up to date")
+
+
+def _say_by_package(migrations: "Sequence[Migration]", state: str) -> None:
+    """A line for each part of Patra: a new store takes some ninety migrations, which nobody reads one by one."""
+    by_package = [(package, list(found)) for package, found in groupby(migrations, lambda one: one.package)]
+    rows = [[package, str(len(found)), f"{found[-1].number:04}"] for package, found in by_package]
+    if rows:
+        table(["package", state, "newest"], rows)

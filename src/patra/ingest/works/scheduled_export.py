@@ -102,6 +102,7 @@ class ScheduledExports:
         except (PatraError, OSError, ValueError) as error:
             log.warning("scheduled_export_failed", job=job, out=wanted.out, error=str(error))
             return "FAILED", str(error)
+        log.info("scheduled_export_written", job=job, rows=rows, out=wanted.out)
         note = f"; {failed} windows of the plan failed" if failed else ""
         note += f"; plans still under way: {unfinished}" if unfinished else ""
         return "DONE", f"{rows} rows in {wanted.out}{note}"

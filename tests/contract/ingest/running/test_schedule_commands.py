@@ -1,6 +1,7 @@
 """`patra ingest schedule …` as a librarian uses it: add, look, run, export, remove."""
 
 import json
+import sys
 from pathlib import Path
 
 import duckdb
@@ -60,6 +61,24 @@ def test_a_schedule_is_added_run_with_its_export_and_removed(
     patra("schedule", "remove", "hostile/nightly")
     assert json.loads(patra("schedule", "list", "--json")[0]) == []
     assert provider.asked
+
+
+@pytest.mark.usefixtures("file")
+def test_on_a_terminal_schedules_that_are_off_are_names(
+    patra: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    then = ("--then", "export", "works", "--out", str(tmp_path / "otters.duckdb"))
+    patra("schedule", "add", "hostile/otters", "search", "--at", "03:30", *then)
+    patra("schedule", "add", "hostile/fog", "search", "--at", "03:30")
+    patra("schedule", "disable", "hostile/fog")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    said, _ = patra("schedule", "list")
+    rows = [line for line in said.splitlines() if "30 3 * * *" in line]
+    assert len(rows) == 1
+    assert "export works to otters.duckdb" in said, "the file is named from the folder that one is in"
+    assert "off: hostile/fog; `patra ingest schedule enable JOB` turns one on" in said
 
 
 @pytest.mark.usefixtures("file")

@@ -154,7 +154,7 @@ def letter(request: Request) -> LetterDetail | Problem:
     found = request.patra.db.read(lambda tx: operations.find_letters(tx, wanted, limit=1))
     if not found:
         return Problem(404, Reason.LETTER_UNKNOWN.value, Reason.LETTER_UNKNOWN.text, f"{group}/{event_id}")
-    wrong = violations(bus_of(request.patra).bus.catalogue, found[0])
+    wrong = violations(_types_of_store(request), found[0])
     return LetterDetail(
         dead_letter=_letter_fields(found[0]), violations=[replace(one, detail=redact_text(one.detail)) for one in wrong]
     )
