@@ -17,6 +17,7 @@ import promql_parser
 import pytest
 import yaml
 
+import patra
 from patra.app.configuration.settings import WebSettings, every_setting
 from patra.app.wiring import COMPONENTS
 from patra.attribution.intake.decompress import MAX_BODY_BYTES, MAX_ENCODING_OVERHEAD_BYTES
@@ -240,6 +241,31 @@ def test_compose_files_of_secrets_are_where_their_heads_write_them_and_never_com
             name = secret["file"].removeprefix("./")
             assert re.search(rf"\b{name}\b", head), f"{file.name} does not say how {name} is made"
             assert f"/deploy/compose/{name}" in ignored
+
+
+def test_ports_and_versions_are_those_of_the_program() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert chart["version"] == chart["appVersion"] == patra.__version__
+    port = str(WebSettings().port)
+    texts = {
+        file.relative_to(DEPLOY).as_posix(): file.read_text()
+        for folder in ("compose", "docker", "helm", "nginx")
+        for file in (DEPLOY / folder).rglob("*")
+        if file.is_file()
+    }
+    ours = re.compile(r"(?:--port\W+|EXPOSE |containerPort: |(?:127\.0\.0\.1|10\.0\.0\.\d|web|work-\w+):)(\d{4,5})\b")
+    named = {(name, found) for name, text in texts.items() for found in ours.findall(text)}
+    others = {("compose/compose.scaled.yaml", "9090"), ("compose/compose.scaled.yaml", "3000")}  # Prometheus, Grafana
+    assert {name for name, found in named if found == port} == {
+        "compose/compose.scaled.yaml",
+        "compose/compose.yaml",
+        "compose/prometheus/prometheus.yml",
+        "docker/Dockerfile",
+        "helm/patra/templates/_helpers.tpl",
+        "helm/patra/templates/workers.yaml",
+        "nginx/patra.conf",
+    }
+    assert {(name, found) for name, found in named if found != port} == others
 
 
 def test_what_narrows_the_network_policy_can_name_the_pods_of_the_database() -> None:

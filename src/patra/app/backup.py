@@ -167,7 +167,7 @@ def restore(backup: Path, store: Path, clock: Clock, *, replace: bool) -> tuple[
     part = store.with_name(f".{store.name}.{new_id()}")
     try:
         os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        shutil.copyfile(backup, part)
+        _copy_backup(backup, part)
         _check_digest(part, manifest)
         sync(part)
         if aside is not None:
@@ -178,6 +178,16 @@ def restore(backup: Path, store: Path, clock: Clock, *, replace: bool) -> tuple[
         raise
     sync(store.parent)
     return manifest, aside
+
+
+def _copy_backup(backup: Path, part: Path) -> None:
+    try:
+        shutil.copyfile(backup, part)
+    except OSError as error:
+        if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+            raise
+        # the library names the file that it read
+        raise OSError(error.errno, os.strerror(error.errno), str(part.parent)) from error
 
 
 def _move_aside(store: Path, aside: Path) -> None:

@@ -238,6 +238,25 @@ def test_a_backup_onto_a_full_disk_names_the_folder_that_has_no_room(store: Data
     assert list(tmp_path.glob("*copy.db*")) == []
 
 
+def test_a_restore_onto_a_full_disk_names_the_folder_of_the_store_and_leaves_the_store_there(
+    store: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    copy = tmp_path / "elsewhere" / "copy.db"
+    back_up(tmp_path / "patra.db", copy, CLOCK)
+    store.close()
+
+    def full(source: Path, target: Path) -> None:
+        target.write_bytes(b"half of it")
+        raise OSError(errno.ENOSPC, "no space left on device", str(source), None, str(target))
+
+    monkeypatch.setattr(backup.shutil, "copyfile", full)
+    with pytest.raises(OSError, match="No space left") as caught:
+        restore(copy, tmp_path / "patra.db", CLOCK, replace=True)
+    assert caught.value.filename == str(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["elsewhere", "patra.db"]
+
+
 def test_what_a_killed_backup_left_is_deleted_a_day_after_it_was_last_written(store: Database, tmp_path: Path) -> None:
     old, fresh, others = (tmp_path / name for name in (f".a.db.{new_id()}", f".b.db.{new_id()}", ".profile"))
     for path in (old, tmp_path / f"{old.name}-journal", fresh, others):
