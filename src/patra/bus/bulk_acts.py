@@ -85,35 +85,48 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
 def causes(tx: Tx, wanted: Filter, *, limit: int = MAX_CAUSES) -> list[Cause]:
     """Dead letters grouped by cause, the most frequent first."""
-    narrow = {"state": wanted.state or DeadLetterState.OPEN, "tenant_id": wanted.tenant_id or "", "limit": limit}
-    return [
-        Cause(
-            group=group,
-            event_type=event_type,
-            error_code=code,
-            detail=detail,
-            letters=count,
-            first_failed_at=first,
-            last_failed_at=last,
-            replayed_before=int(again),
-        )
-        for group, event_type, code, detail, count, first, last, again in tx.fetch(
-            Q["letter_causes"], _given_fields(wanted) | narrow
-        )
-    ]
+    return [cause for cause, _ in causes_over_time(tx, wanted, LATEST, parts=0, step=1, limit=limit)]
 
 
-def causes_over_time(tx: Tx, wanted: Filter, until: int, *, parts: int, step: int) -> dict[tuple[str, ...], list[int]]:
-    """How many of each group, type and error code failed last, in each of so many equal parts of the time before."""
-    since = until - parts * step
+def causes_over_time(
+    tx: Tx, wanted: Filter, until: int, *, parts: int, step: int, limit: int = MAX_CAUSES
+) -> list[tuple[Cause, list[int]]]:
+    """The same, each with how many failed last in each of so many equal parts of the time before an instant."""
     narrow = {"state": wanted.state or DeadLetterState.OPEN, "tenant_id": wanted.tenant_id or ""}
-    span = {"since": since, "until": until, "step": step}
-    found: dict[tuple[str, ...], list[int]] = {}
-    for group, event_type, code, part, count in tx.fetch(
-        Q["letter_causes_over_time"], _given_fields(wanted) | narrow | span
+    span = {"since": until - parts * step, "step": step}
+    counts: dict[tuple[str, str, str], list[int]] = {}
+    sums: dict[tuple[str, str, str], tuple[int, int, int, int]] = {}
+    for group, event_type, code, part, letters, first, last, again in tx.fetch(
+        Q["letter_causes"], _given_fields(wanted) | narrow | span
     ):
-        found.setdefault((group, event_type, code), [0] * parts)[part] = count
-    return found
+        key = (group, event_type, code)
+        before = sums.get(key, (0, LATEST, 0, 0))
+        sums[key] = (before[0] + letters, min(before[1], first), max(before[2], last), before[3] + int(again))
+        of_parts = counts.setdefault(key, [0] * parts)
+        if 0 <= part < parts:
+            of_parts[part] = letters
+    most = sorted(sums, key=lambda key: (-sums[key][0], key))[:limit]
+    latest = [(*key, sums[key][2]) for key in most]
+    details = {
+        (group, kind, code): said
+        for group, kind, code, said in tx.fetch(Q["letter_cause_details"], narrow, rows=latest)
+    }
+    return [
+        (
+            Cause(
+                group=key[0],
+                event_type=key[1],
+                error_code=key[2],
+                detail=details.get(key, ""),  # it may be handled since the first statement
+                letters=sums[key][0],
+                first_failed_at=sums[key][1],
+                last_failed_at=sums[key][2],
+                replayed_before=sums[key][3],
+            ),
+            counts[key],
+        )
+        for key in most
+    ]
 
 
 def preview(tx: Tx, bus: Bus, wanted: Filter, *, max_causes: int = MAX_CAUSES) -> Preview:

@@ -1,25 +1,20 @@
--- name: letter_causes_over_time
-SELECT l.group_name, l.event_type, l.error_code, (l.last_failed_at - :since) / :step AS part, count(*)
+-- name: letter_causes
+-- One walk for all of it: by cause, and by the part of the time in which its dead letters failed last; -1 is before it.
+SELECT l.group_name, l.event_type, l.error_code,
+  CASE WHEN l.last_failed_at >= :since THEN (l.last_failed_at - :since) / :step ELSE -1 END AS part,
+  count(*), min(l.first_failed_at), max(l.last_failed_at), sum(CASE WHEN l.replay_count > 0 THEN 1 ELSE 0 END)
 FROM bus_dead_letter l
-WHERE l.state = :state AND l.last_failed_at >= :since AND l.last_failed_at < :until
-  AND (:group_name = '' OR l.group_name = :group_name) AND (:event_type = '' OR l.event_type = :event_type)
-  AND (:error_code = '' OR l.error_code = :error_code) AND (:tenant_id = '' OR l.tenant_id = :tenant_id)
+WHERE l.state = :state AND (:group_name = '' OR l.group_name = :group_name)
+  AND (:event_type = '' OR l.event_type = :event_type) AND (:error_code = '' OR l.error_code = :error_code)
+  AND (:tenant_id = '' OR l.tenant_id = :tenant_id)
 GROUP BY 1, 2, 3, 4
 
--- name: letter_causes
-SELECT group_name, event_type, error_code, error_detail, letters, first_failed_at, last_failed_at, replayed_before
-FROM (
-  SELECT l.group_name, l.event_type, l.error_code, l.error_detail, l.last_failed_at,
-    count(*) OVER cause AS letters, min(l.first_failed_at) OVER cause AS first_failed_at,
-    sum(CASE WHEN l.replay_count > 0 THEN 1 ELSE 0 END) OVER cause AS replayed_before,
-    row_number() OVER (PARTITION BY l.group_name, l.event_type, l.error_code
-      ORDER BY l.last_failed_at DESC, l.letter_id DESC) AS place
-  FROM bus_dead_letter l
-  WHERE l.state = :state AND (:group_name = '' OR l.group_name = :group_name)
-    AND (:event_type = '' OR l.event_type = :event_type) AND (:error_code = '' OR l.error_code = :error_code)
-    AND (:tenant_id = '' OR l.tenant_id = :tenant_id)
-  WINDOW cause AS (PARTITION BY l.group_name, l.event_type, l.error_code)
-) c WHERE place = 1 ORDER BY letters DESC, group_name, event_type, error_code LIMIT :limit
+-- name: letter_cause_details
+-- rows: group_name text, event_type text, error_code text, last_failed_at int
+SELECT l.group_name, l.event_type, l.error_code, l.error_detail
+FROM rows JOIN bus_dead_letter l ON l.state = :state AND l.last_failed_at = rows.last_failed_at
+  AND l.group_name = rows.group_name AND l.event_type = rows.event_type AND l.error_code = rows.error_code
+WHERE :tenant_id = '' OR l.tenant_id = :tenant_id ORDER BY l.letter_id
 
 -- name: bulk_letters_count
 SELECT count(*), COALESCE(sum(CASE WHEN l.replay_count > 0 THEN 1 ELSE 0 END), 0) FROM bus_dead_letter l

@@ -192,16 +192,8 @@ def _causes(request: Request) -> Causes:
     until = request.patra.clock.now() + 1
 
     def read(tx: Tx) -> Causes:
-        times = bulk_acts.causes_over_time(tx, wanted, until, parts=HOURS, step=HOUR)
-        return Causes(
-            causes=[
-                CauseOverTime(
-                    **_cause_fields(one),
-                    hours=times.get((one.group, one.event_type, one.error_code), [0] * HOURS),
-                )
-                for one in bulk_acts.causes(tx, wanted)
-            ]
-        )
+        found = bulk_acts.causes_over_time(tx, wanted, until, parts=HOURS, step=HOUR)
+        return Causes(causes=[CauseOverTime(**_cause_fields(one), hours=hours) for one, hours in found])
 
     return request.patra.db.read(read)
 
