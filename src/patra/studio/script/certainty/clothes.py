@@ -108,12 +108,12 @@ def dress_figures(figures: Sequence[Figure], text: str, worn: Mapping[str, Figur
     """The figures of a shot; one who is alone in it in the colours that it says they wear, others as they were before."""
     before = worn or {}
 
-    def dressed(figure: Figure) -> Figure:
+    def dress(figure: Figure) -> Figure:
         last = before.get(figure.name, figure)
         coat, hat = (_colour(_WORN, text), _colour(_HAT, text)) if len(figures) == 1 else ("", "")
         return msgspec.structs.replace(figure, coat=coat or figure.coat or last.coat, hat=hat or last.hat)
 
-    return tuple(dressed(figure) for figure in figures)
+    return tuple(dress(figure) for figure in figures)
 
 
 def _colour(rule: "re.Pattern[str]", text: str) -> str:
