@@ -70,7 +70,7 @@ def wanted(site, chapter=SHORT, epoch=1, run_id=""):
 
 def taken(site):
     """What the composer would begin now: the run, the parts."""
-    found = site.db.run(site.studio.composer._taken)
+    found = site.db.run(site.studio.composer._take_film)
     return (found[0].run_id, found[2]) if found else None
 
 
