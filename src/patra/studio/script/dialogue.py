@@ -199,7 +199,7 @@ def _beside(people: People, begins: int, speaker: str, language: str) -> str:
 
 
 def _following_beat(people: People, text: str, ends: int) -> str:
-    """Who acts right behind a quotation, in the same line: the next one may be about whoever listened."""
+    """Who acts right behind a quotation, in the same line: the next one may be about the listener."""
     near = (m for m in people.mentions if ends <= m.at <= ends + 1 and not m.weak)
     return next((m.name for m in near if "\n" not in text[ends : m.at]), "")
 

@@ -130,10 +130,10 @@ FIGURES = {
     "boy": "boy son grandson lad schoolboy | 男孩 儿子 孙子 少年",
     "girl": "girl daughter granddaughter lass schoolgirl | 女孩 女儿 孙女 小姑娘",
     "child": "child kid children baby | 孩子 小孩 娃 小学生",
-    "granny": "grandmother grandma granny gran nana old-woman | 外婆 奶奶 老太太 老奶奶 姥姥 老婆婆 老妇人",
+    "granny": "grandmother grandma granny gran nana old-woman old-lady elderly-woman elderly-lady | 外婆 奶奶 老太太 老奶奶 姥姥 老婆婆 老妇人",
     "woman": "woman mother wife lady aunt sister queen mum mom mama mummy widow bride waitress actress princess empress duchess she her | 女人 母亲 妈妈 阿妈 阿娘 娘亲 妻子 姑娘 她 姐姐 妹妹 阿姨 女子 未婚妻 太太 姑妈 姑姑 姨妈 舅妈 婶婶 大婶 嫂子 侄女 岳母 公主 皇后 女王 老板娘 新娘 婆婆 媳妇 大姐 大妈",
     "man": "man father dad daddy papa husband gentleman uncle brother king emperor prince knight groom he him captain sailor soldier fisherman | 男人 父亲 爸爸 阿爸 阿爹 丈夫 他 哥哥 弟弟 叔叔 舅舅 姑父 姨父 伯父 侄子 外甥 岳父 船长 水手 男子 渔夫 船夫 车夫 农夫 守塔人 守夜人 未婚夫 将军 士兵 皇帝 国王 王子 和尚 新郎 大叔 大哥 小伙子 牧羊人 猎人 渔民",
-    "old": "grandfather grandpa granddad elder old-man | 老人 爷爷 外公 老头 老者 老师傅 老汉 老伯 老爷爷",
+    "old": "grandfather grandpa granddad elder old-man old-gentleman elderly-man elderly-gentleman | 老人 爷爷 外公 老头 老者 老师傅 老汉 老伯 老爷爷",
     "crowd": "crowd people everyone villagers neighbours neighbors townsfolk passengers residents spectators audience crew visitors tourists pilgrims onlookers fans protesters volunteers workers soldiers students pupils | 人群 人们 他们 她们 村民 众人 乡亲 行人 居民 市民 游客 乘客 观众 同学们 大伙",
 }
 

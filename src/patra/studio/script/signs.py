@@ -44,7 +44,7 @@ SETS = {
     "church": "church chapel cathedral monastery convent abbey | 教堂",
     "store": "shop bakery pharmacy supermarket mall teashop bookstore bookshop salon barbershop | 商店 小店 超市 商场 药店 药铺 店铺 铺子 面包店 水果店 花店 便利店 杂货店 供销社",
     "cafe": "cafe café restaurant canteen casino | 茶馆 饭馆 咖啡馆 餐馆 食堂 饭店 餐厅 酒馆 面馆",
-    "factory": "factory warehouse brewery winery dairy sawmill foundry smithy forge garage pottery | 工厂 车间 仓库 酒厂 窑厂 厂里 厂房 作坊 工坊 修理铺",
+    "factory": "factory warehouse brewery winery dairy sawmill foundry smithy forge garage pottery | 工厂 车间 仓库 酒厂 窑厂 厂里 厂房",
     "laboratory": "laboratory lab | 实验室",
     "loft": "attic cabin barn stables shed igloo | 阁楼 木屋 谷仓 马厩 牛棚 窑洞",
     "vault": "prison jail cellar basement crypt | 监狱 牢房 地下室 地窖",

@@ -11,7 +11,9 @@ from patra.studio.script.cast.roles import kind_words_of
 from patra.studio.script.lexicon import CHILDREN
 
 THEY = frozenset({"they", "他们", "她们"})
-SEVERAL_ZH = re.compile(r"(?:[两三四五六七八九十百千万亿几数]+|每|各|许多|很多|一群|一些)(?:个|位|名)?(?:年轻|老)?$")
+SEVERAL_ZH = re.compile(
+    r"(?:[两三四五六七八九十百千万亿几数]+|每|各|许多|很多|一群|一些)(?:个|位|名)?(?:年轻的?|年老的?|老|外国|中国|外地|本地|当地|国内|国外|著名|普通)?$"
+)
 _MANY_ZH = re.compile(r"[村镇城店街厂船][里上]?的人(?!家)|大家|全村|人人")
 _YOUNG = re.compile(
     r"\b(?:children|pupils|schoolchildren|kids|boys|girls|classmates)\b|孩子|小学生|同学|学生|小朋友|娃娃"

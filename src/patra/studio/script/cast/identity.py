@@ -19,7 +19,7 @@ _MY_NAME = re.compile(
 
 
 def is_called_child(chapter: Chapter, sex: frozenset[str]) -> bool:
-    """Whether a chapter speaks of "the boy": the only one with a name and of that sex is no old man then."""
+    """Whether a chapter mentions "the boy": the only one with a name and of that sex is no old man then."""
     child = CALLED_BOY if sex == MALE else CALLED_GIRL
     return any(child.search(without_speech(sentence.text)) for sentence in chapter.sentences)
 

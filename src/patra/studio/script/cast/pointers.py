@@ -41,7 +41,7 @@ def pointers(text: str, people: Known) -> Iterator[tuple[int, str, str, int]]:
         yield from _chinese(text, people, taken)
         return
     for match in re.finditer(
-        r"\b(?:(a|an|another|the|his|her|my|our|their|your|this|that|two|three)\s+)?((?:old|little|young)\s+)?([a-z]+|Mother|Father|Grandmother|Grandfather|Grandma|Grandpa|Granddad|Granny|Gran|Nana|Mum|Mom|Mama|Mummy|Dad|Daddy|Papa)\b(?!-)",
+        r"\b(?:(a|an|another|the|his|her|my|our|their|your|this|that|two|three)\s+)?((?:old|elderly|little|young)\s+)?([a-z]+|Mother|Father|Grandmother|Grandfather|Grandma|Grandpa|Granddad|Granny|Gran|Nana|Mum|Mom|Mama|Mummy|Dad|Daddy|Papa)\b(?!-)",
         text,
     ):
         adjective, noun = (match[2] or "").strip(), match[3].lower()

@@ -12,7 +12,7 @@ from itertools import pairwise
 import msgspec
 
 from patra.studio.script.certainty.claims import Claim, certainty_of, doubts
-from patra.studio.script.certainty.clothes import Hair, dress_figures, hair_of_people, with_hair
+from patra.studio.script.certainty.clothes import dress_figures, hair_of_people, with_hair
 from patra.studio.script.certainty.people import figure_claims, people_claims
 from patra.studio.script.certainty.surroundings import place_claims, thing_claims
 from patra.studio.script.depiction import with_closed_speech
@@ -38,10 +38,14 @@ def settle_shots(shots: Sequence[Shot], scenes: Sequence[Scene], reading: Readin
     places = {beat.sentence.start: number for number, beat in enumerate(beats)}
     hair = hair_of_people([beat.sentence for beat in beats], reading)
     found: list[Shot] = []
+    worn: dict[str, Figure] = {}  # everyone in the clothes of which the text spoke last
     for shot in shots:
         first = places[shot.sentences[0].start]
         own = beats[first : first + len(shot.sentences)]
-        found.append(_settle_shot(shot, own, beats[:first], reading, least, hair))
+        figures = with_hair(dress_figures(shot.picture.figures, shot.narration, worn), hair, shot.sentences[-1].end)
+        worn |= {figure.name: figure for figure in figures}
+        dressed = msgspec.structs.replace(shot, picture=msgspec.structs.replace(shot.picture, figures=figures))
+        found.append(_settle_shot(dressed, own, beats[:first], reading, least))
     return _drop_repeats(found)
 
 
@@ -68,15 +72,12 @@ def _drop_repeats(shots: Sequence[Shot]) -> list[Shot]:
     return found
 
 
-def _settle_shot(
-    shot: Shot, own: Sequence[Beat], before: Sequence[Beat], reading: Reading, least: float, hair: Sequence[Hair]
-) -> Shot:
+def _settle_shot(shot: Shot, own: Sequence[Beat], before: Sequence[Beat], reading: Reading, least: float) -> Shot:
     picture = shot.picture
     things = thing_claims(shot, reading, scenic=False)
     coloured = {claim.subject for claim in things if claim.evidence == "thing_coloured"}
     picture = msgspec.structs.replace(
         picture,
-        figures=with_hair(dress_figures(picture.figures, shot.narration), hair, shot.sentences[-1].end),
         pictograms=tuple(name for name in picture.pictograms if name not in coloured),
     )
     things = [claim for claim in things if claim.subject not in coloured]

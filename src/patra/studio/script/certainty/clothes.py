@@ -3,7 +3,7 @@
 # ruff: noqa: E501  patterns read better unbroken
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -104,12 +104,16 @@ def with_hair(figures: Sequence[Figure], hair: Sequence[Hair], place: int) -> tu
     return tuple(msgspec.structs.replace(figure, hair=colour(figure.name)) for figure in figures)
 
 
-def dress_figures(figures: Sequence[Figure], text: str) -> tuple[Figure, ...]:
-    """The figures of a shot; one who is alone in it in the colours that it says they wear."""
-    if len(figures) != 1:
-        return tuple(figures)
-    coat, hat = _colour(_WORN, text), _colour(_HAT, text)
-    return (msgspec.structs.replace(figures[0], coat=coat or figures[0].coat, hat=hat),)
+def dress_figures(figures: Sequence[Figure], text: str, worn: Mapping[str, Figure] | None = None) -> tuple[Figure, ...]:
+    """The figures of a shot; one who is alone in it in the colours that it says they wear, others as they were before."""
+    before = worn or {}
+
+    def dress(figure: Figure) -> Figure:
+        last = before.get(figure.name, figure)
+        coat, hat = (_colour(_WORN, text), _colour(_HAT, text)) if len(figures) == 1 else ("", "")
+        return msgspec.structs.replace(figure, coat=coat or figure.coat or last.coat, hat=hat or last.hat)
+
+    return tuple(dress(figure) for figure in figures)
 
 
 def _colour(rule: "re.Pattern[str]", text: str) -> str:

@@ -48,6 +48,10 @@ _FIGURE = re.compile(
 """Of what is no thing: the heart of the town."""
 
 
+_HEADS = "oil|oils|shop|shops|maker|makers|seller|sellers|handle|handles|cover|stand|factory|box|holder|seed|seeds|juice|frame|stop|stops|station|owner|dealer|driver|drivers|plan|price|prices|thief|trade|tax|tower|field|fields|season|industry"
+"""What another noun only describes: lamp oil is no lamp."""
+
+
 def is_exact(word: str, sentence: str, language: str) -> bool:
     """Whether what is drawn for a word is certainly what it names."""
     if language == "zh":
@@ -57,4 +61,5 @@ def is_exact(word: str, sentence: str, language: str) -> bool:
     known = any(
         form in _EN for form in (lowered, single, lowered.removesuffix("es"), f"{lowered.removesuffix('ies')}y")
     )
-    return known and not _FIGURE.search(sentence.lower())
+    described = re.search(rf"\b{re.escape(word.lower())} (?:{_HEADS})\b", sentence.lower())
+    return known and not described and not _FIGURE.search(sentence.lower())

@@ -3,6 +3,8 @@
 import pytest
 
 from patra.studio.script.cast.crowds import crowd_of
+from patra.studio.script.people import people_of
+from patra.studio.script.sentences import read_chapter
 from tests.support.understood import understood
 
 
@@ -24,6 +26,19 @@ from tests.support.understood import understood
 def test_many_people_are_those_of_their_word(text: str, language: str, kinds: tuple[str, ...], count: int) -> None:
     crowd = crowd_of(text, language)
     assert (crowd.kinds, crowd.count) == (kinds, count)
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("The elderly gentleman smiled.", {"elderly gentleman": "old"}),
+        ("“Sit down,” said the old lady.", {"old lady": "granny"}),
+        ("很多外国专家来了。", {}),
+        ("一位老太太来了。", {"老太太": "granny"}),
+    ],
+)
+def test_old_people_are_old_and_many_experts_are_not_one(text: str, kinds: dict[str, str]) -> None:
+    assert people_of(read_chapter(text)).kinds == kinds
 
 
 def test_they_who_were_counted_stay_as_many() -> None:

@@ -70,3 +70,11 @@ def test_hair_that_turns_grey_was_not_so_before() -> None:
     text = "Mrs Lind stood in the village and looked at the church.\n\nYears later Mrs Lind came back, and her hair had turned grey."
     first, last = make_plan(text, least=0.0).shots
     assert [figure.hair for shot in (first, last) for figure in shot.picture.figures] == ["", "grey"]
+
+
+def test_a_coat_is_worn_until_the_text_says_otherwise() -> None:
+    text = "Mrs Lind came in a grey coat.\n\nMrs Lind looked at the church for a while.\n\nIn summer Mrs Lind came in a red coat."
+    figures = [figure for shot in make_plan(text, least=0.0).shots for figure in shot.picture.figures]
+    assert [figure.coat for figure in figures] == ["grey", "grey", "red"]
+    chinese = "王奶奶穿着一件灰色的大衣来了。\n\n王奶奶看了看门口，没有说话。"
+    assert [f.coat for s in make_plan(chinese, least=0.0).shots for f in s.picture.figures] == ["grey", "grey"]

@@ -21,6 +21,8 @@ from patra.studio.script.pictograms import pictograms_of
         ("puppets", "Three puppets hung there.", "en", False),
         ("tunnel", "The tunnel is dry.", "en", True),
         ("kingfisher", "A kingfisher dived.", "en", False),
+        ("candle", "She is a candle maker.", "en", False),
+        ("candle", "She lit a candle.", "en", True),
         ("洋葱", "把洋葱切碎。", "zh", False),
         ("气球", "孩子放走了气球。", "zh", False),
         ("缆车", "缆车停在山顶。", "zh", True),
