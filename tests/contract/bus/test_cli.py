@@ -557,7 +557,7 @@ def test_a_dead_letter_of_a_contract_in_code_is_compared_with_that_contract(patr
 
     monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda _: True, raising=False)
     said = run("dead-letters", failed)
-    assert "its payload keeps its contract" in said
+    assert "the payload of the dead letter keeps its contract" in said
     assert '{"order_id":"o-1","cents":5}' in said, "what was handled stands beside it"
     assert "\n  File " in said, "the traceback has lines"
     assert f"next: patra bus replay invoices {failed} --confirm invoices" in said
