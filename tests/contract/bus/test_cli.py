@@ -555,9 +555,13 @@ def test_a_dead_letter_of_a_contract_in_code_is_compared_with_that_contract(patr
         program.run_until_idle(raise_failures=False)
     assert json.loads(run("dead-letters", failed))["violations"] == [], "this process has no file of that contract"
 
+    refused = run("webhooks", "add", "shop", "https://shop.example/", "order.placed", expect=5)
+    assert "the contract of order.placed is in a program" in refused, "the catalogue lists it: it is not unknown"
+    assert "patra bus new order.placed" in refused
+
     monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda _: True, raising=False)
     said = run("dead-letters", failed)
-    assert "its payload keeps its contract" in said
+    assert "the payload of the dead letter keeps its contract" in said
     assert '{"order_id":"o-1","cents":5}' in said, "what was handled stands beside it"
     assert "\n  File " in said, "the traceback has lines"
     assert f"next: patra bus replay invoices {failed} --confirm invoices" in said

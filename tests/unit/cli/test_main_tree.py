@@ -78,7 +78,7 @@ def test_every_group_suggests_the_nearest_name_and_has_its_own_commands_only(pat
 
 @pytest.mark.parametrize("path", sorted(path for path, command in EVERY.items() if isinstance(command, click.Group)))
 def test_no_summary_is_cut_in_the_help_of_a_group(patra: Patra, path: str) -> None:
-    listed = patra(*path.split(), "--help").out.partition("ommands:")[2].partition("Examples:")[0]
+    listed = patra(*path.split(), "--help").out.partition("Show this message and exit.\n")[2].partition("Examples:")[0]
     words = " ".join(listed.split())
     assert words
     assert "..." not in words
@@ -197,3 +197,13 @@ def test_acts_answer_in_json_and_say_what_changed(patra: Patra) -> None:
     assert answers["bus thaw task.submitted"] == {"type": "task.submitted", "frozen": False}
     assert answers["ingest works --out works.csv"] == {"rows": 0, "file": "works.csv"}
     assert answers["ingest secret revoke mine env:KEY"]["changed"] is True
+
+
+@pytest.mark.parametrize("name", ["attribution", "ingest", "bus"])
+def test_each_command_of_an_engine_is_in_one_section_of_its_help(name: str) -> None:
+    group = EVERY[name]
+    assert isinstance(group, Group)
+    named = [command for names in group.sections.values() for command in names.split()]
+    assert sorted(named) == sorted(group.list_commands(click.Context(group)))
+    help_text = group.get_help(click.Context(group))
+    assert all(f"\n{title}:\n" in help_text for title in group.sections)

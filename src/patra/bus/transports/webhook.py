@@ -168,6 +168,11 @@ def add(
         kind = bus.catalogue.types.get(event_type)
         if kind is None or not versions.majors(set(kind.contracts)):
             detail = f"there is no event type {event_type} in these versions"
+            if kind is None and event_type in bus.registered_elsewhere(tx).types:
+                detail = (
+                    f"the contract of {event_type} is in a program; a webhook needs it in a file "
+                    f"(`patra bus new {event_type}`), in a folder that `bus.catalogue` names"
+                )
             return Refused(code=Reason.TYPE_UNKNOWN, place=f"/types/{event_type}", detail=detail)
     if not wanted:
         return Refused(code=Reason.TYPE_UNKNOWN, place="/types", detail="name at least one event type")

@@ -1,7 +1,8 @@
 """`patra attribution …`: replay a log, export one, find what was decided and why, settle, and keep app keys."""
 
 import sys
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import click
 
@@ -47,6 +48,12 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
 
 class _AttributionGroup(LazyGroup):
     elsewhere = ELSEWHERE
+    sections: ClassVar[Mapping[str, str]] = {
+        "Send": "schema send-sample app",
+        "See what was decided": "event find closure closures list rejects refused turned-away reasons",
+        "Settle": "rate settle period statement reconcile",
+        "Keep and check": "verify log replay archive reissue history",
+    }
 
 
 @click.group("attribution", cls=_AttributionGroup)

@@ -13,6 +13,9 @@
 | webhooks | webhooks (add, rotate, remove) |
 """
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import click
 
 from patra.cli.bus.bulk_acts import acts, discard_all, replay_all
@@ -27,7 +30,15 @@ from patra.cli.bus.webhooks import webhooks
 from patra.cli.terminal.groups import Group
 
 
-@click.group(cls=Group)
+class _BusGroup(Group):
+    sections: ClassVar[Mapping[str, str]] = {
+        "Contracts": "catalogue new stage",
+        "Publish and consume": "publish consume groups webhooks tail timeline",
+        "Dead letters": "dead-letters replay replay-all discard discard-all acts freeze thaw",
+    }
+
+
+@click.group("bus", cls=_BusGroup)
 def group() -> None:
     """Envelopes, contracts, consumer groups, dead letters, replay."""
 

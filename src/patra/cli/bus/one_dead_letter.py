@@ -71,14 +71,14 @@ def print_letter(whole: dict[str, Any]) -> None:
     ]
     last = whole["last_handled"]
     if last is not None:
-        rows += [["handled last", last["event_id"]], ["its payload", last["payload"]]]
+        rows += [["last handled", last["event_id"]], ["its payload", last["payload"]]]
     table(["", ""], rows, header=False)
     for one in whole["shared"]:
         say(f"differs at {one['path']}: {one['letters']}; in handled events {one['handled']}")
     for one in whole["violations"]:
         say(f"breaks its contract at {one['place']}: {one['detail']}")
     if not whole["violations"]:
-        click.echo("its payload keeps its contract")
+        click.echo("the payload of the dead letter keeps its contract")
     if whole["traceback"]:
         click.echo(f"\n{whole['traceback'].rstrip()}\n")
     if whole["state"] == "open":

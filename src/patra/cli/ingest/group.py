@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from patra.cli.ingest import SECTIONS
 from patra.cli.ingest.operations import topic_option
 from patra.cli.terminal.groups import LazyGroup
 from patra.cli.terminal.options import audit_act, config_option, json_option, open_patra, show, table
@@ -26,11 +27,10 @@ Examples:
   patra ingest plans; patra ingest lineage PLAN
   patra ingest pause crossref --why "maintenance at the provider" """
 
-# Groups and commands in modules of their own, imported when they are asked for.
 ELSEWHERE: dict[str, tuple[str, str]] = {
     "pack": ("patra.cli.ingest.pack:pack", "Start, check, load, show and compare source packs."),
     "secret": ("patra.cli.ingest.secrets:secret", "Say which secrets the pack of a source may read."),
-    "spec": ("patra.cli.ingest.pack:spec", "Show the snapshot that a plan would get."),
+    "spec": ("patra.cli.ingest.pack:spec", "Show the settings that a plan would get, and where each comes from."),
     "packs": ("patra.cli.ingest.works:bundled", "List the packs that come with Patra, or print one."),
     "try": ("patra.cli.ingest.try_source:command", "Send one request of a pack and show what became of it."),
     "record": ("patra.cli.ingest.record:command", "Write the exchange with a provider down, without your secrets."),
@@ -39,7 +39,7 @@ ELSEWHERE: dict[str, tuple[str, str]] = {
     "run": ("patra.cli.ingest.run:run", "Plan a window and work until nothing is left of it."),
     "coverage": ("patra.cli.ingest.coverage:coverage", "Show which windows were read and whether they add up."),
     "reread": ("patra.cli.ingest.coverage:reread", "Read finished windows again, without moving the watermark."),
-    "schedule": ("patra.cli.ingest.schedule:schedule", "List schedules, turn them on and off, run one now."),
+    "schedule": ("patra.cli.ingest.schedule:schedule", "Read every night: add schedules, list, change, run them."),
     "schedules": ("patra.cli.ingest.schedule:listing", "List the schedules of all packs."),
     "alerts": ("patra.cli.ingest.alerts:alerts", "Show the alerts that fire."),
     "acknowledge": ("patra.cli.ingest.alerts:acknowledge", "Acknowledge an alert."),
@@ -73,6 +73,7 @@ OPERATIONS = ("HARVEST", "BACKFILL", "UPDATE")
 
 class _IngestGroup(LazyGroup):
     elsewhere = ELSEWHERE
+    sections = SECTIONS
 
 
 @click.group("ingest", cls=_IngestGroup, epilog=EPILOG)

@@ -356,7 +356,7 @@ def schema() -> None:
 
 @click.group(cls=Group)
 def spec() -> None:
-    """Show the snapshot that a plan would get."""
+    """Show the settings that a plan would get, and where each comes from."""
 
 
 @spec.command("show")

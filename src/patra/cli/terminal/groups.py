@@ -27,17 +27,21 @@ click.Context.formatter_class = HelpFormatter  # of every command, also of those
 class Group(click.Group):
     """A group whose help shows the whole first sentence of each command, and that knows what was nearly typed."""
 
+    sections: ClassVar[Mapping[str, str]] = {}
+    """Titles, and the commands below each in the order in which they are used; without any, all are in one list."""
+
     def summary(self, ctx: click.Context, name: str) -> str | None:
         """The line of a command in the list; None hides it."""
         command = self.get_command(ctx, name)
         return None if command is None or command.hidden else first_sentence(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        lines = [(name, self.summary(ctx, name)) for name in self.list_commands(ctx)]
-        rows = [(name, line) for name, line in lines if line is not None]
-        if rows:
-            with formatter.section("Commands"):
-                formatter.write_dl(rows)
+        for title, names in (self.sections or {"Commands": " ".join(self.list_commands(ctx))}).items():
+            lines = [(name, self.summary(ctx, name)) for name in names.split()]
+            rows = [(name, line) for name, line in lines if line is not None]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
