@@ -109,7 +109,7 @@ def signal_of(
 def retry_after_of(headers: Headers, now: int) -> int | None:
     """The span of `Retry-After`: seconds or an HTTP date; 0 is a span, nonsense is None.
 
-    So is more than a year: a source that a slip of its provider told to wait until 9999 would never be asked again.
+    So is more than a year: after one slip of its provider (`31 Dec 9999`) a source would never be asked again.
     """
     text = headers.get("retry-after", "").strip()
     if not text:
