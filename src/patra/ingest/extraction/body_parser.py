@@ -121,7 +121,7 @@ def _xml(body: bytes, apart: Split | None) -> Parsed:
     if isinstance(found, Document) or found.truncated:
         return found
     mended, replaced = mended_xml(body)
-    again = _strict_xml(mended, apart) if replaced else found
+    again = _strict_xml(mended, apart) if mended != body else found
     return Document(again.root, again.format, again.items, replaced) if isinstance(again, Document) else found
 
 

@@ -59,6 +59,9 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """A verdict that stops a source is asked for a second time before it counts."""
 
 
+ASKED_TWICE = Verdict(action=Action.ACCEPT, code=RunReason.OK, confirm=True)
+"""None of the ids that were asked for, or a little less than promised: believed when it is said twice."""
+
 _ACTIONS: dict[Outcome, Action] = {
     Outcome.L1: Action.RETRY,
     Outcome.L2: Action.FAIL,
@@ -149,14 +152,15 @@ class Classifier:
         if status == ACCEPTED and not page.items and not page.null_items:
             return _no_list(f"status {status}: the result is not there yet")
         if page.items is not None:
+            if not page.items and at is not None and at.ids:
+                return ASKED_TWICE
             return None if page.items or page.null_items or at is None else self._judge_empty(page, at)
         response = self._leg.response
         if response.items_missing is MissingItems.EMPTY or page.untold:
             against = None if at is None else self._against(page, at)
             if against is not None:
                 return _no_list(f"the answer has no {response.items_path}, but {against}")
-            # none of the ids that were asked for: believed when it is said twice
-            return Verdict(action=Action.ACCEPT, code=RunReason.OK, confirm=True) if at is not None and at.ids else None
+            return ASKED_TWICE if at is not None and at.ids else None
         return Verdict(
             action=Action.HALT,
             code=RunReason.SCHEMA_CHANGED,
@@ -167,7 +171,9 @@ class Classifier:
         )
 
     def silent(self, at: Position) -> Verdict | None:
-        """The verdict on "no content" in the midst of a list, whose total says that there is more."""
+        """The verdict on "no content": in the midst of a list whose total says that there is more, or for ids."""
+        if at.ids:
+            return Verdict(action=Action.EMPTY, code=RunReason.NO_CONTENT, confirm=True)
         more = None if at.total is None or at.passed >= at.total else f"{at.passed} of {at.total} records were read"
         return None if more is None else _no_list(f"the answer has no content, but {more}")
 
@@ -187,7 +193,7 @@ class Classifier:
         if missing <= 0:
             return None
         if missing < (at.page_size or at.passed // max(at.page_index, 1)) and at.passed:
-            return Verdict(action=Action.ACCEPT, code=RunReason.OK, confirm=True)
+            return ASKED_TWICE
         return _no_list(f"the list is empty here, but {at.passed} of {total} records were read")
 
     def _against(self, page: Listed, at: Position) -> str | None:

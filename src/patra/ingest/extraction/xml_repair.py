@@ -20,10 +20,12 @@ def mended_xml(body: bytes) -> tuple[bytes, int]:
     declared = _DECLARED.match(text)
     charset = declared[1].decode("ascii") if declared is not None else "utf-8"
     try:
-        plain = text.decode(charset, "replace")
-    except LookupError:
-        charset, plain = "utf-8", text.decode("utf-8", "replace")
-    replaced = max(plain.count("\ufffd") - text.count("\ufffd".encode(charset, "ignore") or text), 0)
+        if len("<".encode(charset)) > 1:  # UTF-16 is written by some that send UTF-8: it could not be read here
+            charset = "utf-8"
+        plain, before = text.decode(charset, "replace"), "\ufffd".encode(charset, "ignore") or text
+    except (UnicodeError, LookupError):  # no such charset: some send `undefined`
+        plain, before = text.decode("utf-8", "replace"), "\ufffd".encode()
+    replaced = max(plain.count("\ufffd") - text.count(before), 0)
     plain, controls = _NOT_XML.subn("\ufffd", plain)
     references = 0
 

@@ -107,14 +107,20 @@ def signal_of(
 
 
 def retry_after_of(headers: Headers, now: int) -> int | None:
-    """The span of `Retry-After`: seconds or an HTTP date; 0 is a span, nonsense is None."""
+    """The span of `Retry-After`: seconds or an HTTP date; 0 is a span, nonsense is None.
+
+    So is more than a year: after one slip of its provider (`31 Dec 9999`) a source would never be asked again.
+    """
     text = headers.get("retry-after", "").strip()
     if not text:
         return None
     if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{0,6})?", text):
-        return int(float(text) * SECOND)
-    at = _date(text)
-    return None if at is None else max(at - now, 0)
+        span = int(float(text) * SECOND)
+    elif (at := _date(text)) is not None:
+        span = max(at - now, 0)
+    else:
+        return None
+    return span if span <= _MAX_RESET_S * SECOND else None
 
 
 def _or(value: int | None) -> int:

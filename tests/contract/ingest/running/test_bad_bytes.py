@@ -61,6 +61,10 @@ def test_of_a_group_of_details_only_the_one_that_cannot_be_read_is_set_aside(dat
         (b"<a>x&#x17;y&#23;&#65;</a>", "x\ufffdy\ufffdA", 2),
         (b"<a>x\xffy</a>", "x\ufffdy", 1),
         (b"<?xml version='1.0' encoding='ISO-8859-1'?><a>\xe9\x01</a>", "é\ufffd", 1),
+        (b"<?xml version='1.0' encoding='undefined'?><a>\xc3\xa9</a>", "é", 0),
+        (b"<?xml version='1.0' encoding='undefined'?><a>\xe9</a>", "\ufffd", 1),
+        (b"<?xml version='1.0' encoding='utf-16'?><a>\xc3\xa9</a>", "é", 0),
+        (b"<?xml version='1.0' encoding='idna'?><a>\xe9</a>", "\ufffd", 1),
         ("<a>\ufffd\x01</a>".encode(), "\ufffd\ufffd", 1),  # one was there before
     ],
 )

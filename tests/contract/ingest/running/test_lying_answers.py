@@ -7,6 +7,7 @@ import pytest
 
 from patra.kernel.db import Database
 from tests.contract.ingest.running.test_lists_without_a_total import (
+    LIST,
     SPREAD,
     Serve,
     landed,
@@ -15,7 +16,7 @@ from tests.contract.ingest.running.test_lists_without_a_total import (
     served_by,
     with_items,
 )
-from tests.contract.ingest.running.world import T0, world
+from tests.contract.ingest.running.world import T0, pack, world
 from tests.support.hostile_provider import Reply
 
 KINDS = ["OFFSET", "PAGE", "TOKEN", "URL", "TIME"]
@@ -115,3 +116,24 @@ def test_a_list_that_lost_many_records_while_it_was_read_is_whole_by_another_rea
         assert run(w, kind, "$.total") == [("SUCCEEDED", "i_done")]
         assert len(landed(w)) == 20
         assert w.one("SELECT readings FROM ing_window_ledger") == 2
+
+
+@pytest.mark.parametrize("missing", ["QUARANTINE", "IGNORE"])
+@pytest.mark.parametrize(
+    "slip", [Reply(status=200, body=b'{"items": []}', kind="application/json"), Reply(status=204, body=b"", kind="")]
+)
+def test_a_group_of_details_that_was_empty_for_a_moment_lands(database: Database, missing: str, slip: Reply) -> None:
+    with world(database, SPREAD) as w:
+        tree = pack(w.url, two_phase=True, **LIST)
+        tree["endpoints"]["details"]["batching"]["missingIds"] = missing
+        w.load(tree)
+        serve, slips = w.provider._served, [slip]
+
+        def served(method: str, path: str, query: dict[str, str], body: bytes) -> Reply:
+            return slips.pop() if path == "/details" and slips else serve(method, path, query, body)
+
+        w.provider._served = served  # type: ignore[method-assign]
+        w.trigger()
+        w.drain()
+        assert landed(w) == set(w.provider.truth)
+        assert w.rows("SELECT gone, quarantined FROM ing_window_ledger WHERE leg_code = 'DETAIL'") == [(0, 0)]

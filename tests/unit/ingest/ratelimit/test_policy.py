@@ -84,6 +84,9 @@ def test_the_draft_of_the_ietf_is_understood(text: str) -> None:
         ("-5", None),
         ("later", None),
         ("", None),
+        (str(366 * 86_400), 366 * 86_400 * SECOND),
+        ("999999999", None),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", None),
     ],
 )
 def test_retry_after_is_seconds_or_a_date(text: str, span: int | None) -> None:
