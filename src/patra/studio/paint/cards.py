@@ -181,7 +181,7 @@ def _number(c: Canvas, card: Card, glyphs: list[str], accent: Colour) -> None:
 def _ring(c: Canvas, x: float, y: float, radius: float, share: float, accent: Colour) -> None:
     c.arc(x, y, radius, radius, 0, 360, mix(PAPER, accent, 0.28), radius * 0.34)
     c.arc(x, y, radius, radius, -90, -90 + 360 * share, accent, radius * 0.34)
-    text_at(c, x, y, f"{round(share * 100)}%", radius * 0.5, INK, "mm")
+    text_at(c, x, y, f"{round(share * 100, 1):g}%", radius * 0.5, INK, "mm")
 
 
 def _date(c: Canvas, card: Card, glyphs: list[str], accent: Colour) -> None:

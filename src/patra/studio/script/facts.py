@@ -18,11 +18,24 @@ _UNITS = (
     "grams?|litres?|liters?|tonnes?|tons?|watt-hours?|kilowatt-hours?|watts?|volts?|hours?|minutes?|seconds?|days?|weeks?|"
     "months?|years?|miles?|feet|people|households|homes|dollars|euros|pounds|million|billion|times|km|kg|cm|mm|ml|kWh|MW|GW"
 )
-_WORDS = {
-    "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11,
-    "twelve": 12, "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "eighty": 80, "ninety": 90,
-}  # fmt: skip
-_AMOUNT = rf"(?:\d[\d,]*(?:\.\d+)?|{'|'.join(_WORDS)})"
+_ONES: dict[str, int] = dict(zip("one two three four five six seven eight nine".split(), range(1, 10), strict=True))
+_TEENS: dict[str, int] = dict(
+    zip(
+        "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split(),
+        range(10, 20),
+        strict=True,
+    )
+)
+_TENS: dict[str, int] = dict(
+    zip("twenty thirty forty fifty sixty seventy eighty ninety".split(), range(20, 100, 10), strict=True)
+)
+_WORDS: dict[str, int] = _ONES | _TEENS | _TENS
+_AMOUNT = rf"(?:\d[\d,]*(?:\.\d+)?|(?:{'|'.join(_TENS)})[- ](?:{'|'.join(_ONES)})|{'|'.join(_WORDS)})"
+_BEGUN_BEFORE = re.compile(
+    rf"(?:[-–—.,\d]|\b(?:hundred|thousand|million|point)(?:\s+and)?\s|\b(?:\d+|{'|'.join(_WORDS)})\s+(?:to|or|and)\s)$",
+    re.IGNORECASE,
+)
+"""What stands before the last part of a larger amount or of a range: a hundred and, two or."""
 _NUMBER_EN = re.compile(rf"\b({_AMOUNT})\s*(?:(million|billion|thousand|hundred)\s+)?({_UNITS})(?!\w)", re.IGNORECASE)
 _MEASURED_EN = re.compile(
     r"(?:ton|kilo|milli|centi|gram|lit|met|watt|volt|percent|per cent|degree|pound|euro|dollar)", re.IGNORECASE
@@ -109,7 +122,10 @@ def _numbers(text: str, language: str) -> list[tuple[float, str, str]]:
     for m in _NUMBER_EN.finditer(text):
         if m[1].lower() == "one" and not _MEASURED_EN.match(m[3]):
             continue  # one day
-        value = _WORDS.get(m[1].lower()) or float(m[1].replace(",", ""))
+        if _BEGUN_BEFORE.search(text, 0, m.start()):
+            continue
+        words = m[1].lower().replace("-", " ").split()
+        value = float(sum(_WORDS[word] for word in words)) if words[0] in _WORDS else float(m[1].replace(",", ""))
         scale = {"million": 1e6, "billion": 1e9, "thousand": 1e3, "hundred": 1e2}.get((m[2] or "").lower(), 1)
         found.append((value * scale, m[3].lower().rstrip("s"), m[0]))
     return found

@@ -52,6 +52,9 @@ def test_an_amount_has_its_value():
         ("About 71 percent of it is water.", "en", 71.0),
         ("约百分之七十一是水。", "zh", 71.0),
         ("It holds two million litres.", "en", 2e6),
+        ("Simmer it for twenty-five minutes.", "en", 25.0),
+        ("They waited for seventy days.", "en", 70.0),
+        ("Sixteen people came.", "en", 16.0),
     ):
         card = card_of(sentence, language)
         assert card is not None
@@ -76,6 +79,21 @@ def test_a_sentence_of_a_story_is_no_list(sentence):
 def test_the_items_of_a_list_are_whole_nouns(sentence: str, language: str, items: tuple[str, ...] | None) -> None:
     card = card_of(sentence, language)
     assert (card.items if card and card.kind == "list" else None) == items
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "A hundred and five people came.",
+        "Wait two or three minutes.",
+        "It takes 20 to 25 minutes.",
+        "It weighs one point five kilograms.",
+        "It lasted 3-4 hours.",
+    ],
+)
+def test_the_last_part_of_a_larger_amount_or_of_a_range_is_no_amount(sentence: str) -> None:
+    card = card_of(sentence, "en")
+    assert card is None or card.kind != "number"
 
 
 def test_a_number_is_not_taken_out_of_its_sentence():
