@@ -78,7 +78,7 @@ def test_times_change_their_zone_and_keep_it_through_live_updates(acting: World,
     opened(abroad, f"{acting.url}/console/bus/groups")
     opened(abroad, f"{acting.url}/console/attribution/events")
     first = abroad.locator("#events time").first
-    shown, exact = first.inner_text(), str(first.get_attribute("datetime"))
+    shown, exact = first.inner_text().split()[-1], str(first.get_attribute("datetime"))
     assert shown == exact[11:23]  # many are decided in one second
     abroad.keyboard.press("g")
     abroad.keyboard.press("z")
@@ -95,7 +95,8 @@ def test_axes_of_time_and_spans_change_their_zone_as_the_rows_do(site: World, ab
     first = format_instant(site.clock.now() - HOUR)
     abroad.goto(f"{site.url}/console/attribution/rejects?from={first}")
     axis, chip = abroad.locator(".axis time").first, abroad.locator(".fchip time").first
-    assert (axis.inner_text(), chip.inner_text()) == (first[11:19], first[11:19])
+    for shown in (axis, chip):  # with the day before midnight
+        assert shown.inner_text().split()[-1] == first[11:19]
     abroad.keyboard.press("g")
     abroad.keyboard.press("z")
     expect(abroad.locator("#zone")).to_have_text("Asia/Tokyo")

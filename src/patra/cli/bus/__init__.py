@@ -5,7 +5,7 @@
 | events | publish, tail, timeline |
 | consume, shell_command | consume |
 | groups | groups (pause, resume, unsubscribe, forget) |
-| dead_letters | dead-letters, replay, discard, freeze, thaw |
+| dead_letters, one_dead_letter | dead-letters, replay, discard, freeze, thaw; one of them on a terminal |
 | bulk_acts | replay-all, discard-all, acts |
 | catalogue | catalogue (check, release, docs) |
 | new, stage | new, stage |
