@@ -72,6 +72,8 @@ _LIST_ZH = re.compile(
 _LIST_LEAD_ZH = re.compile(
     r"^.*?(?:准备好?|备好|备齐|带[上着好]|买[来了好些]|放[入进上]|加[入进上]|拿[来出好]|取[出来]|洗净|切好|摆[上着好]|种[了着上]|装[着满好]|包括|分为|分成)了?(?=[\u4e00-\u9fff]{2,}$)"
 )
+_DONE_ZH = re.compile(r"[装放运送带搬抬拉推卖买拿取挂摆倒端捧献](?:上|进|入|到|回|来|往|给|出|走|下|成)")
+"""A verb with its direction: what holds one is more than the name of a thing."""
 _ARTICLE = re.compile(r"^(?:an?|the|some|and|or|its|his|her|their|then)\s+", re.IGNORECASE)
 
 
@@ -186,6 +188,8 @@ def _items(text: str, language: str) -> tuple[str, ...]:
             return ()  # names in a row, or a tired and cold end of a sentence
         parts = [_LIST_LEAD.sub("", first), *rest]
     items = tuple(_ARTICLE.sub("", part.strip()).rpartition("的")[2] for part in parts)
+    if language == "zh" and any(_DONE_ZH.search(item) for item in items):
+        return ()  # a list that names what is done with it, too, is read as a sentence
     short = 8 if language == "zh" else 28
     fits = len(items) >= 3 and all(0 < len(item) <= short and len(item.split()) <= 4 for item in items)
     verbs = r"\b(?:leaves?|runs?|goes|go|comes?|makes?|takes?|turns?|puts?|gives?|falls?|rises?|becomes?|add|stir|mix|pour|cook|fry|boil|bake|serve|let|cut|then|minutes?|hours?)\b"

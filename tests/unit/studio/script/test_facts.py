@@ -96,6 +96,12 @@ def test_the_last_part_of_a_larger_amount_or_of_a_range_is_no_amount(sentence: s
     assert card is None or card.kind != "number"
 
 
+@pytest.mark.parametrize("sentence", ["他们把苹果、梨和核桃搬上马车。", "第二天，船队沿着海岸运来盐、鱼和棉布。"])
+def test_a_list_with_what_is_done_is_read_as_a_sentence(sentence: str) -> None:
+    card = card_of(sentence, "zh")
+    assert card is None or card.kind != "list"
+
+
 def test_a_number_is_not_taken_out_of_its_sentence():
     text = "This soup feeds four people who are hungry after a long day outside and takes about forty minutes."
     card = card_of(text, "en")

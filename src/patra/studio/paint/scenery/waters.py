@@ -72,7 +72,8 @@ def harbour(c: Canvas, picture: Picture, horizon: float, light: tuple[float, flo
         x = 0.012 + 0.052 * k
         things.house(c, x, horizon - 0.04 + 0.0048 * k, 0.085 + 0.03 * c.rng.random(), 0.44, tone=c.rng.random())
     water(c, horizon + 0.012, light)
-    things.lighthouse(c, 0.82, horizon + 0.045, 0.34, 0.6)
+    if "lighthouse" in picture.motifs:
+        things.lighthouse(c, 0.82, horizon + 0.045, 0.34, 0.6)
     pier = mix(p.land(0.85), (96, 70, 52), 0.3)
     c.poly([(0.3, 1.0), (0.56, 1.0), (0.795, horizon + 0.055), (0.775, horizon + 0.055)], pier)
     for k in range(14):
