@@ -59,13 +59,7 @@ WALKS = {
         "purge_rejects": A_THOUSAND,
     },
     "hot": {
-        "expire": A_THOUSAND,
-        "groups_oldest_waiting": "once a minute",
         "old_quarantine": "every ten minutes",
-        "outbox_refused_since": "once a minute",
-        "pending_exports": "where a schedule's export waits",
-        "take": "counts what is held, and all was when statistics were taken",
-        "watch_under_way": "once a minute for a cursor",
     },
 }
 """Statements that do walk, and why that may stay; whoever mends one takes it out."""
