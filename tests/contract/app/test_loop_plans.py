@@ -49,13 +49,10 @@ HOT = {
     "stu_work": {"status": "'queued'", "lease_owner": "'w'", "leased_until": "1"},
 }
 """What the rows held when statistics were taken: each one waited, was leased, and was due."""
-A_THOUSAND = "a thousand rows by their keys cost more than all of so small a table"
 WALKS = {
     "drops_between": "verify: its range, here all there is",
-    "hops_purge": A_THOUSAND,
     "lookup:att_drop:key,count:key": "verify: a page of keys costs more than all of so small a table",
     "placement_facts_to_sum": "reads the placements that wait, once for a page of facts",
-    "purge_rejects": A_THOUSAND,
 }
 """Statements that do walk, and why that may stay; whoever mends one takes it out."""
 PARTIAL = "SELECT indexrelid::regclass::text FROM pg_index WHERE indpred IS NOT NULL"
