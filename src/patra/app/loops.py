@@ -232,6 +232,14 @@ def select_loops(loops: Sequence[Loop], wanted: Iterable[str], roles: Iterable[s
     ]
 
 
+def refuse_loops_of_no_engine(wanted: Iterable[str], engines: Sequence[str]) -> None:
+    """Refuse a name that no engine can have a loop of, before the store is opened, and made where there is none."""
+    for name in wanted:
+        if name.partition(".")[0] not in engines:
+            known = ", ".join(engines)
+            raise ConfigInvalid("loop_unknown", f"there is no loop {name!r}", advice=f"loops are of an engine: {known}")
+
+
 def _answers_to(loop: Loop, name: str) -> bool:
     return loop.name == name or loop.name.startswith(f"{name}.")
 

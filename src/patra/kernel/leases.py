@@ -19,6 +19,7 @@ from patra.kernel.db.api import identifier
 from patra.kernel.db.queries import DIALECTS, parse_columns, statement
 from patra.kernel.errors import Fenced
 
+MAX_INT64 = 2**63 - 1
 CONTENDERS = 4  # workers that look at the same moment: each reads this many times what it takes, to find some free
 
 
@@ -202,13 +203,7 @@ def _texts(w: LeaseTable) -> _Texts:
     name = "'" + w.scope.replace("'", "''") + "'"
     held = f"{w.owner} IS NOT NULL AND {w.scope}"
     return _Texts(
-        expire=statement(  # a WITH: PostgreSQL may run a subquery of IN several times, each time past its LIMIT
-            "expire",
-            f"WITH k_late(k_id) AS (SELECT {w.id} FROM {t} WHERE {held} AND {w.until} < :now "
-            f"ORDER BY {w.until}, {w.id} LIMIT :limit {{skip_locked}}) "
-            f"UPDATE {t} SET {w.owner} = NULL, {w.until} = NULL "
-            f"WHERE {held} AND {w.id} IN (SELECT k_id FROM k_late) RETURNING {w.id}",
-        ),
+        expire=Statement(name="expire", text={dialect: _expire(w, dialect) for dialect in DIALECTS}),
         take_turns=statement("take_turns", f"SELECT pg_advisory_xact_lock(hashtext('lease {t}'), hashtext({name}))"),
         take=Statement(name="take", text={dialect: _take(w, dialect) for dialect in DIALECTS}),
         free=statement(
@@ -250,6 +245,18 @@ def _by_id(w: LeaseTable, name: str, act: str, also: str = "1 = 1", rows: str = 
     return Statement(name=name, text=texts, rows=parse_columns(rows))
 
 
+def _expire(w: LeaseTable, dialect: Dialect) -> str:
+    """Free those that ran out first. On PostgreSQL an array of places, read once: a join reads the whole table."""
+    held, order = f"{w.owner} IS NOT NULL AND {w.scope}", f"ORDER BY {w.until}, {w.id} LIMIT :limit"
+    late = f"FROM {w.table} WHERE {held} AND {w.until} < :now {order}"
+    chosen = (
+        f"ctid = ANY(ARRAY(SELECT ctid {late} FOR UPDATE SKIP LOCKED))"
+        if dialect == "postgres"
+        else f"{w.id} IN (SELECT {w.id} {late})"
+    )
+    return f"UPDATE {w.table} SET {w.owner} = NULL, {w.until} = NULL WHERE {held} AND {chosen} RETURNING {w.id}"
+
+
 def _take(w: LeaseTable, dialect: Dialect) -> str:
     """Mark the best free pieces as held, in one statement.
 
@@ -274,6 +281,9 @@ def _take(w: LeaseTable, dialect: Dialect) -> str:
         else f"k_part JOIN (SELECT rowid AS k_row, {w.partition} AS k_p, {w.priority} AS k_priority, {w.due} AS k_due, "
         f"{w.id} AS k_id FROM {t}) y ON y.k_row IN (SELECT k_row FROM {best})"
     )
+    # in the order of the index of what is held, up to a bound that the planner does not know: else it reads the table
+    by_index = f" ORDER BY {w.until} LIMIT (SELECT {MAX_INT64})" if postgres else ""
+    held = f"(SELECT {w.partition} AS k_p FROM {t} WHERE {w.owner} IS NOT NULL AND {w.scope}{by_index})"
     own = (
         "CAST(CAST(:bounds AS json) ->> k_p AS bigint)"
         if postgres
@@ -293,8 +303,7 @@ def _take(w: LeaseTable, dialect: Dialect) -> str:
         "FROM k_part WHERE k_name IS NOT NULL), "
         f"k_depth(k_n) AS (SELECT {CONTENDERS if postgres else 1} * :n / coalesce(nullif(count(k_name), 0), 1) + 1 "
         "FROM k_part), "
-        f"k_held(k_name, k_n) AS (SELECT {w.partition}, count(*) FROM {t} "
-        f"WHERE {w.owner} IS NOT NULL AND {w.scope} GROUP BY {w.partition}), "
+        f"k_held(k_name, k_n) AS (SELECT k_p, count(*) FROM {held} k_one GROUP BY k_p), "
         "k_best AS (SELECT y.*, row_number() OVER k_one AS k_nth, coalesce(k_held.k_n, 0) + row_number() OVER k_one "
         f"AS k_turn FROM {looked} LEFT JOIN k_held ON k_held.k_name = k_part.k_name "
         "WINDOW k_one AS (PARTITION BY k_p ORDER BY k_priority, k_due, k_id)), "

@@ -221,6 +221,25 @@ def test_a_letter_whose_replay_waits_when_its_group_is_forgotten_is_open_again(s
     assert isinstance(site.publish(envelope())[0], Published)
 
 
+def test_waiting_replays_of_a_group_are_opened_as_a_set(site, monkeypatch):
+    """Publishers wait for the lock under which a group is forgotten: no work of ours for each of 50,000 letters."""
+    site.listen("one")
+    made = [bad(n) for n in range(4)]
+    bury(site, *made)
+    site.run(operations.replay, "one", [one.event_id for one in made[:3]], by="ann", confirm="one")
+    asked = []
+    rule = DEAD_LETTER.move
+    monkeypatch.setattr(DEAD_LETTER, "move", lambda *given, **more: asked.append(given) or rule(*given, **more))
+    assert site.db.run(lambda tx: dead_letters.reopen(tx, "one", 7)) == 3
+    assert len(asked) == 1
+    moves = site.db.read(lambda tx: history(tx, [f"one/{one.event_id}" for one in made]))
+    opened = [one for one in moves if one.reason == Reason.GROUP_UNKNOWN]
+    assert {one.subject for one in opened} == {f"one/{one.event_id}" for one in made[:3]}
+    assert {(one.was, one.to, one.at, one.rule_version) for one in opened} == {
+        ("replaying", "open", 7, DEAD_LETTER.version)
+    }
+
+
 def test_a_letter_whose_replay_waits_when_its_endpoint_is_removed_is_open_again(database):
     site = Site(database, TYPES)
     site.listen("webhook.shop")

@@ -272,6 +272,10 @@ def test_dead_letters_are_listed_and_counted_by_when_they_failed(house):
     assert house.call("GET", f"/bus/dead-letters/over-time?until={at}")[1]["counts"] == [0] * 60
     for wrong in ("since=yesterday", "until=x", "state=lost"):
         assert house.call("GET", f"/bus/dead-letters/over-time?{wrong}")[0] == 400
+    backwards = "since=2026-02-01T00:00:00Z&until=2026-01-01T00:00:00Z"
+    for path in ("/bus/dead-letters", "/bus/dead-letters/over-time"):
+        status, refused = house.call("GET", f"{path}?{backwards}")
+        assert (status, refused["code"]) == (400, "span_invalid")
 
 
 def test_a_dead_letter_is_compared_with_what_its_group_handled(house):

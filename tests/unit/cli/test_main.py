@@ -236,9 +236,17 @@ def test_listening_beyond_this_machine_without_a_token_is_refused_before_anythin
 
 
 def test_an_unknown_loop_is_refused_with_those_there_are(patra: Patra) -> None:
-    result = patra("work", "no.such.loop")
+    result = patra("work", "bus.nosuch")
     assert result.code == 3
     assert "loop_unknown" in result.err
+    assert "bus.upkeep" in result.err
+
+
+def test_a_loop_of_no_engine_is_refused_before_a_store_is_made(patra: Patra) -> None:
+    result = patra("work", "nosuch")
+    assert result.code == 3
+    assert "loop_unknown" in result.err
+    assert not Path("patra.db").exists()
 
 
 def test_a_bug_is_one_line_and_exit_code_70_and_shows_itself_on_request(

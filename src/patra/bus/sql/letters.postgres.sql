@@ -25,3 +25,11 @@ SELECT s.state, (
   SELECT count(*) FROM (SELECT 1 FROM bus_dead_letter l WHERE l.state BETWEEN s.state AND s.state
     ORDER BY l.state, l.last_failed_at, l.letter_id LIMIT :most) w)
 FROM (VALUES ('open'), ('replaying')) s(state)
+
+-- name: letters_reopen
+WITH reopened AS (
+  UPDATE bus_dead_letter SET state = :became WHERE group_name = :group_name AND state = :was RETURNING letter_id
+)
+INSERT INTO krn_move (subject, machine, was, on_event, became, reason_code, moved_at, rule_version)
+SELECT letter_id, :machine, :was, :on_event, :became, :reason, :now, :rule_version
+FROM reopened ORDER BY letter_id

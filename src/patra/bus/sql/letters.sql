@@ -78,8 +78,14 @@ WHERE bus_dead_letter.letter_id = rows.letter_id
 UPDATE bus_dead_letter SET closed_by = :by, closed_at = :now, close_reason = :reason FROM rows
 WHERE bus_dead_letter.letter_id = rows.letter_id
 
--- name: letters_replaying
-SELECT letter_id FROM bus_dead_letter WHERE group_name = :group_name AND state = 'replaying' ORDER BY letter_id
+-- name: letters_reopen_journal
+-- Before `letters_reopen`, in its transaction; not on PostgreSQL, where that statement journals, too.
+INSERT INTO krn_move (subject, machine, was, on_event, became, reason_code, moved_at, rule_version)
+SELECT letter_id, :machine, :was, :on_event, :became, :reason, :now, :rule_version
+FROM bus_dead_letter WHERE group_name = :group_name AND state = :was ORDER BY letter_id
+
+-- name: letters_reopen
+UPDATE bus_dead_letter SET state = :became WHERE group_name = :group_name AND state = :was
 
 -- name: backlog
 -- B9: what an endpoint or a remote consumer did not take freezes nobody, also after its group was forgotten.

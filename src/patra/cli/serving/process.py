@@ -20,7 +20,7 @@ from patra import __version__ as patra_version
 from patra.app.component import Component
 from patra.app.configuration.egress_targets import refused_targets, targets
 from patra.app.configuration.settings import Settings
-from patra.app.loops import LoopRole
+from patra.app.loops import LoopRole, refuse_loops_of_no_engine
 from patra.app.wiring import COMPONENTS, Patra, build
 from patra.cli.terminal.options import shown_store
 from patra.kernel.errors import ConfigInvalid
@@ -125,6 +125,7 @@ def run(
         if loops is not None:
             for refused in refused_targets(targets(settings)):
                 raise refused
+            refuse_loops_of_no_engine(loops, [part.name for part in parts if part.join])
         listener = listen(settings.web) if web else None
         try:
             patra = build(settings, parts=parts)

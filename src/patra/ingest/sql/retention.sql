@@ -33,7 +33,7 @@ DELETE FROM ing_list_keys WHERE task_id IN (SELECT task_id FROM rows)
 -- name: old_quarantine
 SELECT q.* FROM ing_quarantine q WHERE q.status_code <> 'OPEN' AND q.last_seen_at < :before
   AND NOT EXISTS (SELECT 1 FROM ing_history_hold h WHERE h.run_id = q.run_id AND h.held_until > :now)
-ORDER BY q.provenance_code, q.endpoint_name, q.item_key LIMIT :limit
+ORDER BY q.last_seen_at, q.provenance_code, q.endpoint_name, q.item_key LIMIT :limit
 
 -- name: drop_quarantine
 -- rows: provenance_code text, endpoint_name text, item_key text

@@ -48,7 +48,7 @@ GROUP BY provenance_code, endpoint_name, operation_code ORDER BY provenance_code
 SELECT window_from, window_to FROM ing_task
 WHERE namespace_key = :namespace AND provenance_code = :source AND endpoint_name = :endpoint
   AND operation_code = :operation AND status_code IN ('QUEUED', 'DISPATCHED', 'EXECUTING')
-  AND window_from IS NOT NULL
+  AND window_from < :until AND window_to > :since
 
 -- name: watch_queues
 SELECT partition_key, count(*) FROM ing_task WHERE lease_owner IS NULL AND status_code = 'QUEUED'

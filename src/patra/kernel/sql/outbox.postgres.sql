@@ -49,3 +49,11 @@ UNION ALL
 SELECT d.channel, d.status, count(*) FROM (
   SELECT channel, status FROM krn_outbox WHERE status <> 'pending' ORDER BY channel, seq LIMIT :most) d
 GROUP BY d.channel, d.status
+
+-- name: outbox_refused_since
+-- In the order of the index of what is not pending, up to a bound that the planner does not know: with statistics of a time when
+-- much was refused, it reads the whole outbox.
+SELECT d.channel, count(*), max(d.reason) FROM (
+  SELECT channel, reason, failed_at FROM krn_outbox WHERE status <> 'pending'
+  ORDER BY channel, seq LIMIT (SELECT 9223372036854775807)) d
+WHERE d.failed_at >= :since GROUP BY d.channel ORDER BY d.channel

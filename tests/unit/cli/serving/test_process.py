@@ -38,8 +38,8 @@ def test_the_greeting_says_where_it_is_and_who_may_use_it() -> None:
 
 def test_a_process_that_is_refused_says_the_refusal_alone(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     settings = Settings(store=StoreSettings(url=f"sqlite:///{tmp_path / 'patra.db'}"))
-    with pytest.raises(ConfigInvalid, match="there is no loop 'nosuch'"):
-        run(settings, web=False, loops=["nosuch"])
+    with pytest.raises(ConfigInvalid, match=r"there is no loop 'bus\.nosuch'"):
+        run(settings, web=False, loops=["bus.nosuch"])
     said = "".join(capfd.readouterr())
     assert "stopping" not in said
     assert "closed" not in said

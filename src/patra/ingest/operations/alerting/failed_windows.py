@@ -78,7 +78,8 @@ def _is_open(tx: Tx, one: FailedWindow) -> bool:
     if one.window is None:
         return not (one.task_id and key_list_read_since(tx, one.task_id))
     done = done_within(tx, one.whose, one.window)
-    under_way = [Span(start, end) for start, end in tx.fetch(Q["watch_under_way"], one.whose)]
+    asked = {**one.whose, "since": one.window.start, "until": one.window.end}
+    under_way = [Span(start, end) for start, end in tx.fetch(Q["watch_under_way"], asked)]
     return bool(gaps(one.window, sorted([*done, *under_way])))
 
 

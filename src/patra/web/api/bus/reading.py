@@ -106,6 +106,9 @@ def bad_query(query: LetterFilter) -> Problem | None:
     )
     if wrong:
         return Problem(400, "instant_invalid", f"{wrong} is not an RFC 3339 instant with an offset")
+    since, until = parse_instant(query.since), parse_instant(query.until)
+    if since is not None and until is not None and since >= until:
+        return Problem(400, "span_invalid", "The span ends before it begins")
     if query.state in {*DeadLetterState, "all"}:
         return None
     return Problem(
