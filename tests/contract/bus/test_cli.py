@@ -369,7 +369,7 @@ def test_dead_letters_are_listed_inspected_replayed_and_discarded(patra):
     one, two = bury(patra, "a"), bury(patra, "b")
     assert run("dead-letters").count("b_handler_failed") == 2
     assert {x["at"].rpartition(":")[0] for x in json.loads(run("dead-letters", "--json"))} == {"test_cli.py"}
-    assert run("dead-letters", "--error-code", "nothing").startswith("nothing found: ")
+    assert run("dead-letters", "--error-code", "nothing").startswith("nothing found in ")
     whole = json.loads(run("dead-letters", one.event_id))
     assert whole["envelope"]["payload"] == one.payload
     assert whole["violations"] == []
@@ -480,7 +480,7 @@ def test_types_are_frozen_and_thawed(patra):
     assert "b_type_frozen" in run("publish", "-", stdin=encode(envelope(patra)), expect=5)
     assert "task.submitted can be published again" in run("thaw", "task.submitted")
     assert "task.submitted was not frozen; it can be published" in run("thaw", "task.submitted")
-    assert run("freeze").startswith("nothing found: ")
+    assert run("freeze").startswith("nothing found in ")
     assert "b_type_unknown" in run("freeze", "no.such_type", expect=5)
 
 

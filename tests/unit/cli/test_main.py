@@ -153,7 +153,7 @@ def test_migrate_applies_what_is_missing_once_and_is_audited(patra: Patra) -> No
     (act,) = msgspec.json.decode(patra("audit", "--json").out)
     assert (act["act"], act["subject"]) == ("store.migrate", "store")
     assert act["detail"]["newest"]["patra.app"] > 0
-    assert "nothing found: patra audit with --act other" in patra("audit", "--act", "other").err
+    assert ": patra audit --act other" in patra("audit", "--act", "other").err
 
 
 def test_a_new_token_is_printed_with_the_settings_that_let_it_in(patra: Patra) -> None:
@@ -358,7 +358,7 @@ def test_an_empty_result_says_what_was_looked_for_where_and_what_to_do(patra: Pa
     result = patra("bus", "dead-letters", "--trace", "t1")
     assert result.out == ""
     assert result.err == (
-        f"nothing found: patra bus dead-letters with --trace t1; looked in {tmp_path / 'patra.db'}\n"
+        f"nothing found in {tmp_path / 'patra.db'}: patra bus dead-letters --trace t1\n"
         "`--state replaying` lists those under replay, `all` also those closed; retries are `failing` in `patra bus groups`.\n"
     )
     assert patra("bus", "dead-letters", "--json").out == "[]\n"
@@ -388,7 +388,10 @@ def test_every_advice_for_an_empty_result_belongs_to_a_command(patra: Patra) -> 
         ("ingest runs --status FAILD", "There is no state 'FAILD'. Did you mean FAILED?"),
         ("ingest quarantine --status LOST", "There is no state 'LOST'. Known: DISMISSED, OPEN, RESOLVED."),
         ("ingest errors pubmd", "There is no source 'pubmd'. There is none yet."),
-        ("attribution settle --from 2026-01-01 --to 2026-02-01", "--from 2026-01-01, --to 2026-02-01; looked in"),
+        (
+            "attribution settle --from 2026-01-01 --to 2026-02-01",
+            ": patra attribution settle --from 2026-01-01 --to 2026-02-01\n",
+        ),
     ],
 )
 def test_an_empty_result_says_which_filter_names_what_does_not_exist(patra: Patra, line: str, said: str) -> None:
@@ -522,4 +525,4 @@ def test_a_pack_that_is_not_there_is_answered_with_what_was_meant(patra: Patra, 
 def test_a_settlement_by_filters_that_counts_nothing_says_what_was_looked_for(patra: Patra) -> None:
     assert patra("migrate").code == 0
     said = patra(*["attribution", "settle", "--from", "2026-01-01", "--to", "2026-02-01", "--where", "placement=hom"])
-    assert "--where placement=hom; looked in" in said.err
+    assert "--to 2026-02-01 --where placement=hom\n" in said.err
