@@ -364,6 +364,18 @@ def test_an_empty_result_says_what_was_looked_for_where_and_what_to_do(patra: Pa
     assert patra("bus", "dead-letters", "--json").out == "[]\n"
 
 
+def test_a_store_in_a_folder_that_was_not_there_is_made_and_said(
+    patra: Patra, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATRA_STORE_URL", f"sqlite:///{tmp_path / 'mistyped' / 'patra.db'}")
+    first = patra("migrate")
+    assert first.code == 0
+    assert "store_folder_made" in first.err
+    assert str(tmp_path / "mistyped") in first.err
+    assert "store.url" in first.err
+    assert "store_folder_made" not in patra("migrate").err, "it is there now"
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_completion_of_a_shell_is_printed(patra: Patra, shell: str) -> None:
     result = patra("completion", shell)

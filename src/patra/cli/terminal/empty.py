@@ -165,6 +165,6 @@ def _search_terms(ctx: click.Context) -> list[str]:
         if parameter.name in {"config", "limit", "as_json"}:
             continue
         for word in _words(value) if isinstance(value, tuple) else [str(value)]:
-            given += [parameter.opts[0]] if isinstance(parameter, click.Option) else []
+            given += [max(parameter.opts, key=len)] if isinstance(parameter, click.Option) else []
             given.append(shlex.quote(word))
     return given

@@ -61,7 +61,7 @@ def test_the_question_is_repeated_as_it_is_typed() -> None:
         "works", ["--source", "pubmd", "--source", "crossref", "--out", "sea fog.duckdb"], parent=ingest
     ):
         assert explanation() == (
-            "nothing found: patra ingest works --source pubmd --source crossref --out 'sea fog.duckdb'\n"
+            "nothing found: patra ingest works --out 'sea fog.duckdb' --source pubmd --source crossref\n"
             "`patra ingest coverage SOURCE ENDPOINT` says what was read, and how many records it had."
         )
 
