@@ -567,6 +567,51 @@ def test_a_dead_letter_of_a_contract_in_code_is_compared_with_that_contract(patr
     assert f"next: patra bus replay invoices {failed} --confirm invoices" in said
 
 
+def test_on_a_terminal_the_timeline_has_lines_and_the_catalogue_ones_own_types(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATRA_STORE_URL", url := f"sqlite:///{tmp_path / 'patra.db'}")
+    monkeypatch.chdir(tmp_path)
+
+    class OrderPlaced(msgspec.Struct):
+        order_id: str
+
+    def invoice(tx, event):
+        raise Poison("free_order", "there is no invoice over nothing")
+
+    with contextlib.closing(Bus.open(url)) as program:
+        program.declare("order.placed", OrderPlaced, producer="Shop", example=OrderPlaced("o-1"))
+        program.consume("order.placed", group="invoices")(invoice)
+        first, second = (
+            program.publish("order.placed", OrderPlaced(f"o-{n}"), tenant="acme", key=f"o-{n}", correlation="both")
+            for n in (1, 2)
+        )
+        program.run_until_idle(raise_failures=False)
+    whole = run("catalogue")
+    assert ("order.placed" in whole, "task.submitted" in whole) == (True, True)
+    piped = run("timeline", first)
+    monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda _: True, raising=False)
+    own = run("catalogue")
+    assert ("order.placed" in own, "task.submitted" in own) == (True, False)
+    assert "types that come with Patra: --wide lists them" in own
+    assert "task.submitted" in run("catalogue", "--wide")
+    told = " ".join(run("timeline", first).split())
+    assert told.startswith(f"event {first} when ")
+    assert "published order.placed 1.0, producer Shop" in told
+    assert "attempt failed group invoices, attempt 1, free_order: there is no invoice over nothing" in told
+    assert '{"' not in told
+    assert '{"' in piped
+    assert '"letter_id"' in run("timeline", first, "--json")
+    both = run("timeline", "both")
+    assert f"event 1: {first}" in both
+    assert f"event 2: {second}" in both
+
+
+def test_a_catalogue_without_types_of_ones_own_is_that_of_patra(patra, monkeypatch):
+    monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda _: True, raising=False)
+    said = run("catalogue")
+    assert "task.submitted" in said
+    assert "--wide lists them" not in said
+
+
 def test_the_catalogue_of_the_files_is_listed_also_without_a_store(patra, tmp_path, monkeypatch):
     monkeypatch.setenv("PATRA_STORE_URL", f"sqlite:///{tmp_path / 'none.db'}")
     assert "task.submitted" in run("catalogue")
