@@ -29,6 +29,7 @@ from patra.bus.publishing.envelope import encode
 from patra.bus.store import events
 from patra.bus.tail import Tail
 from patra.cli.bus import group, shell_command
+from patra.cli.bus.timeline_lines import detail_words
 from patra.cli.installation.doctor import command as doctor
 from patra.kernel.clock import SECOND, format_instant
 from patra.kernel.db.queries import statement
@@ -603,6 +604,14 @@ def test_on_a_terminal_the_timeline_has_lines_and_the_catalogue_ones_own_types(t
     both = run("timeline", "both")
     assert f"event 1: {first}" in both
     assert f"event 2: {second}" in both
+
+
+def test_on_a_terminal_the_timeline_of_a_refusal_says_the_place_and_the_fault() -> None:
+    refusal = {"producer": "Shop", "event_type": "order.placed", "code": "b_payload_invalid", "place": "/payload/cents"}
+    refusal |= {"detail": "the value is no integer", "count": 2, "event_id": "e-1", "tenant_id": "acme"}
+    assert detail_words("refused", refusal) == (
+        "producer Shop, order.placed, b_payload_invalid: /payload/cents: the value is no integer, count 2"
+    )
 
 
 def test_a_catalogue_without_types_of_ones_own_is_that_of_patra(patra, monkeypatch):

@@ -21,9 +21,14 @@ SHOWN = {
     "refused": ("producer", "event_type", "code", "place", "detail", "count"),
 }
 """Which parts of its detail say what happened; of anything else all that is not an identifier of the event."""
-BARE = frozenset({"event_type", "error_code", "error_detail", "code", "detail"})
+BARE = frozenset({"event_type", "error_code", "error_detail", "code", "place", "detail"})
 """Parts that need no word before them."""
-TOGETHER = (("event_type", "event_version", " "), ("error_code", "error_detail", ": "), ("code", "detail", ": "))
+TOGETHER = (
+    ("event_type", "event_version", " "),
+    ("error_code", "error_detail", ": "),
+    ("place", "detail", ": "),
+    ("code", "place", ": "),
+)
 """Parts that are said as one."""
 
 
