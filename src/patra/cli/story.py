@@ -26,6 +26,15 @@ Examples:
 Exit codes: 0 found, 1 unknown or ambiguous."""
 
 RECORD_STEPS = frozenset({"record_moved", "decision_audit_recorded"})
+WORK_MOVES = frozenset({"plan_moved", "slice_moved", "task_moved", "run_moved"})
+WORK_PARTS = frozenset({"slice_cut", "task_created"})
+"""Steps of the work of ingest that a story leaves to --wide while all of it goes as it should."""
+NORMAL_STATES = frozenset(
+    {"DRAFT", "SLICING", "READY", "PENDING", "DISPATCHED", "EXECUTING", "PLANNED", "RUNNING", "SUCCEEDED"}
+)
+"""Not QUEUED: a task moves there only where a lease ran out, it was deferred, or asked for again."""
+OF_WORK = frozenset({"ingest.slice", "ingest.task"})
+"""Kinds of key whose story begins with the slice or the task itself."""
 
 
 @click.command("story", epilog=EPILOG)
@@ -75,11 +84,15 @@ def _entries(found: "Story") -> None:
     if found.verdict:
         say(found.verdict)
     if sys.stdout.isatty():
-        shown = found.entries if wide_wanted() else _without_bookkeeping(found.entries)
+        told = found.entries if wide_wanted() else _without_bookkeeping(found.entries)
+        shown = told if wide_wanted() else _without_work(told, found.kind or "")
         _entries_table([[one.at, one.engine, _text(one)] for one in shown])
-        if len(shown) < len(found.entries):
-            left = count_phrase(len(found.entries) - len(shown), "step")
+        if len(told) < len(found.entries):
+            left = count_phrase(len(found.entries) - len(told), "step")
             say(f"and {left} of records that were committed as they should: --wide lists them")
+        if len(shown) < len(told):
+            left = count_phrase(len(told) - len(shown), "step")
+            say(f"and {left} of plans, tasks and runs that went as they should: --wide lists them")
     else:
         for entry in found.entries:
             click.echo(f"{entry.at}  {entry.engine:<11}  {entry.what:<26}  {_text(entry)}")
@@ -106,6 +119,25 @@ def _without_bookkeeping(entries: "Sequence[StoryEntry]") -> "Sequence[StoryEntr
     return [one for one in entries if one.what not in RECORD_STEPS]
 
 
+def _without_work(entries: "Sequence[StoryEntry]", kind: str) -> "Sequence[StoryEntry]":
+    """Leave out the steps of plans, slices, tasks and runs of ingest; each of one that left the normal way stays."""
+    troubled = {
+        key for one in entries if one.what in WORK_MOVES and one.state not in NORMAL_STATES for key in _own_keys(one)
+    }
+
+    def left_out(one: "StoryEntry") -> bool:
+        if one.engine != "ingest" or one.state not in NORMAL_STATES or troubled.intersection(_own_keys(one)):
+            return False
+        return one.what in WORK_MOVES or (one.what in WORK_PARTS and kind not in OF_WORK)
+
+    return [one for one in entries if not left_out(one)]
+
+
+def _own_keys(entry: "StoryEntry") -> "set[Related]":
+    """The key of the thing itself, which an entry names first."""
+    return set(entry.related[:1])
+
+
 def _entries_table(rows: Sequence[list[str]]) -> None:
     """On a terminal: entries of the same text that follow each other are one row, and one engine needs no column."""
     if wide_wanted():
@@ -120,9 +152,12 @@ def _entries_table(rows: Sequence[list[str]]) -> None:
 
 
 def _print_related(related: "Sequence[Related]") -> None:
-    """Keys to go on with; on a terminal without those of records and audits, of which one decision has many."""
+    """Keys to go on with; on a terminal each once, and without those of records and audits, of which there are many."""
     internal = {"attribution.recordKey", "attribution.auditKey"}
     everything = wide_wanted() or not sys.stdout.isatty()
+    if not everything:
+        first = {(one.kind, one.key): one for one in reversed(related)}
+        related = [one for one in related if first[one.kind, one.key] is one]
     shown = [one for one in related if everything or one.kind not in internal]
     for one in shown:
         say(f"related  {one.relation}: {one.kind} {one.key}")

@@ -489,8 +489,11 @@ def test_a_refused_publication_is_found_by_its_idempotency_key(database: Databas
         made = bus_envelope(payload={"key": 5}, idempotency_key="refused-one")
         site.publish(made)
         for key in ("refused-one", made.event_id):
-            (entry,) = opened(database, key).entries
+            found = opened(database, key)
+            (entry,) = found.entries
             assert (entry.what, entry.code) == ("publish_refused", "b_payload_invalid")
+            assert "was refused, once: /payload/key: the value is not of type" in entry.text, "the place and the fault"
+            assert "/payload/key" in found.verdict
 
 
 # --- the studio -------------------------------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ from patra.bus.publishing.envelope import encode
 from patra.bus.store import events
 from patra.bus.tail import Tail
 from patra.cli.bus import group, shell_command
+from patra.cli.bus.timeline_lines import detail_words
 from patra.cli.installation.doctor import command as doctor
 from patra.kernel.clock import SECOND, format_instant
 from patra.kernel.db.queries import statement
@@ -369,7 +370,7 @@ def test_dead_letters_are_listed_inspected_replayed_and_discarded(patra):
     one, two = bury(patra, "a"), bury(patra, "b")
     assert run("dead-letters").count("b_handler_failed") == 2
     assert {x["at"].rpartition(":")[0] for x in json.loads(run("dead-letters", "--json"))} == {"test_cli.py"}
-    assert run("dead-letters", "--error-code", "nothing").startswith("nothing found: ")
+    assert run("dead-letters", "--error-code", "nothing").startswith("nothing found in ")
     whole = json.loads(run("dead-letters", one.event_id))
     assert whole["envelope"]["payload"] == one.payload
     assert whole["violations"] == []
@@ -480,7 +481,7 @@ def test_types_are_frozen_and_thawed(patra):
     assert "b_type_frozen" in run("publish", "-", stdin=encode(envelope(patra)), expect=5)
     assert "task.submitted can be published again" in run("thaw", "task.submitted")
     assert "task.submitted was not frozen; it can be published" in run("thaw", "task.submitted")
-    assert run("freeze").startswith("nothing found: ")
+    assert run("freeze").startswith("nothing found in ")
     assert "b_type_unknown" in run("freeze", "no.such_type", expect=5)
 
 
@@ -565,6 +566,59 @@ def test_a_dead_letter_of_a_contract_in_code_is_compared_with_that_contract(patr
     assert '{"order_id":"o-1","cents":5}' in said, "what was handled stands beside it"
     assert "\n  File " in said, "the traceback has lines"
     assert f"next: patra bus replay invoices {failed} --confirm invoices" in said
+
+
+def test_on_a_terminal_the_timeline_has_lines_and_the_catalogue_ones_own_types(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATRA_STORE_URL", url := f"sqlite:///{tmp_path / 'patra.db'}")
+    monkeypatch.chdir(tmp_path)
+
+    class OrderPlaced(msgspec.Struct):
+        order_id: str
+
+    def invoice(tx, event):
+        raise Poison("free_order", "there is no invoice over nothing")
+
+    with contextlib.closing(Bus.open(url)) as program:
+        program.declare("order.placed", OrderPlaced, producer="Shop", example=OrderPlaced("o-1"))
+        program.consume("order.placed", group="invoices")(invoice)
+        first, second = (
+            program.publish("order.placed", OrderPlaced(f"o-{n}"), tenant="acme", key=f"o-{n}", correlation="both")
+            for n in (1, 2)
+        )
+        program.run_until_idle(raise_failures=False)
+    whole = run("catalogue")
+    assert ("order.placed" in whole, "task.submitted" in whole) == (True, True)
+    piped = run("timeline", first)
+    monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda _: True, raising=False)
+    own = run("catalogue")
+    assert ("order.placed" in own, "task.submitted" in own) == (True, False)
+    assert "types that come with Patra: --wide lists them" in own
+    assert "task.submitted" in run("catalogue", "--wide")
+    told = " ".join(run("timeline", first).split())
+    assert told.startswith(f"event {first} when ")
+    assert "published order.placed 1.0, producer Shop" in told
+    assert "attempt failed group invoices, attempt 1, free_order: there is no invoice over nothing" in told
+    assert '{"' not in told
+    assert '{"' in piped
+    assert '"letter_id"' in run("timeline", first, "--json")
+    both = run("timeline", "both")
+    assert f"event 1: {first}" in both
+    assert f"event 2: {second}" in both
+
+
+def test_on_a_terminal_the_timeline_of_a_refusal_says_the_place_and_the_fault() -> None:
+    refusal = {"producer": "Shop", "event_type": "order.placed", "code": "b_payload_invalid", "place": "/payload/cents"}
+    refusal |= {"detail": "the value is no integer", "count": 2, "event_id": "e-1", "tenant_id": "acme"}
+    assert detail_words("refused", refusal) == (
+        "producer Shop, order.placed, b_payload_invalid: /payload/cents: the value is no integer, count 2"
+    )
+
+
+def test_a_catalogue_without_types_of_ones_own_is_that_of_patra(patra, monkeypatch):
+    monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda _: True, raising=False)
+    said = run("catalogue")
+    assert "task.submitted" in said
+    assert "--wide lists them" not in said
 
 
 def test_the_catalogue_of_the_files_is_listed_also_without_a_store(patra, tmp_path, monkeypatch):

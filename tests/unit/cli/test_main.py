@@ -153,7 +153,7 @@ def test_migrate_applies_what_is_missing_once_and_is_audited(patra: Patra) -> No
     (act,) = msgspec.json.decode(patra("audit", "--json").out)
     assert (act["act"], act["subject"]) == ("store.migrate", "store")
     assert act["detail"]["newest"]["patra.app"] > 0
-    assert "nothing found: patra audit with --act other" in patra("audit", "--act", "other").err
+    assert ": patra audit --act other" in patra("audit", "--act", "other").err
 
 
 def test_a_new_token_is_printed_with_the_settings_that_let_it_in(patra: Patra) -> None:
@@ -366,10 +366,22 @@ def test_an_empty_result_says_what_was_looked_for_where_and_what_to_do(patra: Pa
     result = patra("bus", "dead-letters", "--trace", "t1")
     assert result.out == ""
     assert result.err == (
-        f"nothing found: patra bus dead-letters with --trace t1; looked in {tmp_path / 'patra.db'}\n"
+        f"nothing found in {tmp_path / 'patra.db'}: patra bus dead-letters --trace t1\n"
         "`--state replaying` lists those under replay, `all` also those closed; retries are `failing` in `patra bus groups`.\n"
     )
     assert patra("bus", "dead-letters", "--json").out == "[]\n"
+
+
+def test_a_store_in_a_folder_that_was_not_there_is_made_and_said(
+    patra: Patra, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATRA_STORE_URL", f"sqlite:///{tmp_path / 'mistyped' / 'patra.db'}")
+    first = patra("migrate")
+    assert first.code == 0
+    assert "store_folder_made" in first.err
+    assert str(tmp_path / "mistyped") in first.err
+    assert "store.url" in first.err
+    assert "store_folder_made" not in patra("migrate").err, "it is there now"
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -396,7 +408,10 @@ def test_every_advice_for_an_empty_result_belongs_to_a_command(patra: Patra) -> 
         ("ingest runs --status FAILD", "There is no state 'FAILD'. Did you mean FAILED?"),
         ("ingest quarantine --status LOST", "There is no state 'LOST'. Known: DISMISSED, OPEN, RESOLVED."),
         ("ingest errors pubmd", "There is no source 'pubmd'. There is none yet."),
-        ("attribution settle --from 2026-01-01 --to 2026-02-01", "--from 2026-01-01, --to 2026-02-01; looked in"),
+        (
+            "attribution settle --from 2026-01-01 --to 2026-02-01",
+            ": patra attribution settle --from 2026-01-01 --to 2026-02-01\n",
+        ),
     ],
 )
 def test_an_empty_result_says_which_filter_names_what_does_not_exist(patra: Patra, line: str, said: str) -> None:
@@ -530,4 +545,4 @@ def test_a_pack_that_is_not_there_is_answered_with_what_was_meant(patra: Patra, 
 def test_a_settlement_by_filters_that_counts_nothing_says_what_was_looked_for(patra: Patra) -> None:
     assert patra("migrate").code == 0
     said = patra(*["attribution", "settle", "--from", "2026-01-01", "--to", "2026-02-01", "--where", "placement=hom"])
-    assert "--where placement=hom; looked in" in said.err
+    assert "--to 2026-02-01 --where placement=hom\n" in said.err

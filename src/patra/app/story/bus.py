@@ -5,7 +5,7 @@ from typing import Any
 
 from patra.app.story import keys
 from patra.app.story.model import Candidate, Engine, Entry, Lookup, Pending, Related, Shape
-from patra.app.story.sentences import ended_by, times
+from patra.app.story.sentences import ended_by, fault_at, times
 from patra.bus.catalogue.reasons import Reason
 from patra.bus.consuming.dead_letter import DeadLetter, letter_id
 from patra.bus.consuming.delivery_order import FAR_FUTURE
@@ -361,13 +361,12 @@ def _letter(tx: Tx, letter: DeadLetter) -> list[Entry]:
         )
     ]
     for number, move in enumerate(history(tx, [letter.letter_id])):
-        by_operator = move.to in {"replaying", "discarded"}
         found.append(
             Entry(
                 id=f"bus.letter.{letter.letter_id}.{number}",
                 at=move.at,
                 engine=Engine.BUS,
-                shape=Shape.ACT if by_operator else Shape.WRITTEN,
+                shape=Shape.ACT if move.to in {"replaying", "discarded"} else Shape.WRITTEN,
                 what=f"dead_letter_{move.to}",
                 text=f"The dead letter of group {letter.group} went from {move.was} to {move.to}.",
                 state=move.to,
@@ -389,10 +388,11 @@ def _refusal(row: events.RefusalRow) -> Entry:
         engine=Engine.BUS,
         shape=Shape.RULE,
         what="publish_refused",
-        text=f"{row.producer or 'An unnamed publisher'} was not allowed to publish {row.event_type or 'an event'}, "
-        f"{times(row.count)}.",
+        text=f"{row.event_type or 'An event'} of {row.producer or 'someone unnamed'} was refused, {times(row.count)}"
+        + ended_by(fault_at(row.place, row.detail)),
         state="refused",
         code=row.code,
+        cause=fault_at(row.place, row.detail),
         code_text=_TEXTS.get(row.code, ""),
         paragraph=_PARAGRAPHS.get(row.code, "c-1"),
         detail={"place": row.place, "detail": row.detail, "last_at": row.last_at, "count": row.count},

@@ -2,10 +2,10 @@
 
 | file | commands |
 |---|---|
-| events | publish, tail, timeline |
+| events, timeline_lines | publish, tail, timeline |
 | consume, shell_command | consume |
 | groups | groups (pause, resume, unsubscribe, forget) |
-| dead_letters, one_dead_letter | dead-letters, replay, discard, freeze, thaw; one of them on a terminal |
+| dead_letters, one_dead_letter | dead-letters, replay, discard, freeze, thaw |
 | bulk_acts | replay-all, discard-all, acts |
 | catalogue | catalogue (check, release, docs) |
 | new, stage | new, stage |

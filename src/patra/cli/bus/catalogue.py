@@ -1,5 +1,6 @@
 """`patra bus catalogue`: event types; check a change, release it, write documentation (B4)."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,10 +19,13 @@ from patra.cli.terminal.options import (
     say_outcome,
     show,
     store_is_there,
+    wide_wanted,
 )
+from patra.cli.terminal.wrapping import say
+from patra.kernel.errors import count_phrase
 
 if TYPE_CHECKING:
-    from patra.bus.catalogue.catalogue import Catalogue
+    from patra.bus.catalogue.catalogue import Catalogue, EventType
     from patra.bus.catalogue.evolution import Objection
 
 
@@ -30,16 +34,32 @@ if TYPE_CHECKING:
 @config_option
 @json_option
 def catalogue(ctx: click.Context, config: str | None, as_json: bool) -> None:
-    """Event types. Subcommands check a change against what was released, release it, and write documentation."""
+    """Event types. Subcommands check a change against what was released, release it, and write documentation.
+
+    On a terminal your own types are listed, and those that come with Patra with --wide.
+    """
     if ctx.invoked_subcommand is not None:
         return
     found = _with_types_of_store(_catalogue(config), config)
+    shown, left = _own_first(found)
     rows = [
         {"type": k.name, "producer": k.producer, "consumers": ", ".join(c.group for c in k.consumers),
          "versions": ", ".join(f"{c.version} {c.status}" for c in k.contracts.values()), "title": k.title}
-        for k in found.types.values()
+        for k in (found.types.values() if as_json or not sys.stdout.isatty() else shown)
     ]  # fmt: skip
     show(rows, as_json=as_json)
+    if left and not as_json and sys.stdout.isatty():
+        say(f"and {count_phrase(left, 'type')} that come{'s' if left == 1 else ''} with Patra: --wide lists them")
+
+
+def _own_first(found: "Catalogue") -> "tuple[list[EventType], int]":
+    """The types for a person, and how many of Patra's are left out: all of them where there are others, but --wide."""
+    from patra.bus.catalogue.catalogue import load
+
+    bundled = load().types.keys()
+    own = [kind for name, kind in found.types.items() if name not in bundled]
+    rest = [kind for name, kind in found.types.items() if name in bundled]
+    return (own, len(rest)) if own and not wide_wanted() else ([*own, *rest], 0)
 
 
 def _with_types_of_store(found: "Catalogue", config: str | None) -> "Catalogue":
@@ -162,7 +182,6 @@ def release_(folder: str | None, against: str | None, config: str | None) -> Non
     Without --folder: that of every folder in `bus.catalogue`. What comes with Patra is released by Patra alone.
     """
     from patra.bus.catalogue.evolution import objections
-    from patra.kernel.errors import count_phrase
 
     targets = _targets(folder, against, config)
     found = [one for path, following in targets if path.exists() for one in objections(_last(path), following)]
@@ -225,7 +244,6 @@ def docs(out: str, folder: str | None, config: str | None) -> None:
 
     import patra
     from patra.bus import asyncapi
-    from patra.kernel.errors import count_phrase
 
     found = _catalogue(config, folder)
     target = Path(out)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from patra.cli.bus.common import REFUSED, bus_in
-from patra.cli.terminal.options import config_option, json_option, open_patra, show
+from patra.cli.bus.timeline_lines import print_timeline
+from patra.cli.terminal.options import config_option, json_option, open_patra, show, wide_wanted
 from patra.cli.terminal.tables import Styled
 from patra.kernel.safety.untrusted_text import without_controls
 
@@ -249,4 +250,7 @@ def timeline(key: str, config: str | None, as_json: bool) -> None:
     with open_patra(config) as patra:
         found = patra.db.read(lambda tx: story(tx, key))
         rows = [{"at": format_instant(e.at), "what": e.what, "event_id": e.event_id, "detail": e.detail} for e in found]
-        show(rows, as_json=as_json)
+        if found and not as_json and not wide_wanted() and sys.stdout.isatty():
+            print_timeline(found)
+        else:
+            show(rows, as_json=as_json)

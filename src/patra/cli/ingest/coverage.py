@@ -45,10 +45,10 @@ def coverage(
     *,
     as_json: bool,
 ) -> int:
-    """Show the windows of a source on the axis of time: promised, walked, landed, set aside, missing.
+    """Show the windows of a source on the axis of time: promised, read, landed, set aside, missing.
 
-    Promised is the provider's own total. Positions are the places of the list that were walked, repeats included. A
-    source that lists ids first has two legs: LIST, then DETAIL for the records themselves.
+    Promised is the provider's own total. Read are the records that its list gave, repeats included (in JSON and in a
+    pipe: `positions`). A source that lists ids first has two legs: LIST, then DETAIL for the records themselves.
 
     Proof is what shows that nothing is missing: TOTAL (the provider's own, reached), ESTIMATE (reached but for its
     tolerance), READINGS (two that gave the same), IDS (each has an outcome), or NONE: the list ended, and nothing
@@ -89,7 +89,7 @@ def coverage(
     else:
         rows = [[getattr(one, name) for name in COLUMNS] for one in found.windows]
         if rows:
-            table(COLUMNS, rows)
+            table(COLUMNS, rows, titles={"positions": "read"})
         elif tree["endpoints"].get(endpoint, {}).get("role") == "DETAIL":
             click.echo(f"{source} {endpoint} gives records by id; windows are those of a list", err=True)
         else:
@@ -120,7 +120,7 @@ def sum_line(found: "Coverage") -> str:
     two = any(one.leg == "DETAIL" for one in found.windows)
     legs = f" ({len(found.windows)} rows: windows of two legs, LIST and DETAIL, have a row for each)" if two else ""
     return (
-        f"{s.complete} of {s.windows} windows add up{legs}: {s.promised:,} promised, {s.positions:,} positions, "
+        f"{s.complete} of {s.windows} windows add up{legs}: {s.promised:,} promised, {s.positions:,} read, "
         f"{s.landed:,} landed, {s.quarantined:,} in quarantine, {s.missing:,} missing"
     )
 

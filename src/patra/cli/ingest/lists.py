@@ -10,6 +10,47 @@ from patra.ingest.operations.reads.read_models import FILTER_TEXTS, READ_MODELS,
 
 POSITIONAL = frozenset({"cursors", "quarantine", "errors", "refused", "signals"})
 """Lists whose source may be named without an option."""
+TITLES = {
+    "provenance_code": "source",
+    "endpoint_name": "endpoint",
+    "operation_code": "operation",
+    "status_code": "status",
+    "reason_code": "reason",
+    "outcome_code": "outcome",
+    "phase_code": "leg",
+    "error_level": "level",
+    "namespace_key": "namespace",
+    "cursor_value": "watermark",
+    "observed_max_value": "latest seen",
+    "plan_id": "plan",
+    "task_id": "task",
+    "run_id": "run",
+    "batch_id": "batch",
+    "batch_no": "batch",
+    "item_key": "record",
+    "provider_id": "record",
+    "field_path": "field",
+    "window_from": "from",
+    "window_to": "to",
+    "scheduled_at": "scheduled",
+    "created_at": "created",
+    "updated_at": "updated",
+    "started_at": "started",
+    "finished_at": "finished",
+    "seen_count": "seen",
+    "last_seen_at": "last seen",
+    "raised_by": "raised by",
+    "raised_at": "raised",
+    "triggered_at": "triggered",
+    "event_time": "when",
+    "prev_value": "before",
+    "new_value": "after",
+    "rate_key": "limit",
+    "wait_ms": "waited (ms)",
+    "demoted": "slowed down",
+    "last_at": "last",
+}
+"""Headings on a terminal of the columns that the store has; a pipe and JSON keep their names."""
 OPTION_TEXTS = {**FILTER_TEXTS, "since": "From this instant on.", "until": "Before this instant."}
 
 
@@ -27,7 +68,7 @@ def _command(name: str) -> click.Command:
         if as_json:
             show(found.rows, as_json=True)
         else:
-            show([{key: row[key] for key in model.shown} for row in found.rows], as_json=False)
+            show([{key: row[key] for key in model.shown} for row in found.rows], as_json=False, titles=TITLES)
         if found.next is not None:
             click.echo(f"more: --after {found.next}", err=True)
 
@@ -143,7 +184,7 @@ def rate(config: str | None, *, as_json: bool) -> None:
         show(found, as_json=True)
         return
     names = ("rate_key", "source", "requests", "wait_ms", "throttled", "demoted", "last_at")
-    show([{name: gate[name] for name in names} for gate in found.gates], as_json=False)
+    show([{name: gate[name] for name in names} for gate in found.gates], as_json=False, titles=TITLES)
     for title, rows in (("quotas", found.quotas), ("cool-downs", found.cooldowns)):
         if rows:
             click.echo(f"\n{title}")

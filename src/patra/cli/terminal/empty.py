@@ -1,5 +1,6 @@
 """What an empty result says: what was looked for, in which store, and what to do next."""
 
+import shlex
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -69,10 +70,8 @@ def explanation() -> str:
     if ctx is None:
         return "nothing found"
     path = ctx.command_path.partition(" ")[2]
-    asked = _search_terms(ctx)
-    said = f"nothing found: patra {path}{' with ' + asked if asked else ''}"
     store = ctx.find_root().meta.get("patra.store", "")
-    said += f"; looked in {store}" if store else ""
+    said = f"nothing found{f' in {store}' if store else ''}: {' '.join(['patra', path, *_search_terms(ctx)])}"
     advice = _mistaken(ctx, path) or _fill_advice(ADVICE.get(path, ""), ctx)
     return f"{said}\n{advice}" if advice else said
 
@@ -155,8 +154,8 @@ def _in_store(ctx: click.Context, names: "Callable[[Tx], Collection[str]]") -> C
         return patra.db.read(names)
 
 
-def _search_terms(ctx: click.Context) -> str:
-    """What narrowed the search: the arguments, and the options that were given."""
+def _search_terms(ctx: click.Context) -> list[str]:
+    """What narrowed the search, as it is typed: the arguments, and the options that were given."""
     given: list[str] = []
     for parameter in ctx.command.params:
         value: Any = ctx.params.get(parameter.name or "")
@@ -165,6 +164,7 @@ def _search_terms(ctx: click.Context) -> str:
             continue
         if parameter.name in {"config", "limit", "as_json"}:
             continue
-        label = parameter.opts[0] if isinstance(parameter, click.Option) else parameter.human_readable_name
-        given.append(f"{label} {', '.join(_words(value)) if isinstance(value, tuple) else value}")
-    return ", ".join(given)
+        for word in _words(value) if isinstance(value, tuple) else [str(value)]:
+            given += [max(parameter.opts, key=len)] if isinstance(parameter, click.Option) else []
+            given.append(shlex.quote(word))
+    return given

@@ -11,6 +11,7 @@ A command of an engine looks like this:
 """
 
 import re
+import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -214,8 +215,11 @@ def log_quietly(settings: "Settings") -> None:
     setup_logging(level=level, format=settings.log.format)
 
 
-def show(value: Any, *, as_json: bool, exact: bool = False) -> None:
-    """Print a struct, or a list of them, as JSON or for people; `exact` keeps instants as they are."""
+def show(value: Any, *, as_json: bool, exact: bool = False, titles: Mapping[str, str] | None = None) -> None:
+    """Print a struct, or a list of them, as JSON or for people; `exact` keeps instants as they are.
+
+    `titles` are headings of a table on a terminal.
+    """
     import msgspec
 
     if as_json:
@@ -230,18 +234,29 @@ def show(value: Any, *, as_json: bool, exact: bool = False) -> None:
 
             click.echo(without_controls(explanation(), keep="\n"), err=True)
             return
-        table(list(rows[0]), [[row.get(name) for name in rows[0]] for row in rows], exact=exact)
+        table(list(rows[0]), [[row.get(name) for name in rows[0]] for row in rows], exact=exact, titles=titles)
     else:
         fields: Mapping[str, Any] = plain
         table(["", ""], [[name, field] for name, field in fields.items()], header=False, exact=exact)
 
 
-def table(names: Sequence[str], rows: Sequence[Sequence[Any]], *, header: bool = True, exact: bool = False) -> None:
-    """Columns for people: a table or cards on a terminal, tab-separated into a pipe."""
+def table(
+    names: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    *,
+    header: bool = True,
+    exact: bool = False,
+    titles: Mapping[str, str] | None = None,
+) -> None:
+    """Columns for people: a table or cards on a terminal, tab-separated into a pipe.
+
+    `titles` are the words of a terminal for some of the names; those in a pipe are what programs read.
+    """
     from patra.cli.terminal.tables import print_table
 
+    shown: Mapping[str, str] = titles if titles and sys.stdout.isatty() else {}
     print_table(
-        [without_controls(name) for name in names],
+        [without_controls(shown.get(name, name)) for name in names],
         [[_cell(value) for value in row] for row in rows],
         header=header,
         wide=wide_wanted(),

@@ -19,6 +19,9 @@ from patra.kernel.db.api import Database, Over, Params, Row, TransactionGuard, T
 from patra.kernel.db.queries import ColumnType, Statement, not_a_statement
 from patra.kernel.errors import PatraError, Permanent, StoreBusy, StoreUnavailable, Transient
 from patra.kernel.safety.threads import start_thread
+from patra.kernel.telemetry import get_logger
+
+log = get_logger()
 
 T = TypeVar("T")
 
@@ -149,7 +152,7 @@ class SQLiteDatabase(Database):
         self._carried = 0
         self._behind = Checkpointer(self._connect)
         if not self._memory:
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            _make_folder(Path(path).absolute().parent)
             _claim_privately(path)
         self._writer = self._connect()
 
@@ -279,6 +282,13 @@ class SQLiteDatabase(Database):
             ):
                 connection.execute(f"PRAGMA {pragma}")
         return connection
+
+
+def _make_folder(folder: Path) -> None:
+    """The folder of a new store; one that was not there is said, since a mistyped `store.url` looks just like it."""
+    if not folder.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        log.warning("store_folder_made", folder=str(folder), advice="if it was to be there already: see store.url")
 
 
 def _claim_privately(path: str) -> None:

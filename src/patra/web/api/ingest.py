@@ -129,7 +129,7 @@ def routes(patra: Patra) -> list[Endpoint]:
         get(
             "/ingest/coverage",
             _coverage,
-            "Windows on the axis of time: promised, walked, landed, set aside, missing",
+            "Windows on the axis of time: promised, read, landed, set aside, missing",
             Coverage,
             CoverageQuery,
         ),

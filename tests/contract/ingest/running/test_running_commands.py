@@ -216,7 +216,7 @@ def test_an_incomplete_window_ends_with_exit_code_1_and_is_read_anew_when_the_pa
 def test_coverage_shows_every_window_and_certifies_it(patra: Command, tmp_path: Path) -> None:
     patra("run", "hostile", "search", *WINDOW)
     out, _ = patra("coverage", "hostile", "search")
-    assert "4 of 4 windows add up: 60 promised, 60 positions, 60 landed, 0 in quarantine, 0 missing" in out
+    assert "4 of 4 windows add up: 60 promised, 60 read, 60 landed, 0 in quarantine, 0 missing" in out
     page = json.loads(patra("coverage", "hostile", "--limit", "3", "--json")[0])
     rest = json.loads(patra("coverage", "hostile", "--limit", "3", "--after", page["after"], "--json")[0])
     windows = [*page["windows"], *rest["windows"]]

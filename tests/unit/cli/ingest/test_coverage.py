@@ -25,12 +25,12 @@ def line(*legs: Window) -> str:
 def test_windows_of_two_legs_are_counted_once_and_their_rows_are_explained() -> None:
     assert line(*(leg(task, name) for task in ("a", "b") for name in ("LIST", "DETAIL"))) == (
         "2 of 2 windows add up (4 rows: windows of two legs, LIST and DETAIL, have a row for each): "
-        "18 promised, 18 positions, 14 landed, 0 in quarantine, 0 missing"
+        "18 promised, 18 read, 14 landed, 0 in quarantine, 0 missing"
     )
 
 
 def test_windows_of_one_leg_need_no_explanation() -> None:
-    assert line(leg("a", "LIST")).startswith("1 of 1 windows add up: 9 promised, 9 positions, 7 landed")
+    assert line(leg("a", "LIST")).startswith("1 of 1 windows add up: 9 promised, 9 read, 7 landed")
 
 
 @pytest.mark.parametrize(("proof", "unproven"), [("TOTAL", 0), ("READINGS", 0), ("ESTIMATE", 0), ("NONE", 1)])

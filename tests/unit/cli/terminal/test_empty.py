@@ -53,13 +53,15 @@ def test_every_command_that_lists_says_what_to_do_when_nothing_is_found() -> Non
     assert (NEVER_EMPTY | ADVICE.keys()) - every.keys() == set()
 
 
-def test_an_option_that_was_given_several_times_is_told_as_words() -> None:
+def test_the_question_is_repeated_as_it_is_typed() -> None:
     command = dict(commands(cli))["ingest works"]
     root = click.Context(cli, info_name="patra")
     ingest = click.Context(click.Group("ingest"), info_name="ingest", parent=root)
-    with command.make_context("works", ["--source", "pubmd", "--source", "crossref"], parent=ingest):
+    with command.make_context(
+        "works", ["--source", "pubmd", "--source", "crossref", "--out", "sea fog.duckdb"], parent=ingest
+    ):
         assert explanation() == (
-            "nothing found: patra ingest works with --source pubmd, crossref\n"
+            "nothing found: patra ingest works --out 'sea fog.duckdb' --source pubmd --source crossref\n"
             "`patra ingest coverage SOURCE ENDPOINT` says what was read, and how many records it had."
         )
 
