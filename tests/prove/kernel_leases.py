@@ -39,7 +39,7 @@ RESULTS = statement("results", "SELECT count(*) FROM prf_result")
 
 def main() -> str:
     with services.postgres(durable=True) as url:
-        figures = prove(url, items=100_000, workers=4, every=0.5, at_least=50)
+        figures = prove(url, items=100_000, workers=4, every=0.1, at_least=50)
     with tempfile.TemporaryDirectory() as folder:
         small = prove(f"sqlite:///{Path(folder) / 'patra.db'}", items=50_000, workers=1, every=0.5)
     return f"PostgreSQL {figures}; SQLite, one process: {small}"

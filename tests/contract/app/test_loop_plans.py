@@ -54,7 +54,7 @@ WALKS = {
     "lookup:att_drop:key,count:key": "verify: a page of keys costs more than all of so small a table",
     "placement_facts_to_sum": "reads the placements that wait, once for a page of facts",
 }
-"""Statements that do walk, and why that may stay; whoever mends one takes it out."""
+"""Statements that do walk, and why that may stay; a statement that is fixed leaves the list."""
 PARTIAL = "SELECT indexrelid::regclass::text FROM pg_index WHERE indpred IS NOT NULL"
 Asked = dict[str, tuple[str, str, dict[str, Any]]]
 """Where a statement was asked, its name and its parameters, by text."""
